@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 
 use crate::call::{SessionState, ToolCall};
 use crate::diagnostic::SourceMap;
-use crate::execution::{AcceptsAnswer, Services};
+use crate::execution::{AcceptsAnswer, EngineServices, HostServices};
 use crate::explain::{Explainer, Explanation};
 use crate::host::{Clock, Observer, StateStore, SystemClock};
 use crate::kernel::{Decision, Kernel, Layers, Listener};
@@ -268,10 +268,10 @@ impl EngineBuilder {
             self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
         let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let services = Services::new(store, keys, accepts_answer, chance);
         let story = Arc::new(Story::begin(&*clock));
-        let shared =
-            Shared { bundle: ArcSwap::new(chains), tools, clock, observers, services, hooks, listener };
+        let host = HostServices { store, keys, accepts_answer, clock, observers, random: chance };
+        let services = EngineServices::new(host);
+        let shared = Shared { bundle: ArcSwap::new(chains), tools, services, hooks, listener };
         Engine { shared: Arc::new(shared), story }
     }
 }

@@ -201,7 +201,7 @@ impl Engine {
     /// # Errors
     /// [`ConfirmError`] if no rules are pending, or rules of another revision.
     pub fn confirm(&self, revision: &str) -> Result<(), ConfirmError> {
-        let now = time(&*self.shared.clock);
+        let now = time(&*self.shared.services.clock);
         // Outside the lock, as it takes a while; the pending rules may change in the meantime.
         let chains = self.story.lock().held_as(revision)?;
         chains.expect_tools_of(&self.active());
@@ -223,7 +223,7 @@ impl Engine {
     /// Activates new rules, whether or not others were rejected or are pending. Calls and rounds in progress finish under the rules
     /// that they started with.
     pub fn replace(&self, chains: Arc<Chains>) {
-        let now = time(&*self.shared.clock);
+        let now = time(&*self.shared.services.clock);
         chains.expect_tools_of(&self.active());
         self.swap(&mut self.story.lock(), chains, now);
         self.free_retired();
@@ -237,7 +237,7 @@ impl Engine {
     /// Applies a verdict that was reached while `active` was active. Returns `false`, and changes nothing, if other rules have
     /// become active since.
     pub(crate) fn follow(&self, active: &Arc<Chains>, verdict: Verdict) -> bool {
-        let now = time(&*self.shared.clock);
+        let now = time(&*self.shared.services.clock);
         if let Verdict::TakeIn(chains) = &verdict {
             chains.expect_tools_of(active);
         }

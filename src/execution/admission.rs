@@ -1,4 +1,4 @@
-//! Before a call runs it takes of every limit that concerns it: of all, or of none.
+//! Acquires the limits of a call before it runs: all of them, or none.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::services::Services;
+use super::{CallContext, EngineServices};
 use crate::call::{Amount, Reason, SessionState, ToolCall, Verdict};
 use crate::host::{Account, Allowance, StateStore, StoreError, Take, before, guarded};
 use crate::kernel::{
@@ -15,21 +15,20 @@ use crate::kernel::{
 use crate::middleware::{Counted, Limit, Measure, OnExceed, Rule};
 use crate::policy::{Mode, Policy};
 
-/// What a call holds of limits while it runs. Slots are given back when it is dropped, however the call ends.
+/// The limits that a call holds while it runs. Slots are released when this is dropped, however the call ends.
 #[derive(Default)]
-pub(super) struct Taken {
-    /// What was taken: a call that is gated again does not take it twice.
+pub(super) struct AcquiredLimits {
+    /// A call that is decided again does not acquire these twice.
     pending: Vec<Pending>,
     slots: Vec<Slot>,
 }
 
-impl Taken {
-    /// What was taken.
+impl AcquiredLimits {
     pub(super) fn held(&self) -> &[Pending] {
         &self.pending
     }
 
-    /// The tool ran: what was taken for that is used up, and a further run takes anew. Slots stand for the call as a whole.
+    /// The tool ran: a further run of it acquires limits again. Slots are for the call as a whole.
     pub(super) fn use_up(&mut self) {
         let Self { pending, slots } = self;
         pending.retain(|taken| slots.iter().any(|slot| slot.key == taken.measure.key));
@@ -48,12 +47,11 @@ impl Drop for Slot {
     }
 }
 
-/// Takes of the limits of a decision, or makes the decision stricter. Whatever goes wrong in here denies.
-pub(super) async fn admit(
-    kernel: &Kernel<'_>,
-    services: &Services,
+/// Acquires the limits of a decision, or makes the decision stricter. Whatever goes wrong in here denies.
+pub(super) async fn admit<E>(
+    context: &CallContext<'_, E>,
     decision: &mut Decision<'_>,
-    taken: &mut Taken,
+    taken: &mut AcquiredLimits,
     state: &mut SessionState,
 ) {
     let limits = decision.take_limits();
@@ -63,9 +61,11 @@ pub(super) async fn admit(
     let layers = decision.layers().clone();
     let account = Account::from_context(&decision.call().context);
     let fresh = limits.into_iter().filter(|pending| !taken.pending.contains(pending));
-    let claims: Vec<Claim<'_>> = fresh.filter_map(|pending| Claim::of(pending, &layers, account)).collect();
-    let heard = kernel.listener.map(|_| Arc::new(decision.call().clone()));
-    let mut admission = Admission { heard, kernel, services, taken, state };
+    let claims: Vec<LimitClaim<'_>> =
+        fresh.filter_map(|pending| LimitClaim::new(pending, &layers, account)).collect();
+    let CallContext { kernel, services, .. } = context;
+    let reported = kernel.listener.map(|_| Arc::new(decision.call().clone()));
+    let mut admission = Admission { reported, kernel, services, taken, state };
     if guarded(admission.run(&claims, decision)).await.is_err() {
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
         let strictest = enforced.map(|claim| effect_of(claim.limit.on_exceed)).max();
@@ -73,22 +73,22 @@ pub(super) async fn admit(
     }
 }
 
-/// One limit with what the call takes of it.
+/// One limit with the amount that the call needs of it.
 #[derive(Clone)]
-struct Claim<'l> {
+struct LimitClaim<'l> {
     pending: Pending,
     policy: &'l Policy,
     limit: &'l Limit,
     account: Account,
 }
 
-impl<'l> Claim<'l> {
-    fn of(pending: Pending, layers: &'l Layers, account: Account) -> Option<Self> {
+impl<'l> LimitClaim<'l> {
+    fn new(pending: Pending, layers: &'l Layers, account: Account) -> Option<Self> {
         let policy = pending.policy.find(layers)?;
         Some(Self { limit: policy.kind.as_limit()?, policy, pending, account })
     }
 
-    /// What is taken of the store, where the limit counts there.
+    /// The acquisition from the store. `None` if the limit counts in the session.
     fn take(&self) -> Option<Take> {
         let (Rule::Store(allowance) | Rule::Conversation(allowance)) = self.limit.rule else { return None };
         let Measure { key, cost } = &self.pending.measure;
@@ -100,56 +100,56 @@ impl<'l> Claim<'l> {
     }
 }
 
-/// Why nothing was taken.
+/// Why nothing was acquired.
 enum Problem {
-    /// These limits have too little left, with when each has enough again.
+    /// These limits have too little left; beside each, after how long it has enough again.
     UsedUp(Vec<(usize, Option<Duration>)>),
     /// The store does not answer.
     Store(StoreError),
 }
 
 struct Admission<'a> {
-    /// The call, where somebody listens.
-    heard: Option<Arc<ToolCall>>,
+    /// The call, if a listener is notified.
+    reported: Option<Arc<ToolCall>>,
     kernel: &'a Kernel<'a>,
-    services: &'a Services,
-    taken: &'a mut Taken,
+    services: &'a EngineServices,
+    taken: &'a mut AcquiredLimits,
     state: &'a mut SessionState,
 }
 
 impl Admission<'_> {
-    async fn run(&mut self, claims: &[Claim<'_>], decision: &mut Decision<'_>) {
+    async fn run(&mut self, claims: &[LimitClaim<'_>], decision: &mut Decision<'_>) {
         let of = |counted: Counted, shadow: bool| {
-            let fits = move |claim: &&Claim<'_>| {
+            let fits = move |claim: &&LimitClaim<'_>| {
                 claim.limit.counted == counted && (claim.policy.mode == Mode::Shadow) == shadow
             };
             claims.iter().filter(fits).cloned().collect::<Vec<_>>()
         };
         // An attempt counts wherever it can, also where another limit refuses it.
         for claim in of(Counted::Attempts, false) {
-            self.claim(std::slice::from_ref(&claim), decision).await;
+            self.acquire(std::slice::from_ref(&claim), decision).await;
         }
         if decision.is_permitted() {
-            self.claim(&of(Counted::Executions, false), decision).await;
+            self.acquire(&of(Counted::Executions, false), decision).await;
         }
         let mut watching = of(Counted::Attempts, true);
         if decision.is_permitted() {
             watching.extend(of(Counted::Executions, true));
         }
         for claim in watching {
-            if let Err(Problem::UsedUp(_)) = self.take(std::slice::from_ref(&claim)).await {
+            if let Err(Problem::UsedUp(_)) = self.acquire_now(std::slice::from_ref(&claim)).await {
                 decision.amend(claim.pending.policy, verdict(effect_of(claim.limit.on_exceed)));
             }
         }
     }
 
-    /// Takes of all these limits, waiting where they say so; what is refused makes the decision stricter.
-    async fn claim(&mut self, claims: &[Claim<'_>], decision: &mut Decision<'_>) {
+    /// Acquires all these limits, waiting if they say so. A refusal makes the decision stricter.
+    async fn acquire(&mut self, claims: &[LimitClaim<'_>], decision: &mut Decision<'_>) {
         let began = self.kernel.clock.now();
         loop {
-            // From before the taking on: a slot that comes free in between must not be missed.
+            // Before the acquisition: a slot that is released in between must not be missed.
             let freed = self.services.store.slot_freed();
-            let problem = match self.take(claims).await {
+            let problem = match self.acquire_now(claims).await {
                 Ok(()) => return,
                 Err(problem) => problem,
             };
@@ -157,7 +157,7 @@ impl Admission<'_> {
                 Problem::Store(error) => return self.without_store(claims, &error, decision),
                 Problem::UsedUp(used_up) => used_up,
             };
-            // What is refused already waits for nothing.
+            // A call that is refused already waits for nothing.
             let waits = decision.effect() <= Effect::Suspend;
             let pause = waits.then(|| pause(claims, &used_up, began, self.kernel.clock.now())).flatten();
             let Some(pause) = pause else {
@@ -174,10 +174,10 @@ impl Admission<'_> {
         }
     }
 
-    /// Takes of all these limits, or of none, and tells who listens.
-    async fn take(&mut self, claims: &[Claim<'_>]) -> Result<(), Problem> {
-        let taken = self.take_unheard(claims).await;
-        let Some(call) = self.heard.clone() else { return taken };
+    /// Acquires all these limits, or none, and notifies the listener.
+    async fn acquire_now(&mut self, claims: &[LimitClaim<'_>]) -> Result<(), Problem> {
+        let taken = self.acquire_unreported(claims).await;
+        let Some(call) = self.reported.clone() else { return taken };
         let refused = |place: usize| match &taken {
             Err(Problem::UsedUp(used_up)) => used_up.iter().find(|(used_up, _)| *used_up == place).copied(),
             Err(Problem::Store(_)) => Some((place, None)),
@@ -201,19 +201,19 @@ impl Admission<'_> {
         taken
     }
 
-    /// How much is left of a limit, as far as that can be said.
-    async fn left(&self, claim: &Claim<'_>) -> Option<Amount> {
+    /// The amount that is left of a limit, if it is known.
+    async fn left(&self, claim: &LimitClaim<'_>) -> Option<Amount> {
         if let Rule::Run(allowed) = claim.limit.rule {
             return Some(allowed.minus(self.state.taken(&claim.pending.measure.key)));
         }
         let take = claim.take()?;
-        let (clock, store) = (self.kernel.clock, &self.services.store);
-        self.services.ask(clock, || store.left(clock.now(), &take)).await.ok().flatten()
+        let EngineServices { clock, store, .. } = self.services;
+        self.services.ask(|| store.left(clock.now(), &take)).await.ok().flatten()
     }
 
-    async fn take_unheard(&mut self, claims: &[Claim<'_>]) -> Result<(), Problem> {
-        // Asked once more: what was decided with a whole round has not seen what came before it in the round.
-        let is_used_up = |claim: &Claim<'_>| is_used_up(claim.limit, &claim.pending.measure, self.state);
+    async fn acquire_unreported(&mut self, claims: &[LimitClaim<'_>]) -> Result<(), Problem> {
+        // Checked again: a call that was decided with its round has not seen the calls before it in the round.
+        let is_used_up = |claim: &LimitClaim<'_>| is_used_up(claim.limit, &claim.pending.measure, self.state);
         let by_run: Vec<_> = (0..)
             .zip(claims)
             .filter(|(_, claim)| is_used_up(claim))
@@ -230,9 +230,8 @@ impl Admission<'_> {
             }
         }
         if !takes.is_empty() {
-            let clock = self.kernel.clock;
-            let store = &self.services.store;
-            let answer = self.services.ask(clock, || store.take(clock.now(), &takes)).await;
+            let EngineServices { clock, store, .. } = self.services;
+            let answer = self.services.ask(|| store.take(clock.now(), &takes)).await;
             let refusals = answer.map_err(Problem::Store)?;
             if !refusals.is_empty() {
                 let place = |index: usize| places.get(index).copied().unwrap_or_default();
@@ -244,7 +243,7 @@ impl Admission<'_> {
         Ok(())
     }
 
-    fn hold(&mut self, claims: &[Claim<'_>]) {
+    fn hold(&mut self, claims: &[LimitClaim<'_>]) {
         for claim in claims {
             let measure = &claim.pending.measure;
             if let Rule::Run(_) = claim.limit.rule {
@@ -257,17 +256,17 @@ impl Admission<'_> {
         }
     }
 
-    /// The store does not answer: refused, unless every limit that counts there says otherwise.
-    fn without_store(&mut self, claims: &[Claim<'_>], error: &StoreError, decision: &mut Decision<'_>) {
+    /// The store does not answer: the call is refused unless every limit that counts there lets it pass.
+    fn without_store(&mut self, claims: &[LimitClaim<'_>], error: &StoreError, decision: &mut Decision<'_>) {
         let is_outage = matches!(error, StoreError::Unavailable(_));
-        let passes = |claim: &Claim<'_>| is_outage && claim.limit.passes_without_store;
-        let strict = |claim: &&Claim<'_>| claim.take().is_some() && !passes(claim);
-        // There may be too little left, and that is what each says of it.
-        let effect = |claim: &&Claim<'_>| effect_of(claim.limit.on_exceed);
+        let passes = |claim: &LimitClaim<'_>| is_outage && claim.limit.passes_without_store;
+        let strict = |claim: &&LimitClaim<'_>| claim.take().is_some() && !passes(claim);
+        // There may be too little left: each refuses as if that were so.
+        let effect = |claim: &&LimitClaim<'_>| effect_of(claim.limit.on_exceed);
         let strictest = claims.iter().filter(strict).map(|claim| effect(&claim)).max();
         let Some(claim) = claims.iter().filter(strict).find(|claim| Some(effect(claim)) == strictest) else {
             for claim in claims {
-                // What counts in the session needs no store.
+                // Limits of the session need no store.
                 if let Rule::Run(_) = claim.limit.rule {
                     self.hold(std::slice::from_ref(claim));
                 }
@@ -285,7 +284,7 @@ impl Admission<'_> {
 
     fn refuse(
         &self,
-        claims: &[Claim<'_>],
+        claims: &[LimitClaim<'_>],
         used_up: &[(usize, Option<Duration>)],
         decision: &mut Decision<'_>,
     ) {
@@ -294,11 +293,11 @@ impl Admission<'_> {
         for (claim, _) in refusing() {
             decision.amend(claim.pending.policy, verdict(effect_of(claim.limit.on_exceed)));
         }
-        // The last of the strictest: `max_by_key` would give that, the first is wanted.
+        // The first of the strictest: `max_by_key` would return the last.
         let strictest = refusing().map(|(claim, _)| effect_of(claim.limit.on_exceed)).max();
         let first = refusing().find(|(claim, _)| Some(effect_of(claim.limit.on_exceed)) == strictest);
         let Some((claim, _)) = first else { return };
-        // It may come again when the last of them has enough.
+        // The call may be retried when the last of them has enough.
         let retry_after = refusing().map(|(_, retry_after)| retry_after).collect::<Option<Vec<_>>>();
         let retry_after = retry_after.and_then(|all| all.into_iter().max());
         let reason = self.kernel.used_up(decision, self.state, claim.pending.policy, retry_after);
@@ -315,14 +314,14 @@ enum Pause {
     ForSlot(Duration),
 }
 
-/// How to wait until all that refused may have enough; nothing where one of them does not wait, or not so long.
+/// How to wait until all that refused may have enough. `None` if one of them does not wait, or not so long.
 fn pause(
-    claims: &[Claim<'_>],
+    claims: &[LimitClaim<'_>],
     used_up: &[(usize, Option<Duration>)],
     began: Timestamp,
     now: Timestamp,
 ) -> Option<Pause> {
-    // A clock that was set back says nothing about how long this has waited.
+    // If the clock was set back, it is unknown how long this has waited.
     let waited = Duration::try_from(now.duration_since(began)).ok()?;
     let mut left = Duration::MAX;
     let mut longest = None;

@@ -1,6 +1,6 @@
-//! The host's own hooks before and after one call: `ToolCall` → `Hooked` → `Decision`, and `Outcome` → `Outcome`.
+//! Runs the host's hooks before and after one call: `ToolCall` → `HookedCall` → `Decision`, and `Outcome` → `Outcome`.
 //!
-//! A call is decided only as a [`Hooked`] one, live, resumed, or made of another call by an `around` hook or script. So what a hook said of
+//! A call is decided only as a [`HookedCall`] one, live, resumed, or made of another call by an `around` hook or script. So what a hook said of
 //! it is never lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,41 +18,41 @@ use crate::tools::ToolSet;
 
 /// The layer in the permits of hooks, which no layer of policies has.
 const LAYER: u32 = u32::MAX;
-/// What observers are told of a panic.
+/// The message for observers of a panic.
 const PANICKED: &str = "it panicked";
 
-/// The hooks of a session, in order, with what they are given.
+/// The hooks of a session, in order, with their arguments.
 #[derive(Clone, Copy)]
-pub(crate) struct Hooks<'h> {
+pub(crate) struct HookRunner<'h> {
     pub(crate) all: &'h [Arc<dyn Middleware>],
     pub(crate) run: &'h RunContext,
     pub(crate) tools: &'h ToolSet,
     pub(crate) observers: &'h [Box<dyn Observer>],
 }
 
-/// A call as hooks left it, with what they said of it.
-pub(crate) struct Hooked {
+/// A call as hooks left it, with their decisions on it.
+pub(crate) struct HookedCall {
     /// The call that is decided.
     pub(crate) call: ToolCall,
-    /// The call as it came, where hooks changed its arguments or its context.
+    /// The call as the model made it, if hooks changed its arguments or its context.
     requested: Option<ToolCall>,
-    verdict: Verdict,
+    verdict: HookDecision,
     required: Vec<Requirement>,
     offered: bool,
 }
 
-/// The strictest of what hooks said, with who said it. Requirements of approvals are kept beside it, for all of them count.
-enum Verdict {
-    Nothing,
+/// The strictest decision of the hooks, with the id of its hook. Required approvals are kept beside it, for all of them count.
+enum HookDecision {
+    Continue,
     Skip(String, Value),
     Block(String, String),
     Halt(String, String),
 }
 
-impl Verdict {
+impl HookDecision {
     fn strictness(&self) -> u8 {
         match self {
-            Self::Nothing => 0,
+            Self::Continue => 0,
             Self::Skip(..) => 1,
             Self::Block(..) => 2,
             Self::Halt(..) => 3,
@@ -60,23 +60,23 @@ impl Verdict {
     }
 }
 
-impl Hooked {
+impl HookedCall {
     /// A call that no hook has seen.
     pub(crate) fn untouched(call: ToolCall) -> Self {
-        Self { call, requested: None, verdict: Verdict::Nothing, required: Vec::new(), offered: true }
+        Self { call, requested: None, verdict: HookDecision::Continue, required: Vec::new(), offered: true }
     }
 
-    /// The call as it came.
+    /// The call as the model made it.
     pub(crate) fn requested(&self) -> &ToolCall {
         self.requested.as_ref().unwrap_or(&self.call)
     }
 
-    /// The model was not offered the tool: the call is denied, whatever else is said of it.
+    /// The model was not offered the tool: the call is denied, whatever else is decided.
     pub(crate) fn refuse_unoffered(&mut self) {
         self.offered = false;
     }
 
-    /// The decision on the call: what policies decide, made as strict as the hooks are.
+    /// The decision on the call: that of the policies, made as strict as the hooks are.
     pub(crate) fn decide<'c>(
         &'c self,
         kernel: &Kernel<'_>,
@@ -93,12 +93,12 @@ impl Hooked {
             message: message.to_owned(),
         };
         match &self.verdict {
-            Verdict::Nothing => {}
-            Verdict::Skip(by, output) => decision.give(by.clone(), output.clone()),
-            Verdict::Block(by, why) => {
+            HookDecision::Continue => {}
+            HookDecision::Skip(by, output) => decision.give(by.clone(), output.clone()),
+            HookDecision::Block(by, why) => {
                 decision.refuse(Effect::Deny, reason(by, reason_code::BLOCKED, why), None);
             }
-            Verdict::Halt(by, why) => {
+            HookDecision::Halt(by, why) => {
                 decision.refuse(Effect::Halt, reason(by, reason_code::HALTED, why), None);
             }
         }
@@ -111,10 +111,10 @@ impl Hooked {
     }
 }
 
-impl<'h> Hooks<'h> {
-    /// What hooks make of a call. All are asked, each about the arguments as the one before left them; one that panics blocks it.
-    pub(crate) async fn before(&self, call: ToolCall) -> Hooked {
-        let mut hooked = Hooked::untouched(call);
+impl<'h> HookRunner<'h> {
+    /// Runs the `before` hooks, each on the arguments as the one before left them. A hook that panics blocks the call.
+    pub(crate) async fn before(&self, call: ToolCall) -> HookedCall {
+        let mut hooked = HookedCall::untouched(call);
         for hook in self.all {
             let said = match self.concerns(hook, &hooked.call) {
                 Some(false) => continue,
@@ -141,10 +141,10 @@ impl<'h> Hooks<'h> {
                     hooked.required.push(requirement(by(), required));
                     continue;
                 }
-                Some(Before::Skip(output)) => Verdict::Skip(by(), output),
-                Some(Before::Block(why)) => Verdict::Block(by(), why),
-                Some(Before::Halt(why)) => Verdict::Halt(by(), why),
-                None => Verdict::Block(by(), "a hook failed before this call was decided".to_owned()),
+                Some(Before::Skip(output)) => HookDecision::Skip(by(), output),
+                Some(Before::Block(why)) => HookDecision::Block(by(), why),
+                Some(Before::Halt(why)) => HookDecision::Halt(by(), why),
+                None => HookDecision::Block(by(), "a hook failed before this call was decided".to_owned()),
             };
             if verdict.strictness() > hooked.verdict.strictness() {
                 hooked.verdict = verdict;
@@ -153,13 +153,13 @@ impl<'h> Hooks<'h> {
         hooked
     }
 
-    /// What hooks make of an error, and then what they are told of the end, in reverse order. The tool has run, so whatever a
-    /// hook does wrong changes nothing. `hide` hides in what a hook gives all that policies hide.
+    /// Runs the `on_error` hooks, and then the `after` hooks, in reverse order. The tool has run, so a hook that fails changes nothing.
+    /// `redact` redacts what a hook returns.
     pub(crate) async fn after(
         &self,
         call: &ToolCall,
         mut outcome: Outcome,
-        hide: impl Fn(&mut Outcome),
+        redact: impl Fn(&mut Outcome),
     ) -> Outcome {
         let concerned: Vec<&Arc<dyn Middleware>> =
             self.all.iter().rev().filter(|hook| self.concerns(hook, call) == Some(true)).collect();
@@ -177,13 +177,13 @@ impl<'h> Hooks<'h> {
                     outcome.reason.code = other.kind.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
                     outcome.reason.message.clone_from(&other.message);
                     outcome.error = Some(other.message);
-                    hide(&mut outcome);
+                    redact(&mut outcome);
                 }
                 Ok(OnError::Recover(output)) => {
                     outcome.outcome = OutcomeKind::Recovered;
                     outcome.reason.code = reason_code::RECOVERED.to_owned();
                     (outcome.output, outcome.error) = (Some(output), None);
-                    hide(&mut outcome);
+                    redact(&mut outcome);
                 }
                 Ok(OnError::Keep) => {}
                 Err(_) => self.failed(hook, "on_error", PANICKED),
@@ -200,7 +200,7 @@ impl<'h> Hooks<'h> {
         outcome
     }
 
-    /// A call as a hook gets it.
+    /// A call as a hook receives it.
     pub(super) fn seen<'c>(&self, call: &'c ToolCall) -> HookCall<'c>
     where
         'h: 'c,
@@ -214,7 +214,7 @@ impl<'h> Hooks<'h> {
         self.call(hook, "concerns", |hook, _| hook.concerns(&self.seen(call)))
     }
 
-    /// Calls one hook; one that panics is reported, and gives nothing.
+    /// Calls one hook. Returns `None` if it panicked, which is reported.
     pub(crate) fn call<T>(
         &self,
         hook: &Arc<dyn Middleware>,
@@ -228,7 +228,7 @@ impl<'h> Hooks<'h> {
         called.ok()
     }
 
-    /// Tells observers of a hook that failed.
+    /// Notifies observers of a hook that failed.
     pub(crate) fn failed(&self, hook: &Arc<dyn Middleware>, point: &'static str, message: &str) {
         let failure = HookFailure { request_id: &self.run.request_id, hook: hook.id(), point, message };
         for observer in self.observers {
@@ -237,7 +237,7 @@ impl<'h> Hooks<'h> {
     }
 }
 
-/// What a hook requires, as the ledger and the request have it. It is known again by the hook's id and all that it states.
+/// The approval that a hook requires, as the ledger and the request have it. It is identified by the hook's id and everything that it states.
 fn requirement(by: String, required: RequiredApproval) -> Requirement {
     let RequiredApproval { message, approvers, quorum, expires } = required;
     let quorum = quorum.max(1);

@@ -1,73 +1,87 @@
-//! What all calls of an engine share while they are executed.
+//! The services that all calls of an engine share: store, keys, clock, observers, random numbers, single flight.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::flights::Flights;
+use super::wrappers::single_flight::SingleFlight;
 use crate::approval::Ledger;
-use crate::host::{Account, Clock, StateStore, StoreError, StoreFuture, in_time};
+use crate::host::{Account, Clock, Observer, StateStore, StoreError, StoreFuture, in_time};
 use crate::message::ResponsePart;
 use crate::seal::Keys;
 use crate::state::sealed;
 
-/// Judges one-time tokens of a host's own in answers: says whether this answer may count.
+/// A host's own check of one-time tokens in answers: whether this answer may count.
 pub(crate) type AcceptsAnswer = dyn Fn(&ResponsePart) -> bool + Send + Sync;
 
-/// The store, the keys, calls under way, and chance.
-pub(crate) struct Services {
+/// The services of an engine.
+pub(crate) struct EngineServices {
     pub(crate) store: Arc<dyn StateStore>,
-    /// What is given to others is sealed and encrypted with these: the server's keys, or one that ends with the process.
+    /// Seal and encrypt what others hold: the server's keys, or one that ends with the process.
     pub(crate) keys: Keys,
-    /// The keys are the server's: another process may accept what is made with them.
-    pub(crate) keys_last: bool,
-    /// Judges tokens in answers that are not the question's.
+    /// The keys are the server's: another process may accept what is sealed with them.
+    pub(crate) has_server_keys: bool,
+    /// Checks tokens in answers that are not the request's own.
     pub(crate) accepts_answer: Option<Box<AcceptsAnswer>>,
-    pub(super) flights: Flights,
-    chance: Mutex<fastrand::Rng>,
+    pub(crate) clock: Box<dyn Clock>,
+    pub(crate) observers: Vec<Box<dyn Observer>>,
+    pub(super) single_flight: SingleFlight,
+    random: Mutex<fastrand::Rng>,
 }
 
-impl Services {
-    /// Services over a store. Without keys a key is made that ends with the process.
+/// What a host gives an engine for its calls.
+pub(crate) struct HostServices {
+    pub(crate) store: Arc<dyn StateStore>,
+    pub(crate) keys: Option<Keys>,
+    pub(crate) accepts_answer: Option<Box<AcceptsAnswer>>,
+    pub(crate) clock: Box<dyn Clock>,
+    pub(crate) observers: Vec<Box<dyn Observer>>,
+    pub(crate) random: fastrand::Rng,
+}
+
+impl EngineServices {
+    /// Services over a store, which is sealed with the keys. Without keys, a key is made that ends with the process.
     #[expect(clippy::expect_used, reason = "where there are no random bytes, no hash map can be made either")]
-    pub(crate) fn new(
-        store: Arc<dyn StateStore>,
-        keys: Option<Keys>,
-        accepts_answer: Option<Box<AcceptsAnswer>>,
-        chance: fastrand::Rng,
-    ) -> Self {
-        let store = sealed(store, keys.as_ref());
-        let keys_last = keys.is_some();
-        let keys = keys.unwrap_or_else(|| Keys::random().expect("random bytes for a key"));
+    pub(crate) fn new(host: HostServices) -> Self {
+        let HostServices { store, keys, accepts_answer, clock, observers, random } = host;
         Self {
-            store,
-            keys,
-            keys_last,
+            store: sealed(store, keys.as_ref()),
+            has_server_keys: keys.is_some(),
+            keys: keys.unwrap_or_else(|| Keys::random().expect("random bytes for a key")),
             accepts_answer,
-            flights: Flights::default(),
-            chance: Mutex::new(chance),
+            clock,
+            observers,
+            single_flight: SingleFlight::default(),
+            random: Mutex::new(random),
         }
     }
 
-    /// The ledger of the store. What is entered there is charged to the account.
-    pub(crate) fn ledger<'l>(&self, clock: &'l dyn Clock, account: Account) -> Ledger<'l> {
-        Ledger::new(Arc::clone(&self.store), clock).charged_to(account)
+    /// The ledger of the store. New entries are charged to the account.
+    pub(crate) fn ledger(&self, account: Account) -> Ledger<'_> {
+        Ledger::new(Arc::clone(&self.store), &*self.clock).charged_to(account)
     }
 
-    /// What a store answers, in time.
-    pub(super) async fn ask<'q, T: 'q>(
+    /// Asks the store, with the time limit of all its operations.
+    pub(crate) async fn ask<'q, T: 'q>(
         &self,
-        clock: &dyn Clock,
-        question: impl FnOnce() -> StoreFuture<'q, T>,
+        operation: impl FnOnce() -> StoreFuture<'q, T>,
     ) -> Result<T, StoreError> {
-        in_time(clock, question).await
+        in_time(&*self.clock, operation).await
     }
 
-    /// A number from 0 to 1.
-    pub(super) fn chance(&self) -> f64 {
-        self.chance.lock().unwrap_or_else(PoisonError::into_inner).f64()
+    /// Notifies every observer. One that panics changes nothing.
+    pub(crate) fn notify(&self, notify: impl Fn(&dyn Observer)) {
+        for observer in &self.observers {
+            let _ = catch_unwind(AssertUnwindSafe(|| notify(&**observer)));
+        }
+    }
+
+    /// A random number from 0 to 1.
+    pub(super) fn random(&self) -> f64 {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).f64()
     }
 
     /// A name that no other session has.
     pub(crate) fn unique_name(&self) -> String {
-        format!("{:032x}", self.chance.lock().unwrap_or_else(PoisonError::into_inner).u128(..))
+        format!("{:032x}", self.random.lock().unwrap_or_else(PoisonError::into_inner).u128(..))
     }
 }

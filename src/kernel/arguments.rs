@@ -1,4 +1,4 @@
-//! Checks the final arguments of a call before gate asks anything of them: their names and their types.
+//! Checks the names and types of the final arguments of a call, before gate evaluates policies over them.
 
 use super::Subject;
 use crate::call::{Reason, reason_code};
@@ -8,8 +8,8 @@ use crate::policy::ArgumentCheck;
 use crate::schema;
 
 impl Subject<'_> {
-    /// Why policies can't be evaluated over these arguments: a name that a server could take for one that policies read, or a value of
-    /// another type than the tool's schema declares.
+    /// Why policies can't be evaluated over these arguments: a name that a server could mistake for one that
+    /// policies read, or a value of another type than the tool's schema declares.
     pub(super) fn check_arguments(&self, input: &Value) -> Option<Reason> {
         let check = self.argument_check();
         let reads = || self.chains.iter().map(|chain| &chain.arguments);
@@ -39,7 +39,7 @@ impl Subject<'_> {
         invalid(reason_code::SCHEMA_VIOLATION, schema::summary(&violations))
     }
 
-    /// What the layers ask of arguments: the strictest that one of them says, and types where the bundle says nothing.
+    /// The argument check of the layers: the strictest of them, and types if the bundle does not set one.
     fn argument_check(&self) -> ArgumentCheck {
         let mut said = self.layers.iter().map(|layer| layer.defaults().arguments);
         let of_bundle = said.next().flatten().unwrap_or(ArgumentCheck::Typed);

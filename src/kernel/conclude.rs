@@ -1,24 +1,23 @@
-//! The end of a call: its audit, its request to a person, and its outcome, all redacted.
+//! The end of a call: its audit entries, its approval request, and its outcome, all redacted.
 
 use std::time::{Duration, Instant};
 
-use super::hearing::{Said, Unasked};
+use super::hearing::{Evaluation, Said, Unasked};
 use super::settle::Settling;
 use super::shown::{Redaction, Shown, WITHHELD};
-use super::trace::PolicyRef;
+use super::trace::{PolicyHandle, PolicyRef};
 use super::{Decision, Kernel, gate};
 use crate::call::{
     ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, Root, SessionState, ToolCall,
     Verdict, reason_code,
 };
 use crate::json::{Map, Value};
-use crate::matcher::Truth;
 use crate::middleware::Kind;
 use crate::policy::Mode;
 use crate::seal::Purpose;
 
 impl Kernel<'_> {
-    /// The outcome of a call that Callgate itself failed on. It shows nothing of the call's values.
+    /// The outcome of a call on which Callgate itself failed. It shows none of the call's values.
     pub(super) fn broken(
         &self,
         call: &ToolCall,
@@ -39,7 +38,7 @@ impl Kernel<'_> {
     }
 }
 
-/// Rounded up: who comes back after this long is not refused for having come too early.
+/// Rounded up: a retry after this time is not refused for being too early.
 fn millis_up(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
@@ -49,7 +48,7 @@ fn micros_since(started: Instant) -> u64 {
 }
 
 impl Settling<'_> {
-    /// Audits, and writes the outcome down.
+    /// Makes the audit entries and the outcome.
     pub(super) fn finish(
         mut self,
         kernel: &Kernel<'_>,
@@ -61,7 +60,7 @@ impl Settling<'_> {
             let view = self.view(&decision.input, session);
             let shown = Shown::of(&self.subject, view);
             let message = self.masks.text(&shown.text(&self.reason.message)).into_owned();
-            // What a script or a hook asks may have anything in it.
+            // A request of a script or a hook may contain anything.
             let is_own = decision.question.is_some() || !decision.required.is_empty();
             let message = if is_own { self.hidden(&message, view) } else { message };
             let code = match self.thrown {
@@ -105,19 +104,19 @@ impl Settling<'_> {
         }
     }
 
-    /// Tells who listens of the policies that had nothing to do in settle, and why.
+    /// Reports the policies of settle that were skipped, and why.
     fn account_for_rest(&self, view: CallView<'_>) {
         use OutcomeKind::{Denied, Halted, Invalid, Recovered, Suspended};
         let ran =
             !matches!(self.kind, Denied | Invalid | Suspended) && (self.kind != Halted || self.attempts > 0);
-        for (reference, policy) in self.policies() {
-            // What may be shown of a call that does not run is decided by them all the same.
-            if let Kind::Redact(_) = policy.kind
-                && !self.hearing.has_heard(reference)
+        for by in self.policies() {
+            // The redaction of a call that does not run is reported all the same.
+            if let Kind::Redact(_) = by.policy.kind
+                && !self.hearing.has_heard(by.reference)
             {
-                let truth = policy.matcher.eval(&view);
-                let verdict = (truth != Truth::No).then_some(Verdict::Rewrite);
-                self.hearing.asked((reference, policy), &view, Said::Truth(&truth), verdict);
+                let truth = by.policy.matcher.eval(&view);
+                let applies = by.policy.kind.application(&truth, Phase::Settle).takes_part();
+                self.hearing.report(by, &view, Evaluation::new(&truth, applies.then_some(Verdict::Rewrite)));
             }
         }
         let recovered = self.kind == Recovered;
@@ -131,7 +130,8 @@ impl Settling<'_> {
         });
     }
 
-    /// The one request for all approvals that the call needs. A later occurrence of a repeated id has an id of its own.
+    /// The one request for all approvals that the call needs. A later occurrence of a repeated id has an id of
+    /// its own.
     fn request(
         &self,
         kernel: &Kernel<'_>,
@@ -155,7 +155,7 @@ impl Settling<'_> {
         let lifetimes = lifetimes.chain(required.iter().filter_map(|requirement| requirement.expires));
         let policies = asking().map(|policy| policy.id.clone());
         let others = required.iter().filter_map(|requirement| requirement.asker.permit.policy.clone());
-        // Where only `defaults.unmatched` asks, there is no question but the reason.
+        // If only `defaults.unmatched` requires an approval, the request is the reason.
         let message = match (approvals.as_slice(), question) {
             (_, Some(own)) => self.hidden(&shown.text(&own.text), view),
             ([], None) if required.is_empty() || !unmatched.is_empty() => reason.to_owned(),
@@ -185,21 +185,21 @@ impl Settling<'_> {
         }
     }
 
-    /// All that hides anything of this call.
+    /// All redactions of this call.
     pub(super) fn redactions(&self, view: CallView<'_>) -> Vec<Redaction<'_>> {
         let keys = self.subject.keys;
-        self.policies().into_iter().filter_map(|(_, policy)| Redaction::of(policy, &view, keys)).collect()
+        self.policies().into_iter().filter_map(|by| Redaction::of(by.policy, &view, keys)).collect()
     }
 
-    /// A text without what is hidden anywhere of this call.
+    /// A text with all redactions of this call.
     fn hidden(&self, text: &str, view: CallView<'_>) -> String {
         let redactions = self.redactions(view);
         let redacted = redactions.iter().fold(text.to_owned(), |text, redaction| redaction.text(&text));
         self.masks.text(&redacted).into_owned()
     }
 
-    /// What policies around the execution recorded. A result may be in it as well as arguments, and in any place, so all that
-    /// is hidden anywhere of this call is hidden here.
+    /// The audit entries of policies around the execution. They may contain arguments and results in any place,
+    /// so all redactions of this call apply.
     fn recorded(&self, shown: &Shown<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
         let redactions = self.redactions(view);
         let entry = |(by, fields): &(PolicyRef, Map)| {
@@ -215,23 +215,25 @@ impl Settling<'_> {
         self.records.entries.iter().filter_map(entry).collect()
     }
 
-    /// What audit policies record, and which they are. Matched on what the call is, recorded from what may be shown of it;
-    /// when in doubt, recorded.
+    /// The entries of audit policies, and the policies. Conditions see the real call, entries its redacted
+    /// form; an undecided policy records.
     fn audit(&self, shown: &Shown<'_>, view: CallView<'_>) -> (Vec<AuditEntry>, Vec<(PolicyRef, bool)>) {
         let (mut entries, mut audited) = (Vec::new(), Vec::new());
-        for (reference, policy) in self.policies() {
+        for by in self.policies() {
+            let PolicyHandle { reference, policy } = by;
             let Kind::Audit(audit) = &policy.kind else { continue };
             let truth = policy.matcher.eval(&view);
-            let verdict = (truth != Truth::No).then_some(Verdict::Pass);
-            self.hearing.asked((reference, policy), &view, Said::Truth(&truth), verdict);
-            if truth == Truth::No {
+            let application = policy.kind.application(&truth, Phase::Settle);
+            let applies = application.takes_part();
+            self.hearing.report(by, &view, Evaluation::new(&truth, applies.then_some(Verdict::Pass)));
+            if !applies {
                 continue;
             }
-            audited.push((reference, matches!(truth, Truth::Undecided(_))));
+            audited.push((reference, application.is_undecided()));
             if policy.mode != Mode::Shadow {
                 let fields = audit.values(shown.view(view)).map(|(path, value)| {
                     let value = match (path.root(), value) {
-                        // Facts of earlier calls may hold what is redacted in this one only.
+                        // Facts of earlier calls may contain values that only this call redacts.
                         (Root::Session, value) => shown.value(value),
                         // An error may repeat arguments and results.
                         (Root::Error, Value::String(error)) => {

@@ -1,10 +1,11 @@
-//! What gate concludes of a call.
+//! The decision on one call.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::execution_result::ToolResponse;
 use super::limits::Pending;
 use super::trace::{Layers, PolicyRef, Trace};
 use super::wrap::Wrapper;
@@ -13,16 +14,16 @@ use crate::call::{Phase, PolicyTrace, Reason, ToolCall, Verdict, reason_code};
 use crate::json::{self, Digest, Value};
 use crate::middleware::Kind;
 
-/// What is to become of a call, in order of strictness.
+/// What a decision does with its call, in order of strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     /// The tool may run.
     Run,
     /// A policy answers in the tool's place.
     Answer,
-    /// A person must say yes first.
+    /// A person must approve it first.
     Suspend,
-    /// The arguments do not fit.
+    /// The arguments are invalid.
     Invalid,
     /// The call must not run.
     Deny,
@@ -30,13 +31,13 @@ pub enum Effect {
     Halt,
 }
 
-/// A script's question to a person.
+/// A script's approval request.
 #[derive(Clone, Debug)]
 pub(super) struct OwnQuestion {
     /// The script's policy.
     pub(super) policy: PolicyRef,
     pub(super) text: String,
-    /// What a yes would be for.
+    /// What an approval would permit.
     pub(super) about: Digest,
 }
 
@@ -51,8 +52,8 @@ pub(crate) struct Requirement {
     pub(crate) expires: Option<Duration>,
 }
 
-/// The decision on one call. It borrows the call's arguments unless a policy changed them, and names policies only when
-/// asked, so that a call which nothing stops costs no allocation.
+/// The decision on one call. It borrows the call's arguments unless a policy changed them, and names policies
+/// only on request, so that a call that nothing stops costs no allocation.
 #[derive(Debug)]
 pub struct Decision<'c> {
     pub(super) call: Cow<'c, ToolCall>,
@@ -63,28 +64,28 @@ pub struct Decision<'c> {
     pub(super) approvals: SmallVec<[PolicyRef; 2]>,
     pub(super) unmatched: SmallVec<[u32; 1]>,
     pub(super) answer: Option<PolicyRef>,
-    /// The limits to take of before the call runs.
+    /// The limits to acquire before the call runs.
     pub(super) limits: Vec<Pending>,
-    /// What wraps the execution, the outermost first.
+    /// The policies that wrap the execution, the outermost first.
     pub(super) wrappers: SmallVec<[Wrapper; 2]>,
-    /// A question that is no policy's standing one.
+    /// A request that a script makes.
     pub(super) question: Option<Box<OwnQuestion>>,
-    /// Approvals that are required beside those of policies.
+    /// Required approvals beside those of policies.
     pub(super) required: Vec<Requirement>,
-    /// What the host's own code answers in the tool's place, with its name.
+    /// A hook's answer in the tool's place, with the hook's id.
     pub(super) given: Option<Box<(String, Value)>>,
-    /// What happened so far in scripts around the call, the innermost first, where one of them stopped it for a person.
+    /// The journals of scripts around the call, the innermost first, if one of them stopped it for a person.
     pub(super) journals: Vec<KeptJournal>,
     pub(super) retry_after: Option<Duration>,
     pub(super) input: Cow<'c, Value>,
     pub(super) trace: Trace,
     pub(super) layers: Layers,
-    /// Work units that it took, where it was not decided for a call under way.
+    /// The work units that deciding took. Zero if it was decided for a running call.
     pub(super) work: u64,
 }
 
 impl<'c> Decision<'c> {
-    /// A refusal that no policy gave.
+    /// A refusal by no policy.
     pub(super) fn refused(call: &'c ToolCall, effect: Effect, code: &str, message: &str) -> Self {
         Self {
             call: Cow::Borrowed(call),
@@ -109,7 +110,7 @@ impl<'c> Decision<'c> {
         }
     }
 
-    /// What is to become of the call.
+    /// What the decision does with the call.
     pub fn effect(&self) -> Effect {
         self.effect
     }
@@ -129,7 +130,7 @@ impl<'c> Decision<'c> {
         &self.input
     }
 
-    /// The call with its final arguments, where a policy changed them.
+    /// The call with its final arguments, if a policy changed them.
     pub fn changed_call(&self) -> Option<ToolCall> {
         match &self.input {
             Cow::Borrowed(_) => None,
@@ -137,12 +138,12 @@ impl<'c> Decision<'c> {
         }
     }
 
-    /// The ids of the limits that still have to be asked, and taken of, before the call runs.
+    /// The ids of the limits that are to be acquired before the call runs.
     pub fn pending(&self) -> impl Iterator<Item = &str> {
         self.limits.iter().filter_map(|pending| Some(pending.policy.find(&self.layers)?.id.as_str()))
     }
 
-    /// The call as it was asked for.
+    /// The call as it was made.
     pub(crate) fn call(&self) -> &ToolCall {
         &self.call
     }
@@ -167,21 +168,24 @@ impl<'c> Decision<'c> {
         self.trace = trace;
     }
 
-    /// What a policy said turned out otherwise.
+    /// Corrects the verdict of a policy.
     pub(crate) fn amend(&mut self, policy: PolicyRef, verdict: Verdict) {
         self.trace.amend(policy, verdict);
     }
 
-    /// The policy that answers in the tool's place, with its answer.
-    pub(crate) fn answer(&self) -> Option<(PolicyRef, Value)> {
+    /// The response that a hook or a policy gives in the tool's place.
+    pub(crate) fn own_answer(&self) -> Option<ToolResponse> {
+        if let Some((by, output)) = self.given.as_deref() {
+            return Some(ToolResponse::answered(output.clone(), vec![by.clone()]));
+        }
         let reference = self.answer?;
         match &reference.find(&self.layers)?.kind {
-            Kind::Respond(respond) => Some((reference, respond.output.clone())),
+            Kind::Respond(respond) => Some(ToolResponse::by_policy(reference, respond.output.clone())),
             _ => None,
         }
     }
 
-    /// Notes what a policy says of the call that gate did not ask.
+    /// Adds the verdict of a policy that gate does not evaluate.
     pub(crate) fn note(&mut self, policy: PolicyRef, verdict: Verdict) {
         self.trace.note(policy, Phase::Gate, verdict, false);
     }
@@ -190,18 +194,18 @@ impl<'c> Decision<'c> {
     pub(crate) fn refuse(&mut self, effect: Effect, reason: Reason, retry_after: Option<Duration>) {
         if effect > self.effect {
             (self.effect, self.reason, self.retry_after) = (effect, Some(reason), retry_after);
-            // What would have wrapped the execution takes no part.
+            // The wrappers take no part any more.
             self.trace.forget_wrappers();
         }
     }
 
-    /// A person is asked, for a policy, what is no policy's standing question.
+    /// Suspends the call for a policy's request that is not an `approval` policy's.
     pub(crate) fn ask(&mut self, policy: PolicyRef, reason: Reason, text: String, about: Digest) {
         self.refuse(Effect::Suspend, reason, None);
         self.question = Some(Box::new(OwnQuestion { policy, text, about }));
     }
 
-    /// An approval of the final arguments is required, unless it is among those that the call has.
+    /// Requires an approval of the final arguments, unless the call has it already.
     pub(crate) fn require_approval(&mut self, requirement: Requirement, permits: &[Permit]) {
         let mut requirement = requirement;
         let permit = &mut requirement.asker.permit;
@@ -219,7 +223,7 @@ impl<'c> Decision<'c> {
         self.required.push(requirement);
     }
 
-    /// The host's own code answers in the tool's place, where nothing is against the call.
+    /// Lets a hook answer in the tool's place, if nothing stops the call.
     pub(crate) fn give(&mut self, by: String, output: Value) {
         if self.effect == Effect::Run {
             self.effect = Effect::Answer;
@@ -228,22 +232,17 @@ impl<'c> Decision<'c> {
         }
     }
 
-    /// What the host's own code answers in the tool's place, with its name.
-    pub(crate) fn given(&self) -> Option<(String, Value)> {
-        self.given.as_deref().cloned()
-    }
-
-    /// Keeps what happened so far in a script around the call.
+    /// Adds the journal of a script around the call.
     pub(crate) fn keep_journal(&mut self, journal: KeptJournal) {
         self.journals.push(journal);
     }
 
-    /// What happened so far in scripts around the call.
+    /// Takes the journals of scripts around the call.
     pub(crate) fn take_journals(&mut self) -> Vec<KeptJournal> {
         std::mem::take(&mut self.journals)
     }
 
-    /// The same decision with a call and arguments of its own.
+    /// The same decision with its own copies of call and arguments.
     pub(crate) fn into_owned(self) -> Decision<'static> {
         Decision {
             call: Cow::Owned(self.call.into_owned()),
@@ -268,7 +267,7 @@ impl<'c> Decision<'c> {
         }
     }
 
-    /// Why it was decided so.
+    /// The reason of the decision.
     pub fn reason(&self) -> Reason {
         if let Some(reason) = &self.reason {
             return reason.clone();
@@ -289,7 +288,7 @@ impl<'c> Decision<'c> {
         Reason { policy: answer.or(permit).map(|policy| policy.id.clone()), code: code.to_owned(), message }
     }
 
-    /// Which policies took part so far, in order.
+    /// The policies that took part so far, in order.
     pub fn policies(&self) -> Vec<PolicyTrace> {
         self.trace.named(&self.layers)
     }

@@ -1,51 +1,50 @@
-//! Gate: every policy that may match is asked, and the strictest wins: halt > deny > suspend > allow.
+//! Gate: evaluates every policy that may match; the strictest decision counts: halt > deny > suspend > allow.
 
 use smallvec::SmallVec;
 
 use super::Subject;
-use super::asked::Held;
+use super::approval_requirements::Held;
 use super::decision::Effect;
-use super::hearing::{Said, Unasked};
+use super::hearing::{Evaluation, Said, Unasked};
 use super::limits::{self, Pending};
 use super::shown::Shown;
-use super::trace::{PolicyRef, Trace};
-use crate::authoring::Polarity;
+use super::trace::{PolicyHandle, PolicyRef, Trace};
 use crate::call::{CallView, CardWords, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::matcher::Truth;
-use crate::middleware::{CardTemplates, Counted, Kind, Limit, Measure};
+use crate::middleware::{Application, CardTemplates, Counted, Kind, Limit, Measure};
 use crate::policy::{Mode, Policy, Unmatched};
 use crate::template::Template;
 
-/// What gate came to.
+/// The result of gate.
 pub(super) struct Conclusion {
     pub(super) effect: Effect,
     cause: Cause,
     pub(super) permitted_by: Option<PolicyRef>,
-    /// A person's yes is part of why it may run.
+    /// An approval is part of why it may run.
     pub(super) approved: bool,
-    /// The policies that want a person's yes.
+    /// The policies that require an approval.
     pub(super) approvals: SmallVec<[PolicyRef; 2]>,
-    /// The layers that want one because nothing in them permits the call.
+    /// The layers that require an approval because nothing in them permits the call.
     pub(super) unmatched: SmallVec<[u32; 1]>,
     pub(super) answer: Option<PolicyRef>,
     pub(super) limits: Vec<Pending>,
 }
 
 enum Cause {
-    /// Nothing was against it.
+    /// Nothing stops the call.
     Nothing,
-    /// The arguments do not fit.
+    /// The arguments are invalid.
     Failure(Reason),
     /// No policy permits it.
     Unmatched,
-    /// A policy stops it; with why it can't be decided, if that is so.
+    /// A policy stops it; with why its condition is undecided, if it is.
     Policy(PolicyRef, Option<String>),
-    /// A limit has too little left.
+    /// A limit is used up.
     UsedUp(PolicyRef),
 }
 
-/// Asks the policies of gate. After a failure to normalise only what halts is asked, and what counts every attempt: all
-/// else is no stricter.
+/// Evaluates the policies of gate. If the arguments are invalid, only those that halt or count every attempt
+/// are evaluated: all others are no stricter.
 pub(super) fn run(
     subject: &Subject<'_>,
     view: CallView<'_>,
@@ -64,9 +63,10 @@ pub(super) fn run(
                 continue;
             }
             let truth = policy.matcher.eval(&view);
-            let reference = PolicyRef { layer, index };
-            let asked = conclusion.ask((reference, policy), &truth, &view, held, trace);
-            hearing.asked((reference, policy), &view, Said::Truth(&truth), asked.map(|(verdict, _)| verdict));
+            let by = PolicyHandle { reference: PolicyRef { layer, index }, policy };
+            let asked = conclusion.ask(by, &truth, &view, held, trace);
+            let verdict = asked.map(|(verdict, _)| verdict);
+            hearing.report(by, &view, Evaluation::new(&truth, verdict));
             permitted |= asked.is_some_and(|(_, permits)| permits);
         }
         if !permitted && !failed {
@@ -88,7 +88,7 @@ pub(super) fn run(
     conclusion
 }
 
-/// Whether a policy has a say in calls whose arguments do not fit.
+/// Whether a policy is evaluated for calls with invalid arguments.
 fn concerns_failures(kind: &Kind) -> bool {
     let counts_them = kind.as_limit().is_some_and(|limit| limit.counted == Counted::Attempts);
     counts_them || matches!(kind, Kind::Halt(_))
@@ -108,7 +108,7 @@ impl Conclusion {
     fn start(failure: Option<Reason>) -> Self {
         let (effect, cause) = match failure {
             None => (Effect::Run, Cause::Nothing),
-            // Arguments that are no object are denied: there is nothing in them to mend.
+            // Arguments that are not an object are denied: nothing in them can be corrected.
             Some(reason) if reason.code == reason_code::INVALID_ARGUMENTS => {
                 (Effect::Deny, Cause::Failure(reason))
             }
@@ -126,24 +126,24 @@ impl Conclusion {
         }
     }
 
-    /// Takes in what a policy says whose matcher says this. Says so, too, and whether it lifts `defaults.unmatched`; nothing where
-    /// it takes no part.
+    /// Applies a policy whose condition has this truth. Returns its verdict, and whether it lifts
+    /// `defaults.unmatched`; `None` if it does not apply.
     fn ask(
         &mut self,
-        (reference, policy): (PolicyRef, &Policy),
+        by: PolicyHandle<'_>,
         truth: &Truth,
         view: &CallView<'_>,
         held: Held<'_>,
         trace: &mut Trace,
     ) -> Option<(Verdict, bool)> {
-        // An `approval` that asks only for want of an answer stops the call, but vouches for nothing: it does not
-        // lift `unmatched`.
+        let PolicyHandle { reference, policy } = by;
+        // An `approval` whose condition is undecided stops the call, but permits nothing: it does not lift
+        // `unmatched`.
         let certain = *truth == Truth::Yes;
-        let why = match (truth, policy.kind.entry().polarity) {
-            (Truth::Yes, _) => None,
-            (Truth::Absent, Polarity::Restricting) => None,
-            (Truth::Undecided(why), Polarity::Restricting) => Some(why.clone()),
-            _ => return None,
+        let why = match policy.kind.application(truth, Phase::Gate) {
+            Application::No => return None,
+            Application::Yes => None,
+            Application::Undecided(_, why) => Some(why.to_owned()),
         };
         if let Some(limit) = policy.kind.as_limit() {
             let measured = limits::measure(reference.layer, policy, limit, view);
@@ -167,7 +167,7 @@ impl Conclusion {
             return Some((Verdict::Pass, certain));
         }
         let verdict = verdict(policy);
-        // What answers is found here, where it lifts `unmatched`, and acts in the tool's place.
+        // An answer is found here, because it lifts `unmatched`, and acts in the tool's place.
         let phase = if verdict == Verdict::Answer { Phase::Execute } else { Phase::Gate };
         trace.note(reference, phase, verdict, why.is_some());
         let enforced = policy.mode != Mode::Shadow;
@@ -175,7 +175,7 @@ impl Conclusion {
         Some((verdict, permits))
     }
 
-    /// Takes in a limit, and says what it says. What it counts in the session is known; what it counts in the store is asked for later.
+    /// Applies a limit. What it counts in the session is known; what it counts in the store is acquired later.
     fn count(
         &mut self,
         reference: PolicyRef,
@@ -192,7 +192,7 @@ impl Conclusion {
                 (refusing(limit), Some(Cause::UsedUp(reference)), Some(measure))
             }
             Ok(measure) => (Verdict::Pass, None, Some(measure)),
-            // For whom, or how much, is not known: it may be too much.
+            // If its key or cost is unknown, it may be used up.
             Err(why) => (refusing(limit), Some(Cause::Policy(reference, Some(why))), None),
         };
         trace.note(reference, Phase::Gate, verdict, open || measure.is_none());
@@ -203,12 +203,12 @@ impl Conclusion {
         Some(verdict)
     }
 
-    /// It can't be decided whether a policy wraps the execution.
+    /// Denies a call if it is undecided whether a policy wraps its execution.
     pub(super) fn undecided(&mut self, reference: PolicyRef, why: String) {
         self.tighten(Effect::Deny, Cause::Policy(reference, Some(why)));
     }
 
-    /// Takes in what a matching policy says. Says whether it lifts `defaults.unmatched`.
+    /// Applies a matching policy. Returns whether it lifts `defaults.unmatched`.
     fn hear(&mut self, reference: PolicyRef, policy: &Policy, why: Option<String>) -> bool {
         match policy.kind {
             Kind::Deny(_) => self.tighten(Effect::Deny, Cause::Policy(reference, why)),
@@ -232,7 +232,7 @@ impl Conclusion {
         false
     }
 
-    /// Of two that are equally strict the first stands.
+    /// Of two equally strict causes the first is kept.
     fn tighten(&mut self, effect: Effect, cause: Cause) {
         if effect > self.effect {
             self.effect = effect;
@@ -240,7 +240,7 @@ impl Conclusion {
         }
     }
 
-    /// Why the call does not run; `None` where it does.
+    /// Why the call does not run. Returns `None` if it runs.
     pub(super) fn reason(&self, subject: &Subject<'_>, view: CallView<'_>) -> Option<Reason> {
         let (code, policy, message) = match &self.cause {
             Cause::Nothing => return None,
@@ -283,7 +283,7 @@ impl Conclusion {
     }
 }
 
-/// What a limit says of a call that it refuses.
+/// The verdict of a limit that refuses a call.
 fn refusing(limit: &Limit) -> Verdict {
     match limits::effect(limit.on_exceed) {
         Effect::Halt => Verdict::Halt,
@@ -291,7 +291,7 @@ fn refusing(limit: &Limit) -> Verdict {
     }
 }
 
-/// What the agent is told of a policy that denies or halts.
+/// The code and message of a policy that denies or halts.
 fn refusal<'p>(policy: &'p Policy, view: CallView<'_>) -> (&'p str, String) {
     let (code, template) = match &policy.kind {
         Kind::Deny(deny) => (deny.code.as_str(), deny.message.as_ref()),
@@ -301,7 +301,7 @@ fn refusal<'p>(policy: &'p Policy, view: CallView<'_>) -> (&'p str, String) {
     (code, said(policy, template, view))
 }
 
-/// What is asked of the person: the questions of all policies that ask.
+/// The message of the approval request: those of all policies that require one.
 pub(super) fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: CallView<'_>) -> String {
     let questions = approvals.iter().filter_map(|reference| {
         let policy = subject.policy(*reference)?;
@@ -316,7 +316,7 @@ pub(super) fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: Cal
     questions.collect::<Vec<_>>().join(" ")
 }
 
-/// The words of the first policy that has some for the card.
+/// The card texts of the first policy that has some.
 pub(super) fn card_words(
     subject: &Subject<'_>,
     approvals: &[PolicyRef],
@@ -332,7 +332,7 @@ pub(super) fn card_words(
     CardWords { title, approve: approve.clone(), deny: deny.clone() }
 }
 
-/// A policy's message, or what stands in for it.
+/// A policy's message, or a default one.
 fn said(policy: &Policy, template: Option<&Template>, view: CallView<'_>) -> String {
     match (template, &policy.description) {
         (Some(template), _) => template.render(&view, &[]).text,

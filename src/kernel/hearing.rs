@@ -1,128 +1,128 @@
-//! Listening: whoever wants to know why policies act or do not hears of every asking while a call lives. Where nobody listens,
-//! nothing is paid.
+//! Events for listeners: how every policy was evaluated, and why it applied or not. Without a listener they
+//! cost nothing.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::trace::{Layers, PolicyRef};
+use super::trace::{Layers, PolicyHandle, PolicyRef, Trace};
 use super::{Decision, Kernel, Subject};
-use crate::authoring::Polarity;
 use crate::call::{Amount, CallView, Outcome, Phase, ToolCall, Verdict};
 use crate::host::ToolError;
 use crate::json::Value;
 use crate::matcher::{ExaminedMatcher, Truth};
 use crate::policy::Policy;
 
-/// Hears what happens to calls, in the order in which it happens, on the thread on which it happens. It changes nothing, also where it
+/// Receives the events of calls, in order, on the thread on which they happen. It changes nothing, also if it
 /// panics.
 ///
-/// What it hears has not been redacted.
+/// Events are not redacted.
 pub trait Listener: Send + Sync {
-    /// Something happens. What is told is lent for as long as this runs.
+    /// Receives an event, which is borrowed for as long as this runs.
     fn hear(&self, event: &Event<'_>);
 }
 
-/// Something that happens to a call.
+/// An event in the life of a call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A call is about to be decided. One call may be decided more than once: with its round and again before it runs, and for each
-    /// `next` of a script with other arguments.
+    /// A decision starts. One call may be decided more than once: with its round and again before it runs, and
+    /// for each `next` of a script with other arguments.
     Deciding(Deciding<'a>),
-    /// A policy is accounted for. In each phase that a call comes to, every policy that acts in that phase is, once a decision.
+    /// A policy was evaluated or skipped. Once a decision, in each phase that a call reaches, this is reported
+    /// for every policy of that phase.
     Asking(Asking<'a>),
-    /// Normalise and gate are done.
+    /// Normalise and gate have ended.
     Decided(&'a Decision<'a>),
-    /// What the call takes of a limit was asked of the store, or of the session.
+    /// A limit was checked in the store or in the session.
     Limit(LimitAsked<'a>),
-    /// A policy that is about errors (`retry` with another try left, `recover`) is asked whether it is about this one.
+    /// A policy for errors (`retry` with attempts left, `recover`) was matched against an error.
     Error(ErrorAsked<'a>),
-    /// The execution of a call begins: the policies around it, and inside of them its tool.
+    /// The execution of a call starts: the policies around it, and inside of them its tool.
     Executing(&'a ToolCall),
-    /// A call came to its outcome.
+    /// A call has its outcome.
     Ended(&'a Outcome),
 }
 
-/// A call that is about to be decided.
+/// The start of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Deciding<'a> {
-    /// The call as it was asked for.
+    /// The call as it was made.
     pub view: CallView<'a>,
     /// The rules that decide.
     pub layers: &'a Layers,
 }
 
-/// A policy is asked about a call, or passed by.
+/// The evaluation of a policy for a call, or why it was skipped.
 #[derive(Clone, Copy, Debug)]
 pub struct Asking<'a> {
     /// The policy.
     pub policy: &'a Policy,
     /// Its layer; the bundle is 0.
     pub layer: u32,
-    /// Its place among the policies of its layer, in the order in which they act.
+    /// Its index among the policies of its layer, in order.
     pub place: u32,
-    /// The phase of the call; nothing where the run around the calls is meant.
+    /// The phase of the call. `None` for policies of the run.
     pub phase: Option<Phase>,
-    /// The call as the policy sees it: its arguments as far as they are in form, what the session has seen by then, in settle its
-    /// result.
+    /// The call as the policy sees it: its arguments as far as they are normalised, the session's state by
+    /// then, and in settle the result.
     pub view: CallView<'a>,
-    /// What its matcher says.
+    /// The truth of its condition, or why that was not evaluated.
     pub said: Said<'a>,
-    /// What the policy says of the call; nothing where it takes no part.
+    /// The policy's verdict. `None` if it takes no part.
     pub verdict: Option<Verdict>,
-    /// What it changed, or in shadow would have changed.
+    /// What it changed, or would have changed in shadow mode.
     pub change: Option<Change<'a>>,
-    /// What it has against the call that is more than that it matches: what does not fit a schema, what could not be changed.
+    /// A problem beyond that it matches: what violates a schema, what could not be changed.
     pub problem: Option<&'a str>,
 }
 
-/// What a policy's matcher says of a call.
+/// The match of a policy with a call.
 #[derive(Clone, Copy, Debug)]
 pub enum Said<'a> {
-    /// Its tool and its server fit, and this is what its conditions say.
+    /// Its tool and server match, and its condition has this truth.
     Truth(&'a Truth),
-    /// Its conditions certainly do not hold: the index found so without asking it.
+    /// Its condition certainly does not hold: the index excluded it without evaluation.
     LeftOut,
-    /// It is for other tools, or other servers.
+    /// It is for other tools or servers.
     Elsewhere,
-    /// It was not asked.
+    /// It was skipped.
     Unasked(Unasked),
 }
 
-/// Why a policy whose tool and server fit is not asked.
+/// Why a policy whose tool and server match is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unasked {
-    /// The arguments are no JSON object.
+    /// The arguments are not a JSON object.
     NoObject,
-    /// The arguments do not fit, and it is no stricter than that.
+    /// The arguments are invalid, and it is no stricter than that.
     InvalidArguments,
-    /// The call did not come to this phase: it was stopped, or something answered in the tool's place.
+    /// The call did not reach this phase: it was stopped, or something answered in the tool's place.
     NotRun,
     /// There is no error to recover.
     NoError,
     /// It recovers other errors.
     OtherError,
-    /// It invited to another try as often as it may.
+    /// It has recovered this tool's errors as often as it may.
     TriedEnough,
     /// Another policy recovered the error before it.
     RecoveredBefore,
-    /// There is no result, or none of a real tool.
+    /// There is no result, or not one of a real tool.
     NoResult,
-    /// Its conditions can't be asked: Callgate itself fails on them.
+    /// Its condition can't be evaluated: Callgate itself fails on it.
     Failed,
 }
 
-/// What a policy changed.
+/// A change by a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
-    /// Arguments or result before.
+    /// The arguments or the result before.
     pub before: &'a Value,
-    /// The same after.
+    /// The same after it.
     pub after: &'a Value,
 }
 
-/// What a call takes of a limit, and whether there was enough.
+/// The check of a limit for a call.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitAsked<'a> {
     /// The call.
@@ -131,15 +131,15 @@ pub struct LimitAsked<'a> {
     pub policy: &'a Policy,
     /// Its layer; the bundle is 0.
     pub layer: u32,
-    /// What the limit counts for, in one text: its policy and the values of its key.
+    /// The limit's key as one string: its policy and the values of its `by`.
     pub key: &'a str,
-    /// How much the call takes.
+    /// The amount that the call needs.
     pub cost: Amount,
-    /// Whether there was enough left. Of limits that are asked together all are taken of, or none.
+    /// Whether there was enough left. Of limits that are checked together all are acquired, or none.
     pub enough: bool,
-    /// How much is left now, where the store can say so.
+    /// The amount that is left now, if the store can tell.
     pub left: Option<Amount>,
-    /// After how long there may be enough, where there is not and that is known.
+    /// After how long there may be enough, if that is known.
     pub retry_after: Option<Duration>,
 }
 
@@ -150,29 +150,25 @@ pub struct ErrorAsked<'a> {
     pub policy: &'a Policy,
     /// Its layer; the bundle is 0.
     pub layer: u32,
-    /// How the execution, or an attempt at it, ended.
+    /// The error of the execution, or of an attempt at it.
     pub error: &'a ToolError,
 }
 
 impl<'a> Asking<'a> {
-    /// Whether the policy counts as matching: its matcher holds, or is open and the policy is of a kind that acts when in doubt.
+    /// Whether the policy counts as matching: its condition holds, or is undecided and the policy's kind
+    /// applies then.
     pub fn matches(&self) -> bool {
         let Said::Truth(truth) = self.said else { return false };
-        match truth {
-            Truth::Yes => true,
-            Truth::No => false,
-            Truth::Absent => self.policy.kind.entry().polarity == Polarity::Restricting,
-            Truth::Undecided(_) => self.policy.kind.entry().polarity != Polarity::Permitting,
-        }
+        self.policy.kind.application(truth, self.phase.unwrap_or(Phase::Gate)).takes_part()
     }
 
-    /// What each part of its matcher says, also where it was not asked.
+    /// The truth of each part of its condition, also of parts that short-circuit evaluation skipped.
     pub fn examine(&self) -> ExaminedMatcher<'a> {
         self.policy.matcher.examine(&self.view)
     }
 }
 
-/// Tells a listener something. One that panics changes nothing.
+/// Notifies a listener. One that panics changes nothing.
 pub(crate) fn tell(listener: Option<&dyn Listener>, event: &Event<'_>) {
     if let Some(listener) = listener {
         let _ = catch_unwind(AssertUnwindSafe(|| listener.hear(event)));
@@ -180,13 +176,9 @@ pub(crate) fn tell(listener: Option<&dyn Listener>, event: &Event<'_>) {
 }
 
 impl Kernel<'_> {
-    /// Tells who listens of a policy of the run around the calls. `truth`: what its conditions say; nothing where they panic.
-    pub(super) fn tell_of_run(
-        &self,
-        (reference, policy): (PolicyRef, &Policy),
-        view: CallView<'_>,
-        truth: Option<&Truth>,
-    ) {
+    /// Reports a policy of the run. `truth`: of its condition; `None` if it panicked.
+    pub(super) fn tell_of_run(&self, by: PolicyHandle<'_>, view: CallView<'_>, truth: Option<&Truth>) {
+        let PolicyHandle { reference, policy } = by;
         let acts = truth.is_none_or(|truth| *truth != Truth::No);
         let asking = Asking {
             policy,
@@ -203,24 +195,32 @@ impl Kernel<'_> {
     }
 }
 
-/// One phase of a call, as it is told to a listener: who was asked, and in the end who was not.
+/// Records one phase of a call for a listener: the policies that were evaluated, and in the end those that were
+/// not.
 pub(super) struct Hearing<'h> {
     listener: Option<&'h dyn Listener>,
     phase: Phase,
     heard: RefCell<Vec<PolicyRef>>,
 }
 
-/// What a policy that was asked has to say, beside what its matcher says.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Answer<'a> {
+/// How a policy was evaluated, and what it did.
+#[derive(Clone, Copy)]
+pub(super) struct Evaluation<'a> {
+    pub(super) said: Said<'a>,
+    /// `None` if the policy takes no part.
     pub(super) verdict: Option<Verdict>,
     pub(super) change: Option<Change<'a>>,
     pub(super) problem: Option<&'a str>,
 }
 
-impl From<Option<Verdict>> for Answer<'_> {
-    fn from(verdict: Option<Verdict>) -> Self {
-        Self { verdict, ..Self::default() }
+impl<'a> Evaluation<'a> {
+    pub(super) fn new(truth: &'a Truth, verdict: Option<Verdict>) -> Self {
+        Self::skipped(Said::Truth(truth), verdict)
+    }
+
+    /// A policy that was not evaluated, or not only by its condition.
+    pub(super) fn skipped(said: Said<'a>, verdict: Option<Verdict>) -> Self {
+        Self { said, verdict, change: None, problem: None }
     }
 }
 
@@ -229,24 +229,34 @@ impl<'h> Hearing<'h> {
         Self { listener, phase, heard: RefCell::default() }
     }
 
-    /// Whether anybody listens.
+    /// Whether there is a listener.
     pub(super) fn is_public(&self) -> bool {
         self.listener.is_some()
     }
 
-    /// A policy was asked.
-    pub(super) fn asked<'a>(
+    /// Records the evaluation of a policy: in the trace if it takes part, and for the listener.
+    pub(super) fn record<'a>(
         &self,
-        (reference, policy): (PolicyRef, &'a Policy),
+        trace: &mut Trace,
+        by: PolicyHandle<'a>,
         view: &CallView<'a>,
-        said: Said<'a>,
-        answer: impl Into<Answer<'a>>,
+        evaluation: Evaluation<'a>,
     ) {
+        if let Some(verdict) = evaluation.verdict {
+            let is_undecided = matches!(evaluation.said, Said::Truth(Truth::Undecided(_)));
+            trace.note(by.reference, self.phase, verdict, is_undecided);
+        }
+        self.report(by, view, evaluation);
+    }
+
+    /// Reports the evaluation of a policy to the listener.
+    pub(super) fn report<'a>(&self, by: PolicyHandle<'a>, view: &CallView<'a>, evaluation: Evaluation<'a>) {
         if self.listener.is_none() {
             return;
         }
+        let PolicyHandle { reference, policy } = by;
         self.heard.borrow_mut().push(reference);
-        let Answer { verdict, change, problem } = answer.into();
+        let Evaluation { said, verdict, change, problem } = evaluation;
         let asking = Asking {
             policy,
             layer: reference.layer,
@@ -261,12 +271,12 @@ impl<'h> Hearing<'h> {
         tell(self.listener, &Event::Asking(asking));
     }
 
-    /// Whether this policy was accounted for.
+    /// Whether this policy was reported.
     pub(super) fn has_heard(&self, reference: PolicyRef) -> bool {
         self.heard.borrow().contains(&reference)
     }
 
-    /// The phase is over: the policies that act in it and were not asked are accounted for.
+    /// Ends the phase: reports the policies of the phase that were not evaluated.
     pub(super) fn rest<'a>(
         &self,
         subject: &Subject<'a>,
@@ -287,7 +297,8 @@ impl<'h> Hearing<'h> {
                 }
                 let fits = policy.matcher.concerns(server, &subject.call.tool);
                 let said = if fits { why(policy) } else { Said::Elsewhere };
-                self.asked((reference, policy), view, said, None);
+                let by = PolicyHandle { reference, policy };
+                self.report(by, view, Evaluation::skipped(said, None));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Limits as gate sees them: what a call would take of which, and what is said of a call that finds too little left.
+//! Limits in gate: the amounts that a call needs, and the reason of a call that a limit refuses.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::middleware::{Kind, Limit, Measure, OnExceed, Rule};
 use crate::policy::Policy;
 use crate::spans::in_words;
 
-/// A limit that a call must take of before it runs.
+/// A limit that a call must acquire before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
     pub(crate) policy: PolicyRef,
     pub(crate) measure: Measure,
 }
 
-/// What becomes of a call that finds too little left.
+/// The effect on a call that finds too little left.
 pub(crate) fn effect(on_exceed: OnExceed) -> Effect {
     match on_exceed {
         OnExceed::Halt => Effect::Halt,
@@ -25,7 +25,8 @@ pub(crate) fn effect(on_exceed: OnExceed) -> Effect {
     }
 }
 
-/// What a call takes of a limit of a layer, under a name that no other policy's count has. Ids are unique within a layer.
+/// The amount that a call needs of a limit, under a key that no other policy uses. Ids are unique within a
+/// layer.
 pub(crate) fn measure(
     layer: u32,
     policy: &Policy,
@@ -36,7 +37,7 @@ pub(crate) fn measure(
     Ok(Measure { key: format!("{layer}/{}/{key}", policy.id), cost })
 }
 
-/// Whether a limit that counts by run has too little left. Others are for the store to say.
+/// Whether a limit of the run has too little left. Other limits are checked by the store.
 pub(crate) fn is_used_up(limit: &Limit, measure: &Measure, session: &SessionState) -> bool {
     match limit.rule {
         Rule::Run(allowed) => {
@@ -46,7 +47,7 @@ pub(crate) fn is_used_up(limit: &Limit, measure: &Measure, session: &SessionStat
     }
 }
 
-/// Why a call is refused that finds too little left.
+/// The reason of a call that a limit refuses.
 pub(super) fn refusal(
     subject: &Subject<'_>,
     policy: &Policy,

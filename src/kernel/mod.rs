@@ -1,13 +1,14 @@
-//! One call's life: normalise → gate → execute → settle. The whole of it is on this page; each phase has its file.
+//! The life of one call: normalise → gate → execute → settle. `ToolCall` + session → [`Decision`], and executed
+//! call → `Outcome`; each phase has its file.
 //!
-//! Policies come in layers (bundle, then prompt, then call). Each layer decides for itself and the strictest wins, so a
-//! lower layer can only tighten.
+//! Policies come in layers (bundle, then prompt, then call). Each layer decides for itself and the strictest
+//! decision counts, so a lower layer can only tighten.
 
 mod arguments;
-mod asked;
+mod approval_requirements;
 mod conclude;
 mod decision;
-mod ended;
+mod execution_result;
 mod gate;
 mod hearing;
 mod limits;
@@ -21,17 +22,17 @@ mod suggest;
 mod trace;
 mod wrap;
 
-pub(crate) use asked::Held;
+pub(crate) use approval_requirements::Held;
 pub(crate) use decision::Requirement;
 pub use decision::{Decision, Effect};
-pub(crate) use ended::{Ended, Execution, Records};
+pub(crate) use execution_result::{Broken, Execution, Records, Source, StoppedExecution, ToolResponse};
 pub(crate) use hearing::tell;
 pub use hearing::{Asking, Change, Deciding, ErrorAsked, Event, LimitAsked, Listener, Said, Unasked};
 pub(crate) use limits::{Pending, effect as effect_of, is_used_up, measure};
 pub(crate) use session_use::SessionUse;
 pub(crate) use stage::is_never_called;
 pub use trace::Layers;
-pub(crate) use trace::{PolicyRef, Trace};
+pub(crate) use trace::{PolicyHandle, PolicyRef, Trace};
 pub(crate) use wrap::Wrapper;
 
 use std::borrow::Cow;
@@ -54,7 +55,7 @@ use crate::tools::{Tool, ToolSet};
 use hearing::Hearing;
 use shown::{Ending, Redaction, Shown};
 
-/// What decides calls: the layers, each of one revision, the known tools and the time.
+/// Evaluates calls against the policies: the layers, each of one revision, the known tools and the clock.
 #[derive(Clone, Copy)]
 pub struct Kernel<'k> {
     /// The layers, the bundle first.
@@ -63,9 +64,9 @@ pub struct Kernel<'k> {
     pub tools: &'k ToolSet,
     /// The time.
     pub clock: &'k dyn Clock,
-    /// What digests are made with where they stand for arguments and redacted values.
+    /// The keys of the digests that stand for arguments and redacted values.
     pub keys: &'k Keys,
-    /// Who hears of every asking, if anybody.
+    /// The listener, if there is one.
     pub listener: Option<&'k dyn Listener>,
 }
 
@@ -76,10 +77,10 @@ impl std::fmt::Debug for Kernel<'_> {
 }
 
 impl<'k> Kernel<'k> {
-    /// What is to become of a call: normalise, then gate. Nothing is executed, counted or recorded.
+    /// Decides a call: normalise, then gate. Nothing is executed, counted or recorded.
     ///
-    /// Whatever goes wrong in here, a panic included, denies; so does a call for which the policies need more than
-    /// [`DECISION_UNITS`](crate::meter::DECISION_UNITS) of work.
+    /// Fails closed: whatever goes wrong, a panic included, denies; so does a call for which the policies need
+    /// more than [`DECISION_UNITS`](crate::meter::DECISION_UNITS) of work.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
         let mut meter = Meter::of_decision();
         let mut decision = meter.run(|| self.decide_holding(call, session, Held::default()));
@@ -87,7 +88,7 @@ impl<'k> Kernel<'k> {
         decision
     }
 
-    /// The same for a call that holds something already: what it took of limits, and what people have said yes to.
+    /// The same for a call that holds acquired limits or approvals already.
     pub(crate) fn decide_holding<'c>(
         &self,
         call: &'c ToolCall,
@@ -96,7 +97,7 @@ impl<'k> Kernel<'k> {
     ) -> Decision<'c> {
         let decision = Meter::of_decision().or_outer(|| {
             let decision = guarded(call, || self.decide_unguarded(call, session, held));
-            // What was not evaluated any more could have stopped it.
+            // A policy that was not evaluated any more could have stopped the call.
             match meter::is_exceeded() && decision.effect() < Effect::Halt {
                 true => {
                     let why = meter::WorkExceeded.to_string();
@@ -170,25 +171,25 @@ impl<'k> Kernel<'k> {
         CallView { annotations: self.annotations(call), ..CallView::new(call, session) }
     }
 
-    /// What the tool's server says of the tool of a call.
+    /// The annotations of a call's tool, from its server.
     pub(crate) fn annotations(&self, call: &ToolCall) -> Option<&'k Value> {
         self.tools.get(call).and_then(|tool| tool.descriptor.annotations.as_ref())
     }
 
-    /// The caches that a call of this tool makes forget.
-    pub(crate) fn invalidated_by(&self, call: &ToolCall) -> Vec<(PolicyRef, &Policy)> {
+    /// The cache policies that a call of this tool invalidates.
+    pub(crate) fn invalidated_by(&self, call: &ToolCall) -> Vec<PolicyHandle<'_>> {
         let subject = self.subject(call);
         let layers = (0u32..).zip(self.layers.iter().zip(&subject.chains));
         let caches = layers.flat_map(|(layer, (chains, chain))| {
-            chain
-                .invalidates
-                .iter()
-                .filter_map(move |index| Some((PolicyRef { layer, index: *index }, chains.policy(*index)?)))
+            chain.invalidates.iter().filter_map(move |index| {
+                let reference = PolicyRef { layer, index: *index };
+                Some(PolicyHandle { reference, policy: chains.policy(*index)? })
+            })
         });
         caches.collect()
     }
 
-    /// Why a call is refused that found too little left of a limit.
+    /// The reason of a call that is refused by a limit.
     pub(crate) fn used_up(
         &self,
         decision: &Decision<'_>,
@@ -207,14 +208,14 @@ impl<'k> Kernel<'k> {
         reason
     }
 
-    /// The final arguments of a call, as they may be shown.
+    /// The final arguments of a call, redacted.
     pub(crate) fn shown_input(&self, decision: &Decision<'_>, session: &SessionState) -> Value {
         let subject = self.subject(&decision.call);
         let view = CallView { input: &decision.input, ..subject.view(session) };
         Shown::of(&subject, view).input.into_owned()
     }
 
-    /// Why a call is refused on which Callgate itself failed.
+    /// The reason of a call on which Callgate itself failed.
     pub(crate) fn failure() -> Reason {
         Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message: UNDECIDABLE.to_owned() }
     }
@@ -226,32 +227,30 @@ impl<'k> Kernel<'k> {
         Subject { call, layers: self.layers, chains, tool, listener, keys: self.keys }
     }
 
-    /// Stops the session for a decision that halts. Later calls say why, so it is said as it may be shown of this one.
+    /// Halts the session by a decision. Later calls repeat the message, so it is redacted.
     pub(crate) fn halt(&self, decision: &Decision<'_>, session: &mut SessionState) {
         let message = catch_unwind(AssertUnwindSafe(|| {
             let subject = self.subject(&decision.call);
             let view = CallView { input: &decision.input, ..subject.view(session) };
             let message = Shown::of(&subject, view).text(&decision.reason().message);
-            // What a script or a hook says may have anything in it.
+            // A message of a script or a hook may contain anything.
             let policies = subject.policies(|chain| &chain.settle);
-            let redactions = policies.filter_map(|(_, policy)| Redaction::of(policy, &view, self.keys));
+            let redactions = policies.filter_map(|by| Redaction::of(by.policy, &view, self.keys));
             redactions.fold(message, |message, redaction| redaction.text(&message))
         }));
-        // Wherever it broke off, the halt holds.
+        // Even if redaction panicked, the session is halted.
         session.halt(message.as_deref().unwrap_or(UNDECIDABLE));
     }
 
-    /// Whether anything is redacted in results of a call.
+    /// Whether a policy redacts results of a call.
     pub(crate) fn hides_results(&self, call: &ToolCall) -> bool {
         let subject = self.subject(call);
         let hides = |policy: &Policy| matches!(&policy.kind, Kind::Redact(redact) if redact.output);
-        subject
-            .policies(|chain| &chain.settle)
-            .any(|(_, policy)| policy.mode == Mode::Enforce && hides(policy))
+        subject.policies(|chain| &chain.settle).any(|by| by.policy.mode == Mode::Enforce && hides(by.policy))
     }
 
-    /// Hides in an outcome that the host's own code has changed all that policies hide. What can't be searched is withheld.
-    pub(crate) fn hide(&self, call: &ToolCall, outcome: &mut Outcome, session: &SessionState) {
+    /// Redacts an outcome that hooks have changed, by all policies. What can't be searched is withheld.
+    pub(crate) fn redact_outcome(&self, call: &ToolCall, outcome: &mut Outcome, session: &SessionState) {
         let subject = self.subject(call);
         let view = CallView {
             output: outcome.output.as_ref(),
@@ -260,9 +259,7 @@ impl<'k> Kernel<'k> {
         };
         let redactions: Vec<_> = subject
             .policies(|chain| &chain.settle)
-            .filter_map(|(_, policy)| {
-                Redaction::of(policy, &view, self.keys).filter(|redaction| redaction.output)
-            })
+            .filter_map(|by| Redaction::of(by.policy, &view, self.keys).filter(|redaction| redaction.output))
             .collect();
         let mut masks = Masks::new();
         for redaction in redactions {
@@ -278,13 +275,13 @@ impl<'k> Kernel<'k> {
         }
     }
 
-    /// Hides in a value, as in the result of a call, all that policies hide.
-    pub(crate) fn hide_in(&self, call: &ToolCall, value: &mut Value, session: &SessionState) {
+    /// Redacts a value, such as the result of a call, by all policies.
+    pub(crate) fn redact_value(&self, call: &ToolCall, value: &mut Value, session: &SessionState) {
         let reason = Self::failure();
         let of = (call.id.as_str(), call.tool.as_str());
         let mut outcome = Outcome::new(of, OutcomeKind::Executed, Value::Null, reason, String::new());
         outcome.output = Some(value.take());
-        self.hide(call, &mut outcome, session);
+        self.redact_outcome(call, &mut outcome, session);
         *value = outcome.output.unwrap_or_default();
     }
 
@@ -294,16 +291,16 @@ impl<'k> Kernel<'k> {
     }
 }
 
-/// A decision that panics denies.
+/// Denies if deciding panics.
 fn guarded<'c>(call: &'c ToolCall, decide: impl FnOnce() -> Decision<'c>) -> Decision<'c> {
     catch_unwind(AssertUnwindSafe(decide))
         .unwrap_or_else(|_| Decision::refused(call, Effect::Deny, reason_code::INTERNAL_ERROR, UNDECIDABLE))
 }
 
-/// What is said of a call on which Callgate itself failed.
+/// The message for a call on which Callgate itself failed.
 const UNDECIDABLE: &str = "Callgate failed to decide this call";
 
-/// A call with the chains and the tool that concern it, found once.
+/// A call with its policies and its tool, looked up once.
 struct Subject<'a> {
     call: &'a ToolCall,
     layers: &'a Layers,
@@ -322,16 +319,17 @@ impl<'a> Subject<'a> {
         CallView { annotations, ..CallView::new(self.call, session) }
     }
 
-    /// The policies of one phase over all layers, in the order in which they act.
-    fn policies<'s>(&'s self, phase: fn(&Chain) -> &[u32]) -> impl Iterator<Item = (PolicyRef, &'a Policy)> {
+    /// The policies of one phase over all layers, in order.
+    fn policies<'s>(&'s self, phase: fn(&Chain) -> &[u32]) -> impl Iterator<Item = PolicyHandle<'a>> {
         (0u32..).zip(self.layers.iter().zip(&self.chains)).flat_map(move |(layer, (chains, chain))| {
-            phase(chain)
-                .iter()
-                .filter_map(move |index| Some((PolicyRef { layer, index: *index }, chains.policy(*index)?)))
+            phase(chain).iter().filter_map(move |index| {
+                let reference = PolicyRef { layer, index: *index };
+                Some(PolicyHandle { reference, policy: chains.policy(*index)? })
+            })
         })
     }
 
-    /// One phase, as it is told to who listens.
+    /// The recorder of one phase.
     fn hearing(&self, phase: Phase) -> Hearing<'a> {
         Hearing::of(self.listener, phase)
     }

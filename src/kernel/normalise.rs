@@ -1,24 +1,24 @@
-//! Normalise: transforms and validations in order, each seeing what the one before it left.
+//! Normalise: transforms and validations in order, each on the result of the one before.
 
 use std::borrow::Cow;
 
 use super::Subject;
-use super::hearing::{Answer, Change, Said, Unasked};
+use super::hearing::{Change, Evaluation, Said, Unasked};
 use super::trace::Trace;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::json::{JsonType, Value};
 use crate::matcher::Truth;
-use crate::middleware::{Kind, apply_steps};
+use crate::middleware::{Application, Kind, OnUndecided, apply_steps};
 use crate::policy::{Mode, Policy};
 
-/// The arguments in form, or as far as they came.
+/// The arguments after this phase, or as far as it came.
 pub(super) struct Normalised<'a> {
     pub(super) input: Cow<'a, Value>,
-    /// Why they do not fit: the first problem.
+    /// The first problem with them, if there is one.
     pub(super) failure: Option<Reason>,
 }
 
-/// Runs every policy of the phase, also after a failure: gate still looks for what halts.
+/// Runs every policy of the phase, also after a failure: gate still evaluates policies that halt.
 pub(super) fn run<'c>(
     subject: &Subject<'_>,
     input: &'c Value,
@@ -37,27 +37,26 @@ pub(super) fn run<'c>(
     }
     let mut input = Cow::Borrowed(input);
     let mut failure = None;
-    for (reference, policy) in subject.policies(|chain| &chain.normalise) {
+    for by in subject.policies(|chain| &chain.normalise) {
+        let policy = by.policy;
         let now = CallView { input: &input, ..view };
         let truth = policy.matcher.eval(&now);
         if truth == Truth::No {
-            hearing.asked((reference, policy), &now, Said::Truth(&truth), None);
+            hearing.record(trace, by, &now, Evaluation::new(&truth, None));
             continue;
         }
-        let open = matches!(truth, Truth::Undecided(_));
         let (changed, problem) = act(subject, policy, &truth, now);
         let verdict = match (&changed, &problem) {
             (_, Some(_)) => Verdict::Deny,
             (Some(_), None) => Verdict::Rewrite,
             (None, None) => Verdict::Pass,
         };
-        trace.note(reference, Phase::Normalise, verdict, open);
-        let answer = Answer {
-            verdict: Some(verdict),
+        let evaluation = Evaluation {
             change: changed.as_ref().map(|after| Change { before: now.input, after }),
             problem: problem.as_ref().map(|problem| problem.message.as_str()),
+            ..Evaluation::new(&truth, Some(verdict))
         };
-        hearing.asked((reference, policy), &now, Said::Truth(&truth), answer);
+        hearing.record(trace, by, &now, evaluation);
         if policy.mode == Mode::Shadow {
             continue;
         }
@@ -71,8 +70,9 @@ pub(super) fn run<'c>(
     Normalised { input, failure }
 }
 
-/// What a policy that does not certainly not match makes of the arguments, if it changes them, and what does not fit. A
-/// check is made when in doubt. Of a transform neither applying nor leaving out is known to be the stricter.
+/// Applies a policy whose condition is not false. Returns the changed arguments, if it changes any, and the
+/// problem with them, if there is one. A validation applies when undecided; for a transform neither applying
+/// nor skipping is known to be stricter.
 fn act(
     subject: &Subject<'_>,
     policy: &Policy,
@@ -82,19 +82,20 @@ fn act(
     let fail = |code: &str, message: String| {
         Some(Reason { policy: Some(policy.id.clone()), code: code.to_owned(), message })
     };
-    match (&policy.kind, truth) {
-        (Kind::Validate(validate), _) => (None, validate.check(&policy.id, view.input, subject.tool).err()),
-        (Kind::Transform(_), Truth::Undecided(why)) => {
+    match (&policy.kind, policy.kind.application(truth, Phase::Normalise)) {
+        (_, Application::Undecided(OnUndecided::Refuse, why)) => {
             let message = format!("it can't be decided whether `{}` applies: {why}", policy.id);
             (None, fail(reason_code::UNDECIDED, message))
         }
-        // What is absent gives a transform nothing to decide on.
-        (Kind::Transform(transform), Truth::Yes) => {
+        (Kind::Validate(validate), Application::Yes | Application::Undecided(..)) => {
+            (None, validate.check(&policy.id, view.input, subject.tool).err())
+        }
+        (Kind::Transform(transform), Application::Yes) => {
             let mut changed = view.input.clone();
             match apply_steps(&transform.input, &view, &view, &mut changed) {
                 Ok(true) => (Some(changed), None),
                 Ok(false) => (None, None),
-                // The steps that could be made stand, so that what halts is found in the form it is looked for.
+                // The steps that succeeded are kept, so that policies that halt see the form that they expect.
                 Err(problem) => (Some(changed), fail(reason_code::TRANSFORM_FAILED, problem)),
             }
         }

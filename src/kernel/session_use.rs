@@ -1,4 +1,4 @@
-//! Whether what the session has seen can make a difference to a call: only such a call has to wait for the calls before it.
+//! Whether a call depends on the session's state: only then it has to wait for the calls before it.
 
 use super::{Effect, Kernel};
 use crate::call::{CallView, Phase, SessionState, ToolCall};
@@ -7,20 +7,21 @@ use crate::meter::Meter;
 use crate::middleware::{Kind, Rule};
 use crate::policy::Policy;
 
-/// What a call has to do with its session.
+/// How a call depends on its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SessionUse {
-    /// What the session has seen can make a difference to it.
+    /// The session's state can change its outcome.
     pub(crate) reads: bool,
-    /// It can stop the run, as far as that is known before it is known what the session has seen.
+    /// It can halt the run, as far as that is known without the session's state.
     pub(crate) may_halt: bool,
 }
 
 impl Kernel<'_> {
-    /// What a call has to do with its session. `is_rewritten`: code around the call can change its arguments later.
+    /// How a call depends on its session. `is_rewritten`: hooks around the call can change its arguments later.
     ///
-    /// The policies that act before the tool are evaluated without knowing what the session has seen: those that match or do not match all
-    /// the same do not depend on it. Of the others, which see the result, every one that reads the session counts.
+    /// The policies that act before the tool are evaluated with an unknown state: those whose truth is the same
+    /// in any case do not depend on it. Of the others, which see the result, every one that reads the session
+    /// counts.
     pub(crate) fn session_use(
         &self,
         call: &ToolCall,
@@ -56,7 +57,7 @@ impl Kernel<'_> {
                 Truth::Absent | Truth::Undecided(_) => true,
             },
         };
-        // A condition for which too much work is needed is undecided.
+        // A condition that needs too much work is undecided.
         let reads = reads_any && Meter::of_decision().run(|| concerning.iter().any(depends));
         SessionUse { reads, may_halt: can_halt && (is_rewritten || decision.effect() == Effect::Halt) }
     }

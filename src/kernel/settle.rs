@@ -1,25 +1,25 @@
-//! Settle: recover, then transform.output, then redact, then label and fact, then audit; and the outcome.
+//! Settle: recover, then transform.output, then redact, then label and fact, then audit; then the outcome.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::decision::{Decision, Effect};
-use super::ended::{Execution, Records, Told};
-use super::hearing::{Answer, Change, ErrorAsked, Event, Hearing, Said, Unasked, tell};
+use super::execution_result::{Execution, OutcomeParts, Records};
+use super::hearing::{Change, ErrorAsked, Evaluation, Event, Hearing, Said, Unasked, tell};
 use super::shown::{Ending, Redaction, Shown};
 use super::suggest::suggestion;
-use super::trace::{PolicyRef, Trace};
+use super::trace::{PolicyHandle, Trace};
 use super::{Kernel, Subject, UNDECIDABLE};
 use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::host::ToolError;
 use crate::json::{Value, json};
 use crate::matcher::Truth;
 use crate::meter::{self, Meter, WorkExceeded};
-use crate::middleware::{Found, Kind, Redact, apply_steps};
+use crate::middleware::{Application, Found, Kind, Redact, apply_steps};
 use crate::policy::{Mode, Policy};
 
-/// A call on its way to its outcome.
+/// A call that is being settled.
 pub(super) struct Settling<'a> {
     pub(super) subject: Subject<'a>,
     pub(super) trace: Trace,
@@ -27,15 +27,15 @@ pub(super) struct Settling<'a> {
     pub(super) output: Option<Value>,
     pub(super) error: Option<String>,
     pub(super) reason: Reason,
-    /// No tool stood behind the call: there is nothing to form or to learn from its output.
+    /// No tool exists behind the call: its output is not transformed, and nothing is learned from it.
     pub(super) dry: bool,
-    /// What a question about it is called.
+    /// The id of an approval request about it.
     pub(super) approval_id: &'a str,
     /// How often the tool was called.
     pub(super) attempts: u32,
-    /// What policies around the execution recorded.
+    /// The records of policies around the execution.
     pub(super) records: Records,
-    /// What redaction changes in results: no text says it.
+    /// The values that redaction changes in results: no text contains them.
     pub(super) masks: Masks,
     /// The result is what a script made of others.
     remade: bool,
@@ -45,8 +45,8 @@ pub(super) struct Settling<'a> {
 }
 
 impl Kernel<'_> {
-    /// The outcome of a call that does not reach its tool: invalid, denied, suspended or halted. A halt stops the session; of a
-    /// suspended one the question to a person has this id, and is not sealed yet.
+    /// The outcome of a call that does not reach its tool: invalid, denied, suspended or halted. A halt halts
+    /// the session. The approval request of a suspended call has this id, and is not sealed yet.
     ///
     /// A panic in here denies.
     pub(crate) fn refuse(
@@ -64,7 +64,7 @@ impl Kernel<'_> {
             meter.or_outer(|| self.refuse_unguarded(decision, approval_id, records, session, started))
         }))
         .unwrap_or_else(|_| {
-            // Wherever it broke off, a halt holds for the rest of the session.
+            // Even if this panicked, a halt holds for the rest of the session.
             if halts {
                 session.halt(UNDECIDABLE);
             }
@@ -114,7 +114,7 @@ impl Kernel<'_> {
 
     /// The outcome of a call that was executed or answered.
     ///
-    /// After a panic in here nothing of the result is shown: what was to be hidden in it may not be hidden yet.
+    /// After a panic in here nothing of the result is shown: it may not be redacted yet.
     pub(crate) fn settle(
         &self,
         decision: Decision<'_>,
@@ -138,13 +138,14 @@ impl Kernel<'_> {
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
-        let Execution { ended, attempts, input, records } = execution;
+        let Execution { result, attempts, input, records } = execution;
         if let Some(input) = input {
             decision.input = Cow::Owned(input);
         }
         let call = decision.call.clone();
         let subject = self.subject(&call);
-        let Told { kind, output, error, reason, dry, thrown } = ended.told(&subject, &decision);
+        let parts = OutcomeParts::from_result(result, &subject, &decision);
+        let OutcomeParts { kind, output, error, reason, dry, thrown } = parts;
         let failed = output.is_none() && kind != OutcomeKind::Halted;
         let mut settling = Settling {
             hearing: subject.hearing(Phase::Settle),
@@ -185,13 +186,14 @@ impl<'a> Settling<'a> {
         }
     }
 
-    pub(super) fn policies(&self) -> Vec<(PolicyRef, &'a Policy)> {
+    pub(super) fn policies(&self) -> Vec<PolicyHandle<'a>> {
         self.subject.policies(|chain| &chain.settle).collect()
     }
 
     /// The first policy that recovers this error, and has not done so too often, turns it into a message.
     fn recover(&mut self, error: &ToolError, input: &Value, session: &mut SessionState) {
-        for (reference, policy) in self.policies() {
+        for by in self.policies() {
+            let PolicyHandle { reference, policy } = by;
             let Kind::Recover(recover) = &policy.kind else { continue };
             let asked = ErrorAsked { policy, layer: reference.layer, error };
             tell(self.subject.listener, &Event::Error(asked));
@@ -205,7 +207,7 @@ impl<'a> Settling<'a> {
                 }
                 Some(truth) => (Said::Truth(truth), *truth == Truth::Yes),
             };
-            self.hearing.asked((reference, policy), &view, said, acts.then_some(Verdict::Rewrite));
+            self.hearing.report(by, &view, Evaluation::skipped(said, acts.then_some(Verdict::Rewrite)));
             if !acts {
                 continue;
             }
@@ -215,7 +217,7 @@ impl<'a> Settling<'a> {
             }
             let schema = self.subject.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
             let message = {
-                // What is hidden of the arguments is not told here either.
+                // The message shows the arguments redacted.
                 let view = self.view(input, session);
                 let shown = Shown::of(&self.subject, view);
                 let suggestion = suggestion(schema, &shown.input, session.worked(&self.subject.call.tool));
@@ -239,32 +241,36 @@ impl<'a> Settling<'a> {
         if self.dry {
             return;
         }
-        for (reference, policy) in self.policies() {
+        for by in self.policies() {
+            let PolicyHandle { reference, policy } = by;
             let Kind::Transform(transform) = &policy.kind else { continue };
             let Some(mut output) = self.output.clone() else { return };
             let view = self.view(input, session);
             let truth = policy.matcher.eval(&view);
-            if matches!(truth, Truth::No | Truth::Absent) {
-                self.hearing.asked((reference, policy), &view, Said::Truth(&truth), None);
-                continue;
-            }
-            let open = matches!(truth, Truth::Undecided(_));
-            let changed = match &truth {
-                Truth::Undecided(why) => Err(format!("it can't be decided whether it applies: {why}")),
-                // What it puts into the result is shown with it.
-                _ => {
+            let application = policy.kind.application(&truth, Phase::Settle);
+            let open = application.is_undecided();
+            let changed = match application {
+                Application::No => {
+                    self.hearing.report(by, &view, Evaluation::new(&truth, None));
+                    continue;
+                }
+                Application::Undecided(_, why) => {
+                    Err(format!("it can't be decided whether it applies: {why}"))
+                }
+                // Values that it puts into the result are redacted.
+                Application::Yes => {
                     let shown = Shown::of(&self.subject, view);
                     apply_steps(&transform.output, &view, &shown.view(view), &mut output)
                 }
             };
             let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
             let before = view.output.filter(|_| changed == Ok(true));
-            let answer = Answer {
-                verdict: Some(verdict),
+            let evaluation = Evaluation {
                 change: before.map(|before| Change { before, after: &output }),
                 problem: changed.as_ref().err().map(String::as_str),
+                ..Evaluation::new(&truth, Some(verdict))
             };
-            self.hearing.asked((reference, policy), &view, Said::Truth(&truth), answer);
+            self.hearing.report(by, &view, evaluation);
             self.trace.note(reference, Phase::Settle, verdict, open);
             match changed {
                 _ if policy.mode == Mode::Shadow => {}
@@ -275,23 +281,25 @@ impl<'a> Settling<'a> {
         }
     }
 
-    /// Hides what is to be hidden in the result and the error.
+    /// Redacts the result and the error.
     fn redact(&mut self, input: &Value, session: &SessionState) {
         if let Some(output) = &mut self.output
             && self.remade
         {
             self.masks.value(output);
         }
-        for (reference, policy) in self.policies() {
+        for by in self.policies() {
+            let PolicyHandle { reference, policy } = by;
             let Kind::Redact(redact) = &policy.kind else { continue };
             let truth = policy.matcher.eval(&self.view(input, session));
+            let application = policy.kind.application(&truth, Phase::Settle);
             if self.hearing.is_public() {
-                self.tell_redaction((reference, policy), redact, &truth, &self.view(input, session));
+                self.report_redaction(by, redact, &truth, &self.view(input, session));
             }
-            if truth == Truth::No {
+            if !application.takes_part() {
                 continue;
             }
-            let open = matches!(truth, Truth::Undecided(_));
+            let open = application.is_undecided();
             self.trace.note(reference, Phase::Settle, Verdict::Rewrite, open);
             if policy.mode == Mode::Shadow || !redact.output {
                 continue;
@@ -312,7 +320,7 @@ impl<'a> Settling<'a> {
         }
     }
 
-    /// Masks what is redacted in the results that scripts were given, whatever they make of them.
+    /// Masks the values that are redacted in results that scripts received, whatever the scripts make of them.
     fn mask_results(&mut self, input: &Value, session: &SessionState) {
         if self.records.results.is_empty() {
             return;
@@ -326,27 +334,21 @@ impl<'a> Settling<'a> {
         self.remade = self.records.results.iter().all(|result| self.output.as_ref() != Some(&**result));
     }
 
-    /// Tells who listens of a redaction before it is made.
-    fn tell_redaction(
-        &self,
-        (reference, policy): (PolicyRef, &Policy),
-        redact: &Redact,
-        truth: &Truth,
-        view: &CallView<'_>,
-    ) {
-        let mut after = self.output.clone().filter(|_| redact.output && *truth != Truth::No);
+    /// Reports a redaction before it is made.
+    fn report_redaction(&self, by: PolicyHandle<'_>, redact: &Redact, truth: &Truth, view: &CallView<'_>) {
+        let applies = by.policy.kind.application(truth, Phase::Settle).takes_part();
+        let mut after = self.output.clone().filter(|_| redact.output && applies);
         let redaction = Redaction::new(redact, self.subject.keys);
         let hidden = after.as_mut().is_some_and(|after| redaction.value(after));
         let change = self.output.as_ref().zip(after.as_ref()).filter(|_| hidden);
-        let answer = Answer {
-            verdict: (*truth != Truth::No).then_some(Verdict::Rewrite),
+        let evaluation = Evaluation {
             change: change.map(|(before, after)| Change { before, after }),
-            problem: None,
+            ..Evaluation::new(truth, applies.then_some(Verdict::Rewrite))
         };
-        self.hearing.asked((reference, policy), view, Said::Truth(truth), answer);
+        self.hearing.report(by, view, evaluation);
     }
 
-    /// The tool ran, but its result can't be given the form that a policy demands: it is not shown.
+    /// Withholds the result of a tool that ran, because it can't be given the form that a policy requires.
     fn withhold(&mut self, policy: &Policy, problem: &str) {
         let message = format!("the tool ran, but its result is withheld: {problem}");
         self.kind = OutcomeKind::Failed;
@@ -359,7 +361,7 @@ impl<'a> Settling<'a> {
         };
     }
 
-    /// What was not searched any more may hold what policies hide.
+    /// Withholds a result that was not searched completely: it may contain values that policies redact.
     fn withhold_if_work_is_exceeded(&mut self) {
         if !meter::is_exceeded() {
             return;
@@ -374,12 +376,12 @@ impl<'a> Settling<'a> {
         self.reason = Reason { policy: None, code: reason_code::WORK_EXCEEDED.to_owned(), message };
     }
 
-    /// Keeps arguments that worked, as far as they may be shown, where a policy may come to suggest them.
+    /// Stores redacted arguments that worked, if a policy may suggest them later.
     fn learn(&self, input: &Value, session: &mut SessionState) {
         let suggests = || {
             self.policies()
                 .iter()
-                .any(|(_, policy)| policy.mode != Mode::Shadow && matches!(policy.kind, Kind::Recover(_)))
+                .any(|by| by.policy.mode != Mode::Shadow && matches!(by.policy.kind, Kind::Recover(_)))
         };
         if self.kind == OutcomeKind::Executed && !self.dry && suggests() {
             let shown = Shown::of(&self.subject, self.view(input, session)).input.into_owned();
@@ -387,12 +389,13 @@ impl<'a> Settling<'a> {
         }
     }
 
-    /// Labels of calls that ran, facts of calls that succeeded.
+    /// Applies labels of calls that ran, and facts of calls that succeeded.
     fn remember(&mut self, input: &Value, session: &mut SessionState) {
-        for (reference, policy) in self.policies() {
+        for by in self.policies() {
+            let PolicyHandle { reference, policy } = by;
             let acts = match &policy.kind {
                 Kind::Label(_) => true,
-                // What a cache gives the tool gave a short while ago.
+                // A cached result is one that the tool gave a short while ago.
                 Kind::Fact(_) => {
                     matches!(self.kind, OutcomeKind::Executed | OutcomeKind::Cached) && !self.dry
                 }
@@ -403,17 +406,13 @@ impl<'a> Settling<'a> {
             }
             let view = self.view(input, session);
             let truth = policy.matcher.eval(&view);
-            let acts = !matches!(truth, Truth::No | Truth::Absent);
-            self.hearing.asked(
-                (reference, policy),
-                &view,
-                Said::Truth(&truth),
-                acts.then_some(Verdict::Pass),
-            );
-            if !acts {
+            let application = policy.kind.application(&truth, Phase::Settle);
+            let applies = application.takes_part();
+            let open = application.is_undecided();
+            self.hearing.report(by, &view, Evaluation::new(&truth, applies.then_some(Verdict::Pass)));
+            if !applies {
                 continue;
             }
-            let open = truth.is_open();
             self.trace.note(reference, Phase::Settle, Verdict::Pass, open);
             if policy.mode == Mode::Shadow {
                 continue;

@@ -1,20 +1,19 @@
-//! What may be shown and recorded of a call: the one place where it is decided. Takes a call as policies see it, returns it
-//! as it may be shown.
+//! Redaction of a call: the one place that decides what of it may be shown and recorded. A call as policies see
+//! it → the call as it may be shown.
 //!
-//! The rule: what a `redact` policy of the call changes in its arguments, or one of an earlier call in a fact that the session holds,
-//! is shown in its redacted form only. Texts are searched for it, too, so that neither a message nor an error repeats it. A policy that
-//! covers arguments and results hides in the result what it changes in the arguments. Conditions, and what goes to the tool, read the
-//! values as they are.
+//! The rule: what a `redact` policy of the call changes in its arguments, or one of an earlier call in a fact
+//! of the session, is shown only in its redacted form. Texts are searched for it, too, so that neither a
+//! message nor an error repeats it. A policy that covers arguments and results redacts in the result what it
+//! changes in the arguments. Conditions, and the tool, read the real values.
 
 use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
 use super::Subject;
-use crate::call::{CallView, Masks, SessionState};
+use crate::call::{CallView, Masks, Phase, SessionState};
 use crate::detect::Redactor;
 use crate::json::Value;
-use crate::matcher::Truth;
 use crate::middleware::{Kind, Redact};
 use crate::policy::{Mode, Policy};
 use crate::seal::Keys;
@@ -22,7 +21,7 @@ use crate::seal::Keys;
 /// Stands for a value that could not be redacted and so is not shown.
 pub(super) const WITHHELD: &str = "[withheld]";
 
-/// A `redact` policy that concerns a call.
+/// A `redact` policy that applies to a call.
 pub(super) struct Redaction<'a> {
     pub(super) input: bool,
     pub(super) output: bool,
@@ -30,11 +29,12 @@ pub(super) struct Redaction<'a> {
 }
 
 impl<'a> Redaction<'a> {
-    /// The redaction of an enforced `redact` policy that concerns this call; when in doubt it does.
+    /// The redaction of an enforced `redact` policy that applies to this call; it applies when undecided.
     pub(super) fn of(policy: &'a Policy, view: &CallView<'_>, keys: &Keys) -> Option<Self> {
         match &policy.kind {
             Kind::Redact(redact)
-                if policy.mode == Mode::Enforce && policy.matcher.eval(view) != Truth::No =>
+                if policy.mode == Mode::Enforce
+                    && policy.kind.application(&policy.matcher.eval(view), Phase::Settle).takes_part() =>
             {
                 Some(Self::new(redact, keys))
             }
@@ -51,12 +51,12 @@ impl<'a> Redaction<'a> {
         self.redactor.redact_text(text).into_owned()
     }
 
-    /// Redacts a value; says whether it could be searched.
+    /// Redacts a value. Returns whether it could be searched.
     pub(super) fn value(&self, value: &mut Value) -> bool {
         self.redactor.redact_value(value).is_ok()
     }
 
-    /// What it changes in a value. What can't be searched is not shown, and nothing of it is known.
+    /// The changes that it makes in a value. A value that can't be searched is not shown, and has none.
     pub(super) fn changes(&self, value: &Value) -> Masks {
         let (mut masks, mut redacted) = (Masks::new(), value.clone());
         if self.value(&mut redacted) {
@@ -65,7 +65,8 @@ impl<'a> Redaction<'a> {
         masks
     }
 
-    /// Redacts what a call with these arguments ended with; says whether the result could be searched.
+    /// Redacts the result, error and message of a call with these arguments. Returns whether the result could
+    /// be searched.
     pub(super) fn ending(&self, input: &Value, ending: Ending<'_>) -> bool {
         let of_input = if self.input { self.changes(input) } else { Masks::new() };
         let Ending { output, error, message, masks } = ending;
@@ -76,7 +77,8 @@ impl<'a> Redaction<'a> {
             if searched {
                 masks.add_changes(&before, output);
             }
-            // Only what is redacted in the arguments: the same value elsewhere in the result may be another thing.
+            // Only what is redacted in the arguments: the same value elsewhere in the result may be another
+            // thing.
             of_input.value(output);
             searched
         });
@@ -89,16 +91,16 @@ impl<'a> Redaction<'a> {
     }
 }
 
-/// What a call ended with, as far as it is shown.
+/// The parts of an outcome that are redacted.
 pub(super) struct Ending<'e> {
     pub(super) output: Option<&'e mut Value>,
     pub(super) error: Option<&'e mut String>,
     pub(super) message: &'e mut String,
-    /// What redaction has changed so far: it gets what is changed now.
+    /// The changes of redaction so far; those made now are added.
     pub(super) masks: &'e mut Masks,
 }
 
-/// A call as it may be shown, with what hides things in texts about it.
+/// A redacted call, with the redactions for texts about it.
 pub(super) struct Shown<'a> {
     pub(super) input: Cow<'a, Value>,
     session: Cow<'a, SessionState>,
@@ -107,15 +109,15 @@ pub(super) struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// The call of `view`, redacted by every policy that says so.
+    /// The call of `view`, redacted by every policy that applies.
     pub(super) fn of<'v>(subject: &Subject<'a>, view: CallView<'v>) -> Shown<'v>
     where
         'a: 'v,
     {
         let redactions: SmallVec<[Redaction<'v>; 2]> = subject
             .policies(|chain| &chain.settle)
-            .filter_map(|(_, policy)| {
-                Redaction::of(policy, &view, subject.keys).filter(|redaction| redaction.input)
+            .filter_map(|by| {
+                Redaction::of(by.policy, &view, subject.keys).filter(|redaction| redaction.input)
             })
             .collect();
         let mut shown = Shown {
@@ -136,7 +138,7 @@ impl<'a> Shown<'a> {
         shown
     }
 
-    /// A value of the arguments, as it may be shown.
+    /// A value of the arguments, redacted.
     pub(super) fn value(&self, mut value: Value) -> Value {
         match self.redactions.iter().all(|redaction| redaction.value(&mut value)) {
             true => {
@@ -147,18 +149,18 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The same view with the arguments and the session as they may be shown.
+    /// The same view with redacted arguments and session.
     pub(super) fn view<'v>(&'v self, view: CallView<'v>) -> CallView<'v> {
         CallView { input: &self.input, session: &self.session, ..view }
     }
 
-    /// A text about the call, as it may be shown.
+    /// A text about the call, redacted.
     pub(super) fn text(&self, text: &str) -> String {
         let redacted = self.redactions.iter().fold(text.to_owned(), |text, redaction| redaction.text(&text));
         self.masks.text(&redacted).into_owned()
     }
 
-    /// What is masked of the call.
+    /// The masked values of the call.
     pub(super) fn masks(&self) -> &Masks {
         &self.masks
     }

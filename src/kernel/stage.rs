@@ -1,8 +1,8 @@
-//! Policies of the run around the calls: which of them concern it where it stands.
+//! Policies of the run around the calls: those that apply to it now, and what they change.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Kernel, PolicyRef};
+use super::{Kernel, PolicyHandle, PolicyRef};
 use crate::call::{CallView, Reason, RunShadow, SessionState, ToolCall, Verdict, reason_code};
 use crate::json::Value;
 use crate::lifecycle::Config;
@@ -11,8 +11,8 @@ use crate::middleware::{Budget, Kind, Model};
 use crate::policy::{Chains, Mode, Policy, Unmatched};
 
 impl<'k> Kernel<'k> {
-    /// The policies of the run that concern it now, in the order in which they act, shadows among them. When in doubt they do: each of
-    /// them restricts.
+    /// The policies of the run that apply now, in order, with those in shadow mode. Each of them restricts, so
+    /// an undecided one applies.
     fn of_run(&self, context: &Value, session: &SessionState) -> Vec<(PolicyRef, &'k Policy)> {
         let call = run_as_call(context);
         let view = CallView::new(&call, session);
@@ -20,10 +20,11 @@ impl<'k> Kernel<'k> {
         for (layer, chains) in (0u32..).zip(self.layers) {
             for index in chains.of_run() {
                 let Some(policy) = chains.policy(*index) else { continue };
-                // A condition that panics is none that says no.
+                // A condition that panics is undecided.
                 let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
                 let reference = PolicyRef { layer, index: *index };
-                self.tell_of_run((reference, policy), view, says.as_ref().ok());
+                let by = PolicyHandle { reference, policy };
+                self.tell_of_run(by, view, says.as_ref().ok());
                 if says.map_or(true, |truth| truth != Truth::No) {
                     concerned.push((reference, policy));
                 }
@@ -32,8 +33,9 @@ impl<'k> Kernel<'k> {
         concerned
     }
 
-    /// Changes what the model is called with. The bundle comes last, so that no lower layer loosens its bounds; what can never be
-    /// called is not shown. Gives what shadows would have changed.
+    /// Changes the configuration of the model. The bundle comes last, so that no lower layer loosens its
+    /// bounds; tools whose calls are always denied are removed. Returns the changes that policies in shadow
+    /// mode would have made.
     pub(crate) fn configure(
         &self,
         config: &mut Config,
@@ -42,7 +44,7 @@ impl<'k> Kernel<'k> {
         at_init: bool,
     ) -> Vec<RunShadow> {
         let call = run_as_call(context);
-        // What is put into prompts is shown.
+        // Values in prompts are redacted.
         let session_shown = session.shown();
         let view = CallView::new(&call, &session_shown);
         let mut models: Vec<(u32, &Policy, &Model)> = Vec::new();
@@ -55,7 +57,7 @@ impl<'k> Kernel<'k> {
         }
         models.sort_by_key(|(layer, ..)| std::cmp::Reverse(*layer));
         let mut shadows = Vec::new();
-        // No policy changes messages, so that none have to be copied for a shadow.
+        // No policy changes messages, so they are not copied for shadow mode.
         let messages = std::mem::take(&mut config.messages);
         for (_, policy, model) in models {
             if policy.mode == Mode::Shadow {
@@ -74,7 +76,7 @@ impl<'k> Kernel<'k> {
         shadows
     }
 
-    /// The budgets that bound the run, and those that would.
+    /// The budgets of the run, with those in shadow mode.
     pub(crate) fn budgets(
         &self,
         context: &Value,
@@ -87,8 +89,8 @@ impl<'k> Kernel<'k> {
         self.of_run(context, session).into_iter().filter_map(budget).collect()
     }
 
-    /// Why the run is stopped where it stands, apart from any call: the first `halt` that concerns the run; and which shadows would
-    /// stop it.
+    /// The reason of the first `halt` policy that applies to the run now, apart from any call, and the policies
+    /// in shadow mode that would halt it.
     pub(crate) fn halts_run(
         &self,
         context: &Value,
@@ -119,12 +121,12 @@ impl<'k> Kernel<'k> {
     }
 }
 
-/// What a policy in shadow would have done.
+/// What a policy in shadow mode would have done.
 pub(crate) fn shadow(policy: &Policy, verdict: Verdict, reason: Option<Reason>) -> RunShadow {
     RunShadow { id: policy.id.clone(), kind: policy.kind.entry().name.to_owned(), verdict, reason }
 }
 
-/// What rules of the run read: the context and the session, and no call.
+/// The call that policies of the run see: context and session, and nothing else.
 fn run_as_call(context: &Value) -> ToolCall {
     ToolCall::new("", "", Value::Object(crate::json::Map::new())).with_context(context.clone())
 }

@@ -1,9 +1,9 @@
-//! Which `stream` policies concern what a model is about to stream.
+//! Selects the `stream` policies for the output of a model.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::stage::shadow;
-use super::{Kernel, PolicyRef};
+use super::{Kernel, PolicyHandle, PolicyRef};
 use crate::call::{CallView, RunShadow, SessionState, ToolCall, Verdict};
 use crate::json::Value;
 use crate::matcher::Truth;
@@ -11,13 +11,13 @@ use crate::middleware::{Kind, Stream, StreamFilter, StreamShadow};
 use crate::policy::{Mode, Policy};
 
 impl Kernel<'_> {
-    /// The filter of one turn of the model, which begins now: of all `stream` policies whose conditions hold, the bundle's first.
-    /// A condition that can't be decided counts as holding. `context` is what the host vouches for.
+    /// The filter of one turn of the model that begins now: of all `stream` policies whose conditions hold or
+    /// are undecided, the bundle's first. `context` is what the host vouches for.
     pub fn stream_filter(&self, context: &Value, session: &SessionState) -> StreamFilter {
         self.stream_filters(context, session).0
     }
 
-    /// The filter of one turn, and the shadows beside it, each with what is told of it once it would have changed something.
+    /// The filter of one turn, and the policies in shadow mode beside it.
     pub(crate) fn stream_filters(
         &self,
         context: &Value,
@@ -42,7 +42,8 @@ impl Kernel<'_> {
             for (index, policy) in (0u32..).zip(chains.policies()) {
                 let Kind::Stream(stream) = &policy.kind else { continue };
                 let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
-                self.tell_of_run((PolicyRef { layer, index }, policy), view, says.as_ref().ok());
+                let by = PolicyHandle { reference: PolicyRef { layer, index }, policy };
+                self.tell_of_run(by, view, says.as_ref().ok());
                 if says.map_or(true, |truth| truth != Truth::No) {
                     streams.push((policy, stream));
                 }

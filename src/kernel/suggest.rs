@@ -1,17 +1,17 @@
-//! What may have been meant by the arguments of a call that failed: what the tool's schema says, and what worked before in the
-//! same session.
+//! Suggests arguments after a failed call: from the tool's schema, and from calls that worked in the same
+//! session.
 
 use crate::diagnostic::nearest;
 use crate::json::{Map, Value};
 use crate::schema::ArgumentSchema;
 use crate::text::{cut, inert};
 
-/// Suggestions beyond this many confuse more than they help.
+/// More suggestions would confuse.
 const MAX_SUGGESTIONS: usize = 4;
-/// Arguments are compared down to this depth.
+/// The depth to which arguments are compared.
 const MAX_DEPTH: usize = 4;
 
-/// What to change, as requests that stand alone, joined; empty where nothing is near.
+/// The suggested changes, joined; empty if there are none.
 pub(super) fn suggestion(schema: Option<&ArgumentSchema>, input: &Value, earlier: &[Value]) -> String {
     let mut found: Vec<String> = schema.and_then(|schema| schema.suggest(input)).into_iter().collect();
     if let Some(arguments) = input.as_object() {

@@ -1,4 +1,5 @@
-//! Which policies took part in a call, kept small while the call is decided and named only when someone asks.
+//! The trace of a call: which policies took part, kept small while the call is decided and named only on
+//! request.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::policy::{Chains, Mode, Policy};
 /// The layers that decide a call, the bundle first.
 pub type Layers = SmallVec<[Arc<Chains>; 3]>;
 
-/// A policy of one of the layers.
+/// A reference to a policy of one of the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PolicyRef {
     pub(super) layer: u32,
@@ -29,6 +30,24 @@ impl PolicyRef {
     }
 }
 
+/// A policy with its place in the layers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PolicyHandle<'p> {
+    pub(crate) reference: PolicyRef,
+    pub(crate) policy: &'p Policy,
+}
+
+impl<'p> PolicyHandle<'p> {
+    pub(crate) fn find(reference: PolicyRef, layers: &'p Layers) -> Option<Self> {
+        Some(Self { reference, policy: reference.find(layers)? })
+    }
+
+    /// The layer that it is in; the bundle is 0.
+    pub(crate) fn layer(self) -> u32 {
+        self.reference.layer
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Step {
     policy: PolicyRef,
@@ -37,31 +56,31 @@ struct Step {
     undecided: bool,
 }
 
-/// What policies said, in order.
+/// The verdicts of policies, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
     steps: SmallVec<[Step; 8]>,
 }
 
 impl Trace {
-    /// Notes what a policy said.
+    /// Adds a verdict.
     pub(super) fn note(&mut self, policy: PolicyRef, phase: Phase, verdict: Verdict, undecided: bool) {
         self.steps.push(Step { policy, phase, verdict, undecided });
     }
 
-    /// What a policy said turned out otherwise.
+    /// Corrects the verdict of a policy.
     pub(crate) fn amend(&mut self, policy: PolicyRef, verdict: Verdict) {
         if let Some(step) = self.steps.iter_mut().rev().find(|step| step.policy == policy) {
             step.verdict = verdict;
         }
     }
 
-    /// Drops what only would have wrapped the execution.
+    /// Removes the wrappers of an execution that does not happen.
     pub(crate) fn forget_wrappers(&mut self) {
         self.steps.retain(|step| step.phase != Phase::Execute || step.verdict != Verdict::Pass);
     }
 
-    /// Takes in what another trace of the same call has beyond this one.
+    /// Adds the steps of another trace of the same call.
     pub(crate) fn append(&mut self, other: Trace) {
         self.steps.extend(other.steps);
     }

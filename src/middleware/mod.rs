@@ -26,6 +26,7 @@ mod shadow;
 mod stream;
 mod timeout;
 mod transform;
+mod undecided;
 mod validate;
 
 pub use allow::Allow;
@@ -51,6 +52,7 @@ pub use shadow::StreamShadow;
 pub use stream::{DropUnit, Stream};
 pub use timeout::Timeout;
 pub use transform::{Step, Transform, apply as apply_steps};
+pub use undecided::{Application, OnUndecided};
 pub use validate::Validate;
 
 use crate::authoring::{Polarity, Reader, Shape};

@@ -1,9 +1,9 @@
-//! A session whose calls come at any time and run side by side, as those of a gateway's client do.
+//! A session whose calls run concurrently, as those of a gateway's client do.
 //!
-//! The order in which calls come is their position. A call sees what the calls before it left in the session, and nothing of the calls
-//! after it, whichever of them end first. So a call that what the session has seen can make a difference to waits for the calls before
-//! it; every other runs at once, after those that may stop the run. What a call leaves takes effect at its position: of two calls that
-//! set a fact, the later one counts.
+//! The order of arrival is a call's position. A call sees the changes of the calls before it in the session,
+//! and nothing of the calls after it, whichever of them ends first. So a call that depends on the session's
+//! state waits for the calls before it; every other runs at once, after those that may halt the run. A call's
+//! changes take effect at its position: of two calls that set a fact, the later one counts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +12,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::Session;
-use super::desk::Known;
-use super::judged::Said;
-use super::spending::Spending;
 use crate::approval::{Asker, Name, Question};
 use crate::call::{Changes, Outcome, SessionState, ToolCall};
-use crate::execution::Hooked;
+use crate::execution::{
+    ApprovalMessages, HookedCall, LedgerLookup, PreparedCall, ResumedCall, RoundProgress,
+};
 use crate::host::{Account, ToolExecutor};
 use crate::json::Value;
 use crate::kernel::{Effect, Kernel, Layers, SessionUse, is_never_called};
@@ -26,11 +25,11 @@ use crate::middleware::Kind;
 use crate::policy::{Chains, Mode};
 use crate::tools::ToolDescriptor;
 
-/// How long a call waits for those before it. Then what the session has seen counts as unknown, which is stricter than any answer: a
-/// call whose tool itself waits for this one must not stop both for ever.
+/// How long a call waits for those before it. Then the session's state is unknown, which is stricter than any
+/// answer: a call whose tool itself waits for this one must not block both for ever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A session whose calls may run at once. Clones are the same session.
+/// A session whose calls may run concurrently. Clones are the same session.
 #[derive(Clone)]
 pub struct ConcurrentSession {
     inner: Arc<Inner>,
@@ -44,42 +43,42 @@ impl std::fmt::Debug for ConcurrentSession {
 
 struct Inner {
     line: Mutex<Line>,
-    /// The requester's own name, under which its approvals are found again whatever the conversation.
+    /// The requester's own name, under which its approvals are found again in every conversation.
     approval_scope: Option<String>,
     /// The rules for the calls of one server alone.
     rules_of: Box<RulesOf>,
-    /// Changes whenever a call leaves, or is known not to stop the run.
+    /// Changes when a call ends, or is known not to halt the run.
     left: watch::Sender<u64>,
     /// Held while the store is written to, so that an older state never replaces a later one.
     keeping: tokio::sync::Mutex<()>,
 }
 
-/// Gives the rules for the calls of one server alone, where there are any.
+/// The rules for the calls of one server alone, if there are any.
 type RulesOf = dyn Fn(&str) -> Option<Arc<Chains>> + Send + Sync;
 
-/// The session, and the calls that are on their way.
+/// The session, and the calls that are running.
 struct Line {
-    /// The session, which has seen what the calls before the first that is under way left.
+    /// The session, with the changes of all calls before the first one that runs.
     session: Session,
     /// The position of the next call.
     next: u64,
-    /// The calls that are under way, by position: whether they may stop the run.
+    /// The running calls, by position: whether they may halt the run.
     under_way: BTreeMap<u64, bool>,
-    /// What calls left that ended while one before them is under way, by position.
+    /// The changes of calls that ended while an earlier call runs, by position.
     ended: BTreeMap<u64, Changes>,
 }
 
-/// For which calls before it a call waits.
+/// The earlier calls for which a call waits.
 #[derive(Clone, Copy)]
 enum WaitsFor {
     None,
-    /// Those that may stop the run.
+    /// Those that may halt the run.
     Halting,
     All,
 }
 
 impl Line {
-    /// What a call at this position sees.
+    /// The state as a call at this position sees it.
     fn seen_from(&self, position: u64) -> SessionState {
         let mut state = self.session.state.clone();
         self.ended.range(..position).for_each(|(_, changes)| state.apply(changes));
@@ -102,7 +101,7 @@ impl Line {
         }
     }
 
-    /// A call is over: what it left takes effect at its position.
+    /// Ends a call: its changes take effect at its position.
     fn leave(&mut self, position: u64, changes: Changes) {
         self.under_way.remove(&position);
         self.ended.insert(position, changes);
@@ -115,14 +114,15 @@ impl Line {
 }
 
 impl Session {
-    /// Lets the calls of the session run side by side. What the session has seen is kept in a store that others share, by the session's
-    /// name or `conversationId`, and goes on from there. What calls of a round share is not for them: each is decided when it comes.
-    /// What a [`recorded`](Self::recorded) session keeps with each call is not kept either.
+    /// Lets the calls of the session run concurrently. The state is stored in a store that processes share,
+    /// under the session's name or `conversationId`, and loaded from there. There are no rounds: each call is
+    /// decided when it arrives. The records of a [`recorded`](Self::recorded) session are not kept either.
     pub fn concurrent(self) -> ConcurrentSession {
         self.concurrent_with(|_| None)
     }
 
-    /// The same with rules for the calls of one server alone, as the last layer: they tighten those of all.
+    /// The same with rules for the calls of one server alone, as the last layer: they can only tighten the
+    /// others.
     pub fn concurrent_with(
         self,
         rules_of: impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static,
@@ -130,10 +130,12 @@ impl Session {
         self.into_concurrent(None, Box::new(rules_of))
     }
 
-    /// The same, and approvals are found again by what a call is: its requester, server, tool and arguments, in every session of the
-    /// requester and after a restart. A call that may need an approval gets an id of ours, the same for equal calls.
+    /// The same, and approvals are found again by requester, server, tool and arguments, in every session of
+    /// the requester and after a restart. A call that may need an approval gets an id of ours, the same for
+    /// equal calls.
     ///
-    /// `requester`: a name that no other requester in the store has. Who has it can use the approvals that were given under it.
+    /// `requester`: a name that no other requester in the store has. Whoever has it can use the approvals that
+    /// were given under it.
     pub fn concurrent_for(
         self,
         requester: impl Into<String>,
@@ -147,7 +149,7 @@ impl Session {
         approval_scope: Option<String>,
         rules_of: Box<RulesOf>,
     ) -> ConcurrentSession {
-        self.recorded = false;
+        self.is_recorded = false;
         let line =
             Mutex::new(Line { session: self, next: 0, under_way: BTreeMap::new(), ended: BTreeMap::new() });
         let left = watch::Sender::new(0);
@@ -155,8 +157,8 @@ impl Session {
         ConcurrentSession { inner: Arc::new(inner) }
     }
 
-    /// What the session has seen so far is unknown, unless a store that others share knows it: conditions that read it are undecided, so
-    /// restricting policies match. For hosts that had to forget a session.
+    /// Marks the state of the session so far as unknown, unless a shared store knows it: conditions that read
+    /// it are undecided, so restricting policies apply. For hosts that had to forget a session.
     #[must_use]
     pub fn with_unknown_past(mut self) -> Self {
         if !self.shared.services.store.is_shared() {
@@ -165,7 +167,7 @@ impl Session {
         self
     }
 
-    /// The same session for one call, which sees what was seen so far. `layer`: the call's own rules.
+    /// The same session for one call, with the present state. `layer`: the call's own rules.
     fn for_one_call(&self, layer: Option<Arc<Chains>>) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -175,22 +177,22 @@ impl Session {
             unnamed_calls: self.unnamed_calls,
             unique_name: self.unique_name.clone(),
             calls: super::Calls::default(),
-            recorded: false,
-            has_seen: self.has_seen,
+            is_recorded: false,
+            has_loaded_state: self.has_loaded_state,
             hooks: self.hooks.clone(),
             run: self.run.clone(),
             progress: super::Progress::default(),
             tools: self.tools.clone(),
-            telling: self.telling.clone(),
+            formatter: self.formatter.clone(),
             skill_tool: None,
             offered: self.offered.clone(),
             listener: self.listener.clone(),
-            made: super::Made::default(),
+            round: RoundProgress::default(),
         }
     }
 }
 
-/// One call on its way. When it leaves, also because it was given up, what it changed takes effect.
+/// A running call. When it is dropped, also because its future was, its changes take effect.
 struct Turn<'s> {
     inner: &'s Inner,
     position: u64,
@@ -206,17 +208,17 @@ impl Drop for Turn<'_> {
 }
 
 impl Inner {
-    /// A panic elsewhere leaves a whole state: it is changed in single steps.
+    /// A panic elsewhere leaves a consistent state, for it is changed in single steps.
     fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells those that wait that something has changed.
+    /// Wakes the calls that wait.
     fn tell(&self) {
         self.left.send_modify(|changes| *changes = changes.wrapping_add(1));
     }
 
-    /// Waits for calls before this one. Says whether they are over.
+    /// Waits for earlier calls. Returns whether they have ended.
     async fn others(&self, position: u64, waits_for: WaitsFor) -> bool {
         let mut left = self.left.subscribe();
         let wait = async {
@@ -229,12 +231,13 @@ impl Inner {
         tokio::time::timeout(PATIENCE, wait).await.is_ok()
     }
 
-    /// What hooks make of a new call, before it is known whether it waits: that depends on what they make of it.
-    async fn hooked(&self, call: ToolCall) -> Hooked {
+    /// Runs the hooks on a new call before it is known whether it waits, for that depends on what they make of
+    /// it.
+    async fn hooked(&self, call: ToolCall) -> HookedCall {
         let mut session = {
             let line = self.line();
             if line.session.hooks.is_empty() {
-                return Hooked::untouched(call);
+                return HookedCall::untouched(call);
             }
             line.session.for_one_call(None)
         };
@@ -242,7 +245,7 @@ impl Inner {
         session.hooks().before(call).await
     }
 
-    /// Gives a call its position. From here on it leaves the line whatever happens to it.
+    /// Gives a call its position. From here on it ends when it is dropped.
     fn enter(&self, call: &ToolCall) -> Turn<'_> {
         let layer = self.layer_of(call);
         let mut line = self.line();
@@ -256,7 +259,8 @@ impl Inner {
         Turn { inner: self, position, session }
     }
 
-    /// Begins a call: waits for those before it where it must. `unknown`: hooks have yet to see the call, so what it reads is not known.
+    /// Begins a call, after the calls that it must wait for. `unknown`: hooks have not seen the call yet, so
+    /// what it reads is unknown.
     async fn begin(&self, turn: &mut Turn<'_>, call: &ToolCall, unknown: bool) {
         let layer = self.layer_of(call);
         let (waits_for, may_halt) = {
@@ -301,75 +305,71 @@ impl Session {
         Kernel { tools, ..self.shared.kernel(layers) }
     }
 
-    /// Whether so many calls under way could use up what a budget of the run leaves.
+    /// Whether this many running calls could use up a budget of the run.
     pub(super) fn may_be_last(&self, others: usize, layers: &Layers) -> bool {
-        let kernel = self.kernel_over(layers);
         let conversation = self.conversation();
-        let spending = Spending { shared: &self.shared, kernel, run: &self.run, conversation: &conversation };
-        !spending.leave_calls(&self.state, others)
+        !self.budgets(layers, &conversation).leave_calls(&self.state, others)
     }
 
-    /// What a call has to do with what the session has seen.
+    /// How a call depends on the session's state.
     pub(super) fn session_use(&self, call: &ToolCall, layers: &Layers) -> SessionUse {
         self.kernel_over(layers).session_use(call, &self.state, !self.hooks.is_empty())
     }
 
-    /// Whether a call stops the run, now that it is known what the session has seen.
+    /// Whether a call halts the run, now that the session's state is known.
     fn halts(&self, call: &ToolCall, layers: &Layers) -> bool {
         self.kernel_over(layers).decide(call, &self.state).effect() == Effect::Halt
     }
 }
 
 impl ConcurrentSession {
-    /// Puts one call through its whole life. Its id is one that no other call of the session has: which ids have come is not kept, for
-    /// sessions of gateways are long. A call without one is given one.
+    /// Evaluates one call, runs it if the policies allow it, and returns its outcome. No other call of the
+    /// session may have its id: ids are not kept, for sessions of gateways are long. A call without one is
+    /// given one.
     ///
     /// The future may be dropped: a call whose tool was started then counts as started, and has no outcome.
     pub async fn execute(&self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
-        self.see().await;
+        self.load().await;
         let scope = self.inner.approval_scope.as_deref();
-        // Hooks may ask, and change what is asked about: the question is looked for before they see the call.
+        // Hooks may ask, and change what is asked about: the approval is looked up before they see the call.
         let recalls_first = scope.is_some() && !self.inner.line().session.hooks.is_empty();
         let call = self.inner.line().session.name_call(call);
         let mut turn = self.inner.enter(&call);
         let hooked = match recalls_first {
-            true => Hooked::untouched(call),
+            true => HookedCall::untouched(call),
             false => self.inner.hooked(call).await,
         };
         self.inner.begin(&mut turn, &hooked.call, recalls_first).await;
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
-        let name = session.name.clone();
-        let mut desk = session.desk(&layers, &conversation, executor);
-        desk.execute.approval_scope = scope;
-        let (known, mut hooked) = match scope {
-            Some(requester) if recalls_first || desk.may_ask(&hooked.call) => {
-                let (call, known) = desk.recall(hooked.call, requester).await;
-                match known {
-                    Known::New(_) => {
-                        let hooked = desk.hooked(call).await;
-                        (known, hooked)
-                    }
-                    known => (known, Hooked::untouched(call)),
+        let mut runner = session.runner(&layers, &conversation, executor);
+        runner.context.session.approval_scope = scope;
+        let (lookup, mut hooked) = match scope {
+            Some(requester) if recalls_first || runner.may_ask(&hooked.call) => {
+                let (call, lookup) = runner.recall(hooked.call, requester).await;
+                match lookup {
+                    LedgerLookup::New(_) => (lookup, runner.run_before_hooks(call).await),
+                    lookup => (lookup, HookedCall::untouched(call)),
                 }
             }
-            _ => (Known::New(desk.name(hooked.call.id.clone())), hooked),
+            _ => (LedgerLookup::New(runner.context.call_key(hooked.call.id.clone())), hooked),
         };
-        desk.refuse_unoffered(&mut hooked);
-        let made = (known, hooked);
-        let outcome = desk.put_through(&made, None, false, started).await;
-        if let (Known::Earlier(_), Some(requester)) = (&made.0, scope) {
-            desk.pass_over(requester, &made.1.call, &outcome).await;
+        runner.refuse_unoffered(&mut hooked);
+        let prepared = PreparedCall { hooked, lookup };
+        let decision = runner.decide(&prepared);
+        let outcome = runner.run_prepared(&prepared, decision, started).await;
+        if let (LedgerLookup::Known(_), Some(requester)) = (&prepared.lookup, scope) {
+            runner.pass_over(requester, &prepared.hooked.call, &outcome).await;
         }
-        let outcome = desk.report(name.as_deref(), outcome);
+        let outcome = runner.report(outcome);
         drop(turn);
         self.keep().await;
         outcome
     }
 
-    /// Takes up a call that waits for people: the question that was put, as it was given out, and what they answered, beside what the
-    /// store knows. It runs if they said yes, and goes on waiting while they say nothing.
+    /// Resumes a pending call with the request as it was given out, and the answers beside those in the store.
+    /// It runs if it is approved, and stays pending without an answer.
     pub async fn take_up(
         &self,
         call: ToolCall,
@@ -378,7 +378,7 @@ impl ConcurrentSession {
         executor: &impl ToolExecutor,
     ) -> Outcome {
         let started = Instant::now();
-        self.see().await;
+        self.load().await;
         let (call, has_hooks) = {
             let session = &mut self.inner.line().session;
             (session.name_call(call), !session.hooks.is_empty())
@@ -387,20 +387,19 @@ impl ConcurrentSession {
         self.inner.begin(&mut turn, &call, has_hooks).await;
         let session = &mut turn.session;
         let (layers, conversation) = (session.layers(), session.conversation());
-        let label = session.name.clone();
         let occurrence = question.approval_id.strip_prefix("approval_").unwrap_or(&call.id).to_owned();
-        let mut desk = session.desk(&layers, &conversation, executor);
-        desk.execute.approval_scope = self.inner.approval_scope.as_deref();
-        let name = desk.name(occurrence);
-        let said = Said { request: Some(question), answers };
-        let taken_up = desk.take_up(&call, &name, said, started).await;
-        let outcome = desk.report(label.as_deref(), taken_up.outcome);
+        let mut runner = session.runner(&layers, &conversation, executor);
+        runner.context.session.approval_scope = self.inner.approval_scope.as_deref();
+        let key = runner.context.call_key(occurrence);
+        let messages = ApprovalMessages { request: Some(question), answers };
+        let ResumedCall { outcome, .. } = runner.resume_call(&call, &key, messages, started).await;
+        let outcome = runner.report(outcome);
         drop(turn);
         self.keep().await;
         outcome
     }
 
-    /// The question about a call that was approved, as it was given out. `None` if the store does not have it.
+    /// The request of an approval id, as it was given out. Returns `None` if the store does not have it.
     pub async fn question(&self, approval_id: &str) -> Option<RequestPart> {
         let (shared, conversation) = {
             let line = self.inner.line();
@@ -408,19 +407,20 @@ impl ConcurrentSession {
         };
         let conversation = self.inner.approval_scope.clone().unwrap_or(conversation);
         let occurrence = approval_id.strip_prefix("approval_").unwrap_or(approval_id).to_owned();
-        let ledger = shared.services.ledger(&*shared.clock, Account::NOBODY);
+        let ledger = shared.services.ledger(Account::NOBODY);
         let entry = ledger.find(&Name { conversation, occurrence }).await.ok()??;
         entry.request.as_ref().map(RequestPart::from)
     }
 
-    /// Replaces what is vouched for of the run as a whole, as by a host that has verified its caller again. Each call has its own context.
+    /// Replaces the context of the run, as for a host that has verified its caller again. Each call has its own
+    /// context.
     pub fn set_context(&self, context: Value) {
         let session = &mut self.inner.line().session;
         session.run.context.clone_from(&context);
         session.calls.context = context;
     }
 
-    /// Adds tools to those that are known; of two of one name and server the later one stands.
+    /// Adds tools; of two tools of one name and server, the later one counts.
     pub fn add_tools(&self, tools: impl IntoIterator<Item = ToolDescriptor>) {
         self.inner.line().session.add_tools(tools);
     }
@@ -432,27 +432,28 @@ impl ConcurrentSession {
         layers.iter().chain(own.as_ref()).any(|chains| is_never_called(chains, server, tool))
     }
 
-    /// Whether an answer without a name counts for a question of ours.
+    /// Whether an anonymous answer counts for a request of ours.
     pub fn anyone_may_answer(&self, question: &RequestPart) -> bool {
         self.askers(question).is_some_and(|askers| !askers.iter().any(Asker::needs_name))
     }
 
-    /// The policies that ask a question of ours, with what they demand of answers. `None` if it is not provably ours.
+    /// The policies that made a request of ours, with their requirements on answers. Returns `None` if it is
+    /// not provably ours.
     pub fn askers(&self, question: &RequestPart) -> Option<Vec<Asker>> {
         let shared = Arc::clone(&self.inner.line().session.shared);
         Question::open(question, &shared.services.keys).ok().map(|question| question.askers)
     }
 
-    /// Hides in a value, as in the result of a call, all that policies hide. What can't be searched is withheld.
+    /// Redacts a value, such as the result of a call, by all policies. What can't be searched is withheld.
     pub fn hide(&self, call: &ToolCall, value: &mut Value) {
         let layer = (self.inner.rules_of)(call.server.as_deref().unwrap_or_default());
         let session = self.inner.line().session_for(u64::MAX, layer);
         let layers = session.layers();
         let kernel = session.kernel_over(&layers);
-        kernel.hide_in(call, value, &session.state);
+        kernel.redact_value(call, value, &session.state);
     }
 
-    /// Whether policies hide anything of what calls of a server come to.
+    /// Whether policies redact anything in results of a server's calls.
     pub fn hides_results(&self, server: &str) -> bool {
         let layers = self.inner.line().session.layers();
         let own = (self.inner.rules_of)(server);
@@ -465,36 +466,37 @@ impl ConcurrentSession {
         layers.iter().chain(own.as_ref()).any(hides)
     }
 
-    /// What the session has seen.
+    /// The state of the session.
     pub fn state(&self) -> SessionState {
         self.inner.line().seen_from(u64::MAX)
     }
 
-    /// Whether calls are on their way.
+    /// Whether no call is running.
     pub fn is_idle(&self) -> bool {
         self.inner.line().under_way.is_empty()
     }
 
-    /// Takes in, once, what the store has of the session. Where that can't be known, what the session has seen is not known either.
-    async fn see(&self) {
+    /// Loads, once, the state that the store has of the session. If the store does not answer, the state is
+    /// unknown.
+    async fn load(&self) {
         let (shared, conversation, account) = {
             let session = &self.inner.line().session;
-            if session.has_seen {
+            if session.has_loaded_state {
                 return;
             }
             (Arc::clone(&session.shared), session.conversation(), session.account())
         };
-        let seen = shared.seen_in_store(&conversation, account).await;
+        let stored = shared.services.load_session(&conversation, account).await;
         let session = &mut self.inner.line().session;
-        if !std::mem::replace(&mut session.has_seen, true) {
-            match seen {
-                Ok(seen) => session.state.unite(&seen),
+        if !std::mem::replace(&mut session.has_loaded_state, true) {
+            match stored {
+                Ok(stored) => session.state.unite(&stored),
                 Err(_) => session.state.distrust(),
             }
         }
     }
 
-    /// Keeps what the session has seen in a store that others share. Where that does not answer, the next call keeps it.
+    /// Stores the state in a shared store. If the store does not answer, the next call stores it.
     async fn keep(&self) {
         if !self.inner.line().session.shared.services.store.is_shared() {
             return;
@@ -506,6 +508,6 @@ impl ConcurrentSession {
             let (conversation, account) = (session.conversation(), session.account());
             (Arc::clone(&session.shared), conversation, account, line.seen_from(u64::MAX))
         };
-        let _ = shared.keep_in_store(&conversation, account, &state).await;
+        let _ = shared.services.store_session(&conversation, account, &state).await;
     }
 }

@@ -1,32 +1,22 @@
-//! One agent run: its calls in order, what it has seen, and whole rounds decided before any of their calls runs.
+//! One agent run: its calls in order, its state, and rounds that are decided as a whole before any of their
+//! calls runs.
 
-mod answered;
-mod approved;
-mod armed;
 mod concurrent;
-mod desk;
-mod ending;
-mod fitting;
-mod judged;
-mod kept;
-mod made;
-mod offered;
-mod recalled;
-mod resume;
+mod history_resumption;
+mod history_state;
+mod model_stream;
 mod rounds;
-mod run;
+mod run_end;
+mod run_lifecycle;
+mod sdk_session;
 mod skills;
-mod spending;
-mod streaming;
-mod told;
 
-pub use armed::{Armed, ArmedSession, Called};
 pub use concurrent::ConcurrentSession;
-pub use ending::Afterwork;
-pub use resume::{ResumeError, Round};
+pub use history_resumption::{ResumeError, Round};
+pub use run_end::Afterwork;
+pub use sdk_session::{Armed, ArmedSession, Called};
 pub use skills::SkillAmendment;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,46 +24,36 @@ use arc_swap::ArcSwap;
 
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::diagnostic::SourceMap;
-use crate::execution::{Execute, Hooks, Services};
+use crate::execution::{
+    BudgetAccount, CallContext, CallRunner, EngineServices, HookRunner, OfferedTools, RoundProgress,
+    SessionInfo, ToolResultFormatter,
+};
 use crate::explain::{Explainer, Explanation};
-use crate::host::{Account, Clock, Observer, ToolExecutor};
+use crate::host::{Account, ToolExecutor};
 use crate::json::Value;
 use crate::kernel::{Kernel, Layers, Listener};
 use crate::lifecycle::{Middleware, RunContext};
 use crate::message::{CallPart, Output, ResultPart};
 use crate::policy::Chains;
 use crate::tools::{ToolDescriptor, Tools};
-use desk::Desk;
-use made::Made;
-use offered::Offered;
-use run::Progress;
-use told::Telling;
+use run_lifecycle::Progress;
 
 /// What all sessions of an engine share.
 pub(crate) struct Shared {
     pub(crate) bundle: ArcSwap<Chains>,
     pub(crate) tools: Tools,
-    pub(crate) clock: Box<dyn Clock>,
-    pub(crate) observers: Vec<Box<dyn Observer>>,
-    pub(crate) services: Services,
-    /// The host's own code for every session.
+    pub(crate) services: EngineServices,
+    /// The engine's hooks, for every session.
     pub(crate) hooks: Vec<Arc<dyn Middleware>>,
-    /// Who hears of every asking in every session, if anybody.
+    /// The listener of every session that has none of its own.
     pub(crate) listener: Option<Arc<dyn Listener>>,
 }
 
 impl Shared {
     /// A kernel over these layers.
     pub(crate) fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
-        let keys = &self.services.keys;
-        Kernel { layers, tools: self.tools.set(), clock: &*self.clock, keys, listener: None }
-    }
-
-    /// Tells every observer. One that panics changes nothing.
-    fn tell(&self, tell: impl Fn(&dyn Observer)) {
-        for observer in &self.observers {
-            let _ = catch_unwind(AssertUnwindSafe(|| tell(&**observer)));
-        }
+        let EngineServices { clock, keys, .. } = &self.services;
+        Kernel { layers, tools: self.tools.set(), clock: &**clock, keys, listener: None }
     }
 }
 
@@ -84,45 +64,45 @@ pub struct Session {
     shared: Arc<Shared>,
     name: Option<String>,
     state: SessionState,
-    /// The prompt's and the call's policies, in this order.
+    /// The policies of the prompt and of the call, in this order.
     lower_layers: Vec<Arc<Chains>>,
     unnamed_calls: u64,
-    /// Its own name among all sessions, whatever the host calls it.
+    /// A name that no other session has, whatever the host calls it.
     unique_name: String,
-    /// How calls of a history become calls that policies see.
+    /// Makes calls that policies see of the calls of a history.
     calls: Calls,
-    /// Every call is noted in the ledger.
-    recorded: bool,
-    /// What its history and its store say it has seen was taken in.
-    has_seen: bool,
-    /// The host's own code: the engine's, then the session's.
+    /// Every call is recorded in the ledger.
+    is_recorded: bool,
+    /// The state in its history and its store has been loaded.
+    has_loaded_state: bool,
+    /// The hooks of the engine, then of the session.
     hooks: Vec<Arc<dyn Middleware>>,
-    /// What hooks know of the run.
+    /// The run as hooks see it.
     run: RunContext,
-    /// Where the run is between its beginning and its end.
+    /// How far the run is.
     progress: Progress,
-    /// The tools of the prompt and the call together with the engine's, where there are any.
+    /// The tools of the engine, the prompt and the call, if the session adds any.
     tools: Option<Arc<Tools>>,
-    /// How models are told of outcomes.
-    telling: Telling,
+    /// Formats outcomes for the model.
+    formatter: ToolResultFormatter,
     /// The tool by which a model loads skills.
     skill_tool: Option<String>,
-    /// The tools that the model was offered last, where the host's configuration has any.
-    offered: Option<Arc<Offered>>,
-    /// What came of the present round, as long as no history has it.
-    made: Made,
-    /// Who hears of every asking, if anybody.
+    /// The tools that the model was offered last, if the host's configuration has any.
+    offered: Option<Arc<OfferedTools>>,
+    /// The calls of the present round that have begun, until the history has their results.
+    round: RoundProgress,
+    /// The listener, if there is one.
     listener: Option<Arc<dyn Listener>>,
 }
 
-/// How calls of a history become calls that policies see.
+/// Makes calls that policies see of the calls of a history.
 #[derive(Default)]
 struct Calls {
     context: Value,
     read: Option<Box<ReadCall>>,
 }
 
-/// Makes a call of what a history has.
+/// Makes a call of a history's call.
 type ReadCall = dyn Fn(&CallPart) -> ToolCall + Send + Sync;
 
 impl Calls {
@@ -132,7 +112,7 @@ impl Calls {
     }
 }
 
-/// The name of a call among those of its history: its id, and of a repeated id from the second on its number.
+/// The name of a call among those of its history: its id, and a number from the second call of that id on.
 fn occurrence_name(id: &str, count: u64) -> String {
     if count > 1 { format!("{id}_{count}") } else { id.to_owned() }
 }
@@ -155,10 +135,10 @@ impl Session {
             run,
             progress: Progress::default(),
             tools: None,
-            telling: Telling::default(),
+            formatter: ToolResultFormatter::default(),
             skill_tool: None,
             offered: None,
-            made: Made::default(),
+            round: RoundProgress::default(),
             listener: shared.listener.clone(),
             unique_name,
             shared,
@@ -167,8 +147,8 @@ impl Session {
             lower_layers: Vec::new(),
             unnamed_calls: 0,
             calls: Calls::default(),
-            recorded: false,
-            has_seen: false,
+            is_recorded: false,
+            has_loaded_state: false,
         }
     }
 
@@ -179,39 +159,40 @@ impl Session {
         self
     }
 
-    /// Adds a layer of policies below those that are there: first the prompt's, then the call's. A lower layer can add
-    /// denials, approvals and limits to the layers above it, and lift none of them.
+    /// Adds a layer of policies below the present ones: first the prompt's, then the call's. A lower layer can
+    /// add denials, approvals and limits to the layers above it, and lift none of them.
     #[must_use]
     pub fn with_layer(mut self, chains: Arc<Chains>) -> Self {
         self.lower_layers.push(chains);
         self
     }
 
-    /// Lets someone hear of every asking of a policy, in the calls of this session and in its run, instead of who hears the engine's.
+    /// Sets the listener of the session's calls and run, in place of the engine's listener.
     #[must_use]
     pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
         self.listener = Some(listener);
         self
     }
 
-    /// What the session has seen.
+    /// The state of the session: labels, facts, counts.
     pub fn state(&self) -> &SessionState {
         &self.state
     }
 
-    /// Lets the host say where the run stands: `conversationId`, `iteration`, and so on.
+    /// The state, for the host to set `conversationId`, `iteration` and the like.
     pub fn state_mut(&mut self) -> &mut SessionState {
         &mut self.state
     }
 
-    /// Adds the host's own code, after what is there: first the prompt's, then the call's.
+    /// Adds a hook after the present ones: first the prompt's, then the call's.
     #[must_use]
     pub fn with_middleware(mut self, middleware: impl Middleware + 'static) -> Self {
         self.hooks.push(Arc::new(middleware));
         self
     }
 
-    /// Adds tools to those that are there: first the prompt's, then the call's. Of two of one name and server the later one stands.
+    /// Adds tools: first the prompt's, then the call's. Of two tools of one name and server, the later one
+    /// counts.
     #[must_use]
     pub fn with_tools(mut self, tools: impl IntoIterator<Item = ToolDescriptor>) -> Self {
         self.add_tools(tools);
@@ -223,19 +204,19 @@ impl Session {
         self.tools = Some(Arc::new(known.with(tools)));
     }
 
-    /// The engine's tools, the prompt's and the call's, merged.
+    /// The merged tools of the engine, the prompt and the call.
     pub fn tools(&self) -> &[ToolDescriptor] {
         self.tools.as_deref().unwrap_or(&self.shared.tools).descriptors()
     }
 
-    /// Shapes results for the model: what it is given instead of the plain result, where the closure says something. Asked only about
-    /// calls that have a result, which is redacted already; observers see both.
+    /// Sets a closure that formats results for the model. Where it returns `None`, the plain result is used. It
+    /// is called only for calls that have a result, which is redacted already; observers see both.
     #[must_use]
     pub fn shaping_results(
         mut self,
         shape: impl Fn(&Outcome) -> Option<Output> + Send + Sync + 'static,
     ) -> Self {
-        self.telling = Telling::by(shape);
+        self.formatter = ToolResultFormatter::new(shape);
         self
     }
 
@@ -246,13 +227,13 @@ impl Session {
         self
     }
 
-    /// What the model is told of an outcome; nothing of a call that waits for a person.
+    /// The result of an outcome for the model. Returns `None` if the call is suspended.
     pub fn result_for_model(&self, outcome: &Outcome) -> Option<ResultPart> {
-        self.telling.result(outcome)
+        self.formatter.result(outcome)
     }
 
-    /// What the host vouches for of calls that a history has: principal, roles, tenant, anything. In a store, the session is charged to
-    /// the caller that is named here.
+    /// Sets the context that the host vouches for in calls of a history: principal, roles, tenant, anything. In
+    /// a store, the session is charged to the caller that is named here.
     #[must_use]
     pub fn with_context(mut self, context: Value) -> Self {
         self.run.context.clone_from(&context);
@@ -260,40 +241,41 @@ impl Session {
         self
     }
 
-    /// How a call of a history becomes one that policies see, where that is more than its name and arguments: tools of several
-    /// servers under prefixed names, a context of its own.
+    /// Sets how a call of a history becomes one that policies see, if that is more than its name and arguments:
+    /// tools of several servers under prefixed names, a context of its own.
     #[must_use]
     pub fn reading_calls(mut self, read: impl Fn(&CallPart) -> ToolCall + Send + Sync + 'static) -> Self {
         self.calls.read = Some(Box::new(read));
         self
     }
 
-    /// Notes every call in the store before and after it runs, not only those that people are asked about: a call that the
-    /// store knows as settled is told again, and not run; one of which it is not known how it ended is not run either. What the
-    /// session has seen is kept there with each call, and read again before the next. For this the session needs a name, or a
-    /// `conversationId`, which [`begin`](Self::begin) makes sure that no earlier one had.
+    /// Records every call in the store before and after it runs, not only those that need an approval. A call
+    /// that the store knows as settled returns its recorded outcome and does not run again (idempotent replay);
+    /// one that started and never settled does not run again either. The state of the session is stored with
+    /// each call, and read again before the next. For this the session needs a name, or a `conversationId`,
+    /// which [`begin`](Self::begin) makes sure that no earlier one had.
     ///
-    /// A call is known again by its id, its tool, its server and its arguments. Of a call that began and never ended it is not
-    /// known what the session has seen of it, so policies that read the session are undecided from then on.
+    /// A call is identified by its id, its tool, its server and its arguments. If a call started and never
+    /// ended, the state that it left is unknown, so policies that read the session are undecided from then on.
     #[must_use]
     pub fn recorded(mut self) -> Self {
-        self.recorded = true;
+        self.is_recorded = true;
         self
     }
 
-    /// What the session's calls are kept under in the store: its `conversationId`, or its name, or a name that no other session
-    /// has.
+    /// The name under which the store has the session's calls: its `conversationId`, or its name, or a name
+    /// that no other session has.
     pub fn conversation(&self) -> String {
         let id = self.state.document().get("conversationId").and_then(Value::as_str);
         id.or(self.name.as_deref()).unwrap_or(&self.unique_name).to_owned()
     }
 
-    /// Whose share of the store the session is charged to.
+    /// The account of the store to which the session is charged.
     fn account(&self) -> Account {
         Account::from_context(&self.run.context)
     }
 
-    /// Puts one call through its whole life.
+    /// Evaluates one call against the policies, runs it if they allow it, and returns its outcome.
     ///
     /// The future may be dropped: a call whose tool was started then counts as started, and has no outcome.
     pub async fn execute(&mut self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
@@ -301,17 +283,15 @@ impl Session {
         let call = self.name_call(call);
         let occurrence = self.state.name_occurrence(&call.id);
         self.halt_if_aborted();
-        let seen = self.see_recorded().await;
+        let stored = self.refresh_state().await;
         let (layers, conversation) = (self.layers(), self.conversation());
-        let name = self.name.clone();
-        let mut desk = self.desk(&layers, &conversation, executor);
-        let turn = desk.prepare(call, occurrence, &seen).await;
-        let outcome = desk.put_through(&turn, None, false, started).await;
-        desk.report(name.as_deref(), outcome)
+        let mut runner = self.runner(&layers, &conversation, executor);
+        runner.run_call(call, occurrence, &stored, started).await
     }
 
-    /// The same as [`execute`](Self::execute), with the explanation of the outcome. `sources`: the files of the bundle, so that places can
-    /// be named. Whoever else hears the session does not hear of this call. No explanation only if Callgate itself fails on it.
+    /// The same as [`execute`](Self::execute), with the explanation of the outcome. `sources`: the files of the
+    /// bundle, so that positions can be named. The session's listener is not notified of this call. Returns no
+    /// explanation only if Callgate itself fails to make it.
     pub async fn explain(
         &mut self,
         call: ToolCall,
@@ -325,53 +305,56 @@ impl Session {
         (outcome, explainer.take().pop())
     }
 
-    /// What brings calls to their outcomes.
-    fn desk<'d, E: ToolExecutor>(
-        &'d mut self,
-        layers: &'d Layers,
-        conversation: &'d str,
-        executor: &'d E,
-    ) -> Desk<'d, E> {
+    /// The runner of the session's calls.
+    fn runner<'r, E: ToolExecutor>(
+        &'r mut self,
+        layers: &'r Layers,
+        conversation: &'r str,
+        executor: &'r E,
+    ) -> CallRunner<'r, E> {
         self.name_conversation(conversation);
-        let Self { shared, state, unique_name, recorded, hooks, run, tools, telling, .. } = self;
-        let Self { listener, made, offered, .. } = self;
+        let Self { shared, state, unique_name, is_recorded, hooks, run, tools, formatter, name, .. } = self;
+        let Self { listener, round, offered, .. } = self;
         let tools = tools.as_deref().unwrap_or(&shared.tools).set();
-        let execute = Execute {
+        let services = &shared.services;
+        let context = CallContext {
             kernel: Kernel { tools, listener: listener.as_deref(), ..shared.kernel(layers) },
-            services: &shared.services,
+            services,
             executor,
-            session: unique_name,
-            hooks,
-            run,
-            approval_scope: None,
-            observers: &shared.observers,
+            hooks: HookRunner { all: hooks, run, tools, observers: &services.observers },
+            session: SessionInfo {
+                name: name.as_deref(),
+                unique_name,
+                conversation,
+                approval_scope: None,
+                is_recorded: *is_recorded,
+                offered: offered.as_deref(),
+                formatter,
+            },
         };
-        Desk {
-            shared,
-            execute,
-            state,
-            conversation,
-            recorded: *recorded,
-            telling,
-            offered: offered.as_deref(),
-            made,
-        }
+        CallRunner { context, state, round }
     }
 
-    /// Lets hooks know the conversation.
+    /// The budgets of the session, by its policies under these layers.
+    fn budgets<'s>(&'s self, layers: &'s Layers, conversation: &'s str) -> BudgetAccount<'s> {
+        let kernel = self.kernel(layers);
+        BudgetAccount { services: &self.shared.services, kernel, run: &self.run, conversation }
+    }
+
+    /// Sets the conversation that hooks see.
     fn name_conversation(&mut self, conversation: &str) {
         if self.run.conversation_id.as_deref() != Some(conversation) {
             self.run.conversation_id = Some(conversation.to_owned());
         }
     }
 
-    /// The hooks of the session, with what they are given.
-    fn hooks(&self) -> Hooks<'_> {
+    /// The hooks of the session, with their arguments.
+    fn hooks(&self) -> HookRunner<'_> {
         let tools = self.tools.as_deref().unwrap_or(&self.shared.tools).set();
-        Hooks { all: &self.hooks, run: &self.run, tools, observers: &self.shared.observers }
+        HookRunner { all: &self.hooks, run: &self.run, tools, observers: &self.shared.services.observers }
     }
 
-    /// What decides about the run.
+    /// The kernel that decides about the run.
     fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
         Kernel { listener: self.listener.as_deref(), ..self.shared.kernel(layers) }
     }
@@ -380,7 +363,7 @@ impl Session {
         std::iter::once(self.shared.bundle.load_full()).chain(self.lower_layers.iter().cloned()).collect()
     }
 
-    /// Approvals and results need a name for their call.
+    /// Gives a call without an id one, for approvals and results need it.
     fn name_call(&mut self, mut call: ToolCall) -> ToolCall {
         if call.id.is_empty() {
             self.unnamed_calls += 1;

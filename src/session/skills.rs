@@ -1,34 +1,37 @@
-//! Skills that the model loads on its way: its prompt is resolved anew, the tools that come with them are armed, and the turn that did
-//! nothing else is free, so many times.
+//! Loads skills that the model asks for: resolves its prompt again, adds their tools, and refunds turns that
+//! did nothing else.
 
 use super::Session;
-use super::spending::Spending;
 use crate::call::Outcome;
+use crate::execution::BudgetAccount;
 use crate::host::guarded;
 use crate::json::Value;
 use crate::lifecycle::Config;
 
-/// How many turns of one run are free because they loaded skills.
+/// The number of turns of one run that are free because they loaded skills.
 const FREE_TURNS: usize = 8;
 
-/// What came of loading skills.
+/// The result of loading skills.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkillAmendment {
-    /// The configuration from now on, in the place of the one that [`Session::begin`] gave.
+    /// The configuration from now on, in place of the one that [`Session::begin`] returned.
     pub config: Config,
     /// The arguments of the calls that loaded them.
     pub loaded: Vec<Value>,
-    /// Whether the call of the model that asked for them does not count.
+    /// Whether the model call that asked for them is not counted.
     pub refunded: bool,
 }
 
 impl Session {
-    /// Looks among the outcomes of a round for skills that were loaded, and resolves the prompt anew where there are any: `reresolve` is
-    /// given the arguments of those calls. Hooks and policies of the beginning see what it gives, and its tools shadow those that
-    /// were there.
+    /// Finds the skills that a round's outcomes loaded, and resolves the prompt again if there are any:
+    /// `reresolve` gets the arguments of those calls. Hooks and policies of the start see the new
+    /// configuration, and its tools replace present ones of the same name.
     ///
-    /// A turn that did nothing else is given back to the budgets and to `iteration`; a skill that was loaded before in the run, and
-    /// what goes beyond eight such turns, is not free. Errors: the prompt could not be resolved; nothing has changed.
+    /// A turn that did nothing else is refunded to the budgets and to `iteration`; a skill that was loaded
+    /// before in the run, and turns beyond eight, are not free.
+    ///
+    /// # Errors
+    /// The prompt could not be resolved; nothing has changed.
     pub async fn apply_skill_loads<F, R>(
         &mut self,
         outcomes: &[Outcome],
@@ -60,13 +63,14 @@ impl Session {
         Ok(Some(SkillAmendment { config, loaded, refunded }))
     }
 
-    /// The last call of the model does not count.
+    /// Refunds the last model call.
     async fn refund(&mut self) {
         let Some(taken) = self.progress.last_turn.take() else { return };
         self.progress.stats.iterations = self.progress.stats.iterations.saturating_sub(1);
         let (layers, conversation) = (self.layers(), self.conversation());
         let Self { shared, state, run, .. } = self;
-        let spending = Spending { shared, kernel: shared.kernel(&layers), run, conversation: &conversation };
-        spending.give_back(state, taken).await;
+        let (services, kernel) = (&shared.services, shared.kernel(&layers));
+        let budgets = BudgetAccount { services, kernel, run, conversation: &conversation };
+        budgets.release(state, taken).await;
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of people, and what their yes is for.
+//! Approval requirements of a suspended call: who may approve, and what an approval permits.
 
 use smallvec::SmallVec;
 
@@ -13,26 +13,26 @@ use crate::policy::Policy;
 use crate::principal::Comparison;
 use crate::schema::{self, ArgumentSchema};
 
-/// Places of arguments that a request names as relevant.
+/// The number of argument paths that a request names as relevant.
 const MAX_RELEVANT: usize = 64;
 
-/// What a call holds already when it is decided.
+/// What a call has already when it is decided.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Held<'h> {
-    /// What it took of limits.
+    /// Acquired limits.
     pub(crate) limits: &'h [Pending],
-    /// What people have said yes to.
+    /// Given approvals.
     pub(crate) permits: &'h [Permit],
 }
 
 impl Held<'_> {
-    /// Whether people have said yes to these arguments, as far as this policy is concerned, or `defaults.unmatched`.
+    /// Whether these arguments are approved, for this policy or for `defaults.unmatched`.
     pub(super) fn has_yes(&self, layer: u32, policy: Option<&Policy>, input: &Value) -> bool {
         !self.permits.is_empty() && self.permits.contains(&permit(layer, policy, json::digest(input)))
     }
 }
 
-/// What a yes to a policy is for; without one, to `defaults.unmatched`.
+/// What an approval permits for a policy; without one, for `defaults.unmatched`.
 fn permit(layer: u32, policy: Option<&Policy>, about: Digest) -> Permit {
     let behaviour =
         policy.map_or_else(|| Digest::of(b"defaults.unmatched: approval"), |policy| policy.behaviour);
@@ -40,8 +40,9 @@ fn permit(layer: u32, policy: Option<&Policy>, about: Digest) -> Permit {
 }
 
 impl Kernel<'_> {
-    /// Who asks people about a call that waits for them.
-    pub(crate) fn asked(&self, decision: &Decision<'_>, session: &SessionState) -> Vec<Asker> {
+    /// The approvers of a suspended call, one entry for each policy, layer, script or hook that requires an
+    /// approval.
+    pub(crate) fn approvers(&self, decision: &Decision<'_>, session: &SessionState) -> Vec<Asker> {
         let about = json::digest(&decision.input);
         let view = CallView { input: &decision.input, ..self.view(&decision.call, session) };
         let mut askers: Vec<Asker> = Vec::new();
@@ -80,13 +81,14 @@ impl Kernel<'_> {
         askers
     }
 
-    /// How the policies of a layer compare principals.
+    /// The comparison of principals in the policies of a layer.
     fn comparison(&self, layer: u32) -> Comparison {
         let chains = self.layers.get(layer as usize);
         chains.map(|chains| chains.defaults().principals).unwrap_or_default()
     }
 
-    /// The identity of a call's context, and what the policies that concern it read there: an approval is bound to these.
+    /// The identity in a call's context, and what its policies read of the context: an approval is bound to
+    /// these.
     pub(crate) fn bound_context(&self, call: &ToolCall, askers: &[Asker]) -> BoundContext {
         let mut reads = ContextReads::default();
         for chain in &self.subject(call).chains {
@@ -95,8 +97,8 @@ impl Kernel<'_> {
         BoundContext::new(&reads, &call.context, comparison_of(askers))
     }
 
-    /// Whether arguments that a person changed fit the tool's own schema and those of the policies that let them be changed.
-    /// Errors: what does not fit.
+    /// Checks arguments that a person edited against the tool's schema and the schemas of the policies that
+    /// allow the edit. Errors: what is violated.
     pub(crate) fn fits_edits(&self, call: &ToolCall, askers: &[Asker]) -> Result<(), String> {
         let check = |schema: &ArgumentSchema| {
             schema.check(&call.input).map_err(|violations| schema::summary(&violations))
@@ -122,12 +124,12 @@ impl Kernel<'_> {
         Ok(())
     }
 
-    /// Whether a yes was said to a script's own question.
-    pub(crate) fn said_yes(&self, permits: &[Permit], policy: super::PolicyRef, about: Digest) -> bool {
+    /// Whether a script's own request is approved.
+    pub(crate) fn is_approved(&self, permits: &[Permit], policy: super::PolicyRef, about: Digest) -> bool {
         policy.find(self.layers).is_some_and(|of| permits.contains(&permit(policy.layer(), Some(of), about)))
     }
 
-    /// Whether the policies that ask want their questions put one at a time.
+    /// Whether the policies that require the approval request one at a time.
     pub(crate) fn asks_one_at_a_time(&self, decision: &Decision<'_>) -> bool {
         decision
             .approvals
@@ -138,9 +140,9 @@ impl Kernel<'_> {
 }
 
 impl Subject<'_> {
-    /// The arguments that matter most to whoever is asked about a call, and their parts, as JSON pointers: first those that the asking
-    /// policies read or name, then those of the other policies, then those that the tool requires. `input`: the arguments as they are
-    /// shown.
+    /// The arguments that matter most to an approver, and their parts, as JSON pointers: first those that the
+    /// requesting policies read or name, then those of the other policies, then those that the tool requires.
+    /// `input`: the redacted arguments.
     pub(super) fn relevant(&self, asking: &[&Policy], input: &Value) -> Vec<String> {
         let of_askers = asking.iter().flat_map(|policy| [&policy.named_arguments, &policy.arguments]);
         let of_all = self.chains.iter().flat_map(|chain| [&chain.arguments, &chain.named_arguments]);
@@ -159,7 +161,7 @@ impl Subject<'_> {
     }
 }
 
-/// For which later calls a yes stands as well. Where a named argument is missing or can't be read, for none.
+/// The later calls that an approval also permits. `None` if a named argument is missing or can't be read.
 fn remembered(approval: &Approval, view: &CallView<'_>) -> Option<Remembered> {
     let remember = approval.remember.as_ref()?;
     let about = if remember.fields.is_empty() {

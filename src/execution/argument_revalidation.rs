@@ -1,27 +1,26 @@
-//! Whether arguments fit when a call is taken up: those that a person changed, and those that a tool took when it was asked about.
+//! Checks the arguments of a call that resumes: those that an approver edited, and those that the tool's schema may no longer accept.
 
-use super::desk::Desk;
+use super::{CallRunner, HookedCall};
 use crate::approval::{Question, edited};
 use crate::call::{Reason, ToolCall, reason_code};
-use crate::execution::Hooked;
 use crate::host::ToolExecutor;
 use crate::json::Value;
 use crate::kernel::Held;
 use crate::seal::Purpose;
 
-/// What becomes of arguments that an approver edited.
+/// Arguments that an approver edited.
 pub(super) enum Edit {
     /// The call is to be decided with these.
     Input(Value),
-    /// Hooks or policies make other arguments of the call by now than those that were edited.
+    /// By now hooks or policies make other arguments of the call than those that were edited.
     Outdated,
 }
 
-impl<E: ToolExecutor> Desk<'_, E> {
+impl<E: ToolExecutor> CallRunner<'_, E> {
     /// The arguments as an approver edited them. Errors: they can't be used.
-    pub(super) fn edit(&self, base: &Hooked, question: &Question, given: &Value) -> Result<Edit, Reason> {
-        let kernel = self.kernel();
-        let decided = base.decide(&kernel, self.state, Held::default());
+    pub(super) fn edit(&self, base: &HookedCall, question: &Question, given: &Value) -> Result<Edit, Reason> {
+        let kernel = &self.context.kernel;
+        let decided = base.decide(kernel, self.state, Held::default());
         let real = decided.input();
         let asked_about = &question.request.input_digest;
         let mut digests = kernel.keys.digests(Purpose::Arguments, real);
@@ -42,9 +41,9 @@ impl<E: ToolExecutor> Desk<'_, E> {
         Ok(Edit::Input(call.input))
     }
 
-    /// Why an approved call does not fit its tool any more.
+    /// Why an approved call does not fit its tool's schema any more.
     pub(super) fn unfit(&self, call: &ToolCall, input: &Value) -> Option<Reason> {
-        let tools = self.execute.kernel.tools;
+        let tools = self.context.kernel.tools;
         let fail =
             |code: &str, message: String| Some(Reason { policy: None, code: code.to_owned(), message });
         if tools.is_empty() {

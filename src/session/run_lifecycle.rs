@@ -1,18 +1,18 @@
-//! The run around its calls: how it begins, what the model is called with and uses, and whether it goes on.
+//! The lifecycle of a run around its calls: its start, the model's configuration and usage, and whether it
+//! continues.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::Session;
-use super::offered::Offered;
-use super::spending::{Spending, Taken, UsedUp, of_model};
 use crate::call::{Amount, Outcome, RunShadow, ToolCall};
+use crate::execution::{BudgetAccount, BudgetExceeded, BudgetReservation, OfferedTools, model_usage};
 use crate::kernel::{Kernel, stage};
 use crate::lifecycle::{Config, Ending, Middleware, Phase, RunContext, RunStats, Usage};
 use crate::message::History;
 use crate::middleware::{AtBound, StreamFilter, StreamShadow, Used};
 
-/// Where a run is between its beginning and its end.
+/// The progress of a run.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) started: Option<Instant>,
@@ -21,33 +21,35 @@ pub(super) struct Progress {
     pub(super) ended: bool,
     /// The host's configuration has tools: the model may call no others than it was offered.
     lists_tools: bool,
-    /// Whether the turn was kept for later.
+    /// Whether the turn was captured.
     pub(super) captured: bool,
-    /// What policies let pass of what the model streams, from its first chunk to the end of its turn.
+    /// The filter of the model's stream, from its first chunk to the end of its turn.
     pub(super) filter: Option<StreamFilter>,
-    /// What policies in shadow would have changed of it.
+    /// The stream policies in shadow mode.
     pub(super) stream_shadows: Vec<(RunShadow, StreamShadow)>,
-    /// Used by models, and not yet counted.
+    /// Usage of models that has not been counted yet.
     unpaid: Vec<Usage>,
-    /// What the last call of the model took of budgets.
-    pub(super) last_turn: Option<Taken>,
+    /// The budget reservation of the last model call.
+    pub(super) last_turn: Option<BudgetReservation>,
     /// The skills that were loaded in this run.
     pub(super) loaded: Vec<crate::json::Value>,
-    /// How many calls of the model were given back for that.
+    /// The number of model calls that were refunded for loading skills.
     pub(super) free_turns: usize,
 }
 
 impl Session {
-    /// What hooks know of the run. A clone of it can end the run from anywhere ([`RunContext::abort`]); each run but the first has one of
-    /// its own from [`begin`](Self::begin) on.
+    /// The run as hooks see it. A clone of it can end the run from anywhere ([`RunContext::abort`]); each run
+    /// but the first has its own, from [`begin`](Self::begin) on.
     pub fn run(&self) -> &RunContext {
         &self.run
     }
 
-    /// Begins a run: hooks see the session and the configuration, policies have the last word on it. Errors: how the run ends
-    /// before it has begun.
+    /// Begins a run: hooks see the session and the configuration, and policies decide last.
+    ///
+    /// # Errors
+    /// How the run ends before it has begun.
     pub fn begin(&mut self, config: Config) -> Result<Config, Ending> {
-        // A run that ended while calls waited for people goes on.
+        // A run that ended with pending calls continues.
         if self.progress.ended && !self.state.is_suspended() {
             self.state.begin_anew();
         }
@@ -77,8 +79,10 @@ impl Session {
         self.may_go_on().map(|()| config)
     }
 
-    /// Before the model is called: the configuration for this call, made of the one that [`begin`](Self::begin) gave with the messages
-    /// of now. Errors: the run ends here.
+    /// The configuration of the next model call: that of [`begin`](Self::begin) with the present messages.
+    ///
+    /// # Errors
+    /// The run ends here.
     pub async fn before_model(&mut self, config: Config) -> Result<Config, Ending> {
         self.run.iteration = self.progress.stats.iterations;
         self.tell_rules(Phase::BeforeModel);
@@ -88,7 +92,7 @@ impl Session {
         self.progress.lists_tools |= !config.tools.is_empty();
         let config = self.configured(config, false);
         let lists_tools = self.progress.lists_tools || !config.tools.is_empty();
-        self.offered = lists_tools.then(|| Arc::new(Offered::new(&config.tools)));
+        self.offered = lists_tools.then(|| Arc::new(OfferedTools::new(&config.tools)));
         self.each_hook("before_completion", |hook, run| hook.before_completion(run, &config.messages));
         self.may_go_on()?;
         self.progress.stats.iterations += 1;
@@ -98,7 +102,7 @@ impl Session {
         Ok(config)
     }
 
-    /// What one call of the model used, where that is not told by its last chunk.
+    /// Counts the usage of one model call, if its last chunk does not contain it.
     pub fn used(&mut self, usage: Usage) {
         let all = &mut self.progress.stats.usage;
         all.prompt_tokens = all.prompt_tokens.saturating_add(usage.prompt_tokens);
@@ -111,34 +115,35 @@ impl Session {
         self.each_hook("on_usage", |hook, run| hook.on_usage(run, &usage));
     }
 
-    /// Counts what models used, looks whether budgets let the run go on, and counts what it is going to use. Errors: they do not.
+    /// Counts the usage of models, checks that budgets let the run continue, and reserves the next use. Errors:
+    /// they do not.
     pub(super) async fn pay(&mut self, next: Option<Used>) -> Result<(), Ending> {
         let unpaid = std::mem::take(&mut self.progress.unpaid);
         let (layers, conversation) = (self.layers(), self.conversation());
         let Self { shared, state, run, progress, listener, .. } = self;
         let kernel = Kernel { listener: listener.as_deref(), ..shared.kernel(&layers) };
-        let spending = Spending { shared, kernel, run, conversation: &conversation };
+        let budgets = BudgetAccount { services: &shared.services, kernel, run, conversation: &conversation };
         for usage in unpaid {
-            spending.spend(state, of_model(&usage)).await;
+            budgets.spend(state, model_usage(&usage)).await;
         }
         let Some(next) = next else { return Ok(()) };
-        // Where only calls of tools are denied, the model may end by itself.
+        // If only tool calls are denied, the model may end by itself.
         let mut shadows = Vec::new();
-        let taken = spending.take(state, next, |at_bound| at_bound != AtBound::Deny, &mut shadows).await;
-        let ended = match taken {
-            Ok(taken) => {
-                progress.last_turn = Some(taken);
+        let reserved = budgets.reserve(state, next, |at_bound| at_bound != AtBound::Deny, &mut shadows).await;
+        let ended = match reserved {
+            Ok(reserved) => {
+                progress.last_turn = Some(reserved);
                 Ok(())
             }
-            Err(UsedUp { at_bound: AtBound::Finish, reason, .. }) => {
+            Err(BudgetExceeded { at_bound: AtBound::Finish, reason, .. }) => {
                 Err(Ending::Finished { reason: Some(reason.code), content: reason.message })
             }
-            Err(UsedUp { reason, .. }) => {
+            Err(BudgetExceeded { reason, .. }) => {
                 state.halt(&reason.message);
                 Err(Ending::Aborted { reason: reason.message })
             }
         };
-        let would = |shadow: UsedUp| {
+        let would = |shadow: BudgetExceeded| {
             let verdict = shadow.verdict();
             Some(stage::shadow(shadow.policy.find(&layers)?, verdict, Some(shadow.reason)))
         };
@@ -146,8 +151,8 @@ impl Session {
         ended
     }
 
-    /// The model asks for these calls. Where the run is aborted by now, none of them runs. Policies that halt it halt each call, with
-    /// their reason.
+    /// The model requests these calls. If the run is aborted by now, none of them runs. Policies that halt the
+    /// run halt each call, with their reason.
     pub(super) fn requested(&mut self, calls: &[ToolCall]) {
         self.tell_rules(Phase::BeforeTools);
         for hook in &self.hooks {
@@ -163,20 +168,20 @@ impl Session {
         self.halt_if_aborted();
     }
 
-    /// What was aborted begins nothing.
+    /// An aborted run starts nothing.
     pub(super) fn halt_if_aborted(&mut self) {
         if let Some(reason) = self.run.aborted() {
             self.state.halt(&reason);
         }
     }
 
-    /// All calls of a round have come to their outcomes.
+    /// All calls of a round have their outcomes.
     pub(super) fn tools_done(&mut self, outcomes: &[Outcome]) {
         self.tell_rules(Phase::AfterTools);
         self.each_hook("after_tools", |hook, run| hook.after_tools(run, outcomes));
     }
 
-    /// The host has compacted the history. Hooks hear of it where it is another one by that.
+    /// Notifies hooks that the host has compacted the history, if that changed it.
     pub fn compacted(&mut self, before: &History, after: &History) {
         if before != after {
             self.each_hook("after_compaction", |hook, run| hook.after_compaction(run, before, after));
@@ -188,14 +193,16 @@ impl Session {
         self.each_hook("after_completion", |hook, run| hook.after_completion(run, history));
     }
 
-    /// The configuration as hooks and then policies make it. What policies in shadow would have changed is recorded.
+    /// The configuration after hooks and policies. Changes that policies in shadow mode would have made are
+    /// recorded.
     pub(super) fn configured(&mut self, config: Config, at_init: bool) -> Config {
         let (config, shadows) = self.configure(config, at_init);
         self.note_shadows(shadows);
         config
     }
 
-    /// The configuration as hooks and then policies make it, and what policies in shadow would have changed.
+    /// The configuration after hooks and policies, and the changes that policies in shadow mode would have
+    /// made.
     pub(super) fn configure(&self, mut config: Config, at_init: bool) -> (Config, Vec<RunShadow>) {
         for hook in &self.hooks {
             let said = self.hooks().call(hook, "on_config", |hook, run| hook.on_config(run, &config));
@@ -209,7 +216,7 @@ impl Session {
         (config, shadows)
     }
 
-    /// Errors: a hook says that the model is not to be called again.
+    /// Errors: a hook ends the run.
     fn hooks_go_on(&self, history: &History) -> Result<(), Ending> {
         let stops = |hook: &&Arc<dyn Middleware>| {
             self.hooks().call(hook, "goes_on", |hook, run| !hook.goes_on(run, history)).unwrap_or(false)
@@ -223,7 +230,7 @@ impl Session {
         }
     }
 
-    /// Errors: the run is ended, by a policy that halts it where it stands, or from elsewhere before.
+    /// Errors: the run has ended, by a policy that halts it now, or from elsewhere before.
     pub(super) fn may_go_on(&mut self) -> Result<(), Ending> {
         if let Some(reason) = self.run.aborted().or_else(|| self.state.halted().map(str::to_owned)) {
             return Err(Ending::Aborted { reason });
@@ -240,22 +247,23 @@ impl Session {
         }
     }
 
-    /// Notes what policies in shadow would have done to the run, and tells who watches; of each the same only once.
+    /// Records what policies in shadow mode would have done to the run, and notifies observers; of each the
+    /// same only once.
     pub(super) fn note_shadows(&mut self, shadows: Vec<RunShadow>) {
         for shadow in shadows {
             let same = |known: &RunShadow| (&known.id, known.verdict) == (&shadow.id, shadow.verdict);
             if !self.progress.stats.shadows.iter().any(same) {
                 let run = &self.run.request_id;
-                self.shared.tell(|observer| observer.on_run_shadow(run, &shadow));
+                self.shared.services.notify(|observer| observer.on_run_shadow(run, &shadow));
                 self.progress.stats.shadows.push(shadow);
             }
         }
     }
 
-    /// Lets rules read where the run stands.
+    /// Sets the members of the session that say how far the run is.
     fn tell_rules(&mut self, phase: Phase) {
         self.run.phase = phase;
-        // A host that drives calls alone says for itself where its run stands.
+        // A host that only makes calls sets them itself.
         if self.progress.started.is_none() {
             return;
         }
@@ -271,7 +279,7 @@ impl Session {
         }
     }
 
-    /// Calls one method of every hook. One that panics changes nothing, and is reported.
+    /// Calls one method of every hook. A hook that panics changes nothing, and is reported.
     pub(super) fn each_hook(&self, point: &'static str, tell: impl Fn(&dyn Middleware, &RunContext)) {
         for hook in &self.hooks {
             self.hooks().call(hook, point, &tell);

@@ -1,4 +1,4 @@
-//! The tools that the model was offered: `Config` → whether a call is of one of them.
+//! The tools that the model was offered.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use crate::tools::ToolDescriptor;
 
 /// The tools that the model was offered last, by name, with the servers that have them.
 #[derive(Debug)]
-pub(super) struct Offered(HashMap<String, Vec<Option<String>>>);
+pub(crate) struct OfferedTools(HashMap<String, Vec<Option<String>>>);
 
-impl Offered {
-    pub(super) fn new(tools: &[ToolDescriptor]) -> Self {
+impl OfferedTools {
+    pub(crate) fn new(tools: &[ToolDescriptor]) -> Self {
         let mut offered: HashMap<String, Vec<Option<String>>> = HashMap::new();
         for tool in tools {
             offered.entry(tool.name.clone()).or_default().push(tool.server.clone());
@@ -19,7 +19,7 @@ impl Offered {
     }
 
     /// Whether a call is of one of them. A tool without a server is offered for calls of every server.
-    pub(super) fn has(&self, call: &ToolCall) -> bool {
+    pub(crate) fn has(&self, call: &ToolCall) -> bool {
         let servers = self.0.get(&call.tool);
         servers.is_some_and(|servers| servers.iter().any(|server| server.is_none() || *server == call.server))
     }

@@ -1,35 +1,35 @@
-//! Calls of one tool with one cache key that are under way: one of them goes to the tool, the others wait for it.
+//! Single flight: of equal calls that run at once, one runs the tool and the others wait for its result.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// The flights of one engine.
+/// Calls under way by cache key.
 #[derive(Debug, Default)]
-pub(super) struct Flights {
+pub(in crate::execution) struct SingleFlight {
     under_way: Arc<Mutex<HashMap<String, watch::Receiver<()>>>>,
 }
 
-/// What a call is to do.
-pub(super) enum Flight {
-    /// Go to the tool; the others wait until this is dropped.
+/// The role of a call.
+pub(in crate::execution) enum Flight {
+    /// It runs the tool; the others wait until this is dropped.
     Lead(Lead),
-    /// Wait until the one that went has come back.
+    /// It waits until the leader has ended.
     Follow(watch::Receiver<()>),
 }
 
-/// The way to the tool. Whatever ends it, also a call that is given up, lets the others go on.
-pub(super) struct Lead {
+/// The leader's guard. Whatever ends the leader, also a dropped future, lets the others go on.
+pub(in crate::execution) struct Lead {
     flights: Arc<Mutex<HashMap<String, watch::Receiver<()>>>>,
     key: String,
     /// Its end is what the others wait for.
     _landing: watch::Sender<()>,
 }
 
-impl Flights {
-    /// Joins the flight of a key, or begins one.
-    pub(super) fn join(&self, key: &str) -> Flight {
+impl SingleFlight {
+    /// Joins the flight of a key, or starts one.
+    pub(in crate::execution) fn join(&self, key: &str) -> Flight {
         let mut under_way = lock(&self.under_way);
         if let Some(landing) = under_way.get(key) {
             return Flight::Follow(landing.clone());
@@ -46,7 +46,7 @@ impl Drop for Lead {
     }
 }
 
-/// Waits for the one that went to the tool.
+/// Waits for the leader.
 pub(super) async fn landed(mut landing: watch::Receiver<()>) {
     // Nothing is ever sent: the error is the end.
     let _ = landing.changed().await;

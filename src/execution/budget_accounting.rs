@@ -1,6 +1,6 @@
-//! What runs, conversations and principals have used of their budgets: of a run in its session, of others in the store.
+//! Accounts budgets: what runs, conversations and principals have used. Runs are accounted in their session, all others in the store.
 
-use super::Shared;
+use super::EngineServices;
 use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, Verdict, reason_code};
 use crate::host::{Account, Record, RecordKey, StoreError, Write, in_time, space};
 use crate::json::{self, Value, json};
@@ -10,40 +10,42 @@ use crate::middleware::{AtBound, Budget, Per, Used};
 use crate::policy::{Mode, Policy};
 use crate::principal::Named;
 
-/// How often a change is tried again when others were quicker.
+/// How often a change is tried again after a conflict.
 const TRIES: usize = 64;
 
 /// The budgets of one session.
-pub(super) struct Spending<'s> {
-    pub(super) shared: &'s Shared,
-    pub(super) kernel: Kernel<'s>,
-    pub(super) run: &'s RunContext,
-    pub(super) conversation: &'s str,
+pub(crate) struct BudgetAccount<'s> {
+    pub(crate) services: &'s EngineServices,
+    pub(crate) kernel: Kernel<'s>,
+    pub(crate) run: &'s RunContext,
+    pub(crate) conversation: &'s str,
 }
 
-impl<'s> Spending<'s> {
+impl<'s> BudgetAccount<'s> {
     fn budgets(&self, state: &SessionState) -> Vec<(PolicyRef, &'s Policy, &'s Budget)> {
         self.kernel.budgets(&self.run.context, state)
     }
 
-    /// The strictest of the budgets that are used up, and the shadows that are. One whose use can't be known counts as used up.
+    /// The strictest of the exceeded budgets, and the exceeded ones in shadow mode. A budget whose use is unknown counts as exceeded.
     async fn used_up(
         &self,
         state: &SessionState,
         binds: &impl Fn(AtBound) -> bool,
-    ) -> (Option<UsedUp>, Vec<UsedUp>) {
-        let mut strictest: Option<UsedUp> = None;
+    ) -> (Option<BudgetExceeded>, Vec<BudgetExceeded>) {
+        let mut strictest: Option<BudgetExceeded> = None;
         let mut shadows = Vec::new();
         for (reference, policy, budget) in self.budgets(state) {
             if !binds(budget.at_bound) {
                 continue;
             }
             let found = match self.used(reference, policy, budget, state).await {
-                Ok(used) => exceeded(budget, &used).map(|what| self.told(policy, budget, what, state)),
-                Err(error) => Some(unknown(policy, &error)),
+                Ok(used) => {
+                    exceeded(budget, &used).map(|what| self.exceeded_reason(policy, budget, what, state))
+                }
+                Err(error) => Some(unknown_reason(policy, &error)),
             };
             let Some(reason) = found else { continue };
-            let used_up = UsedUp { policy: reference, at_bound: budget.at_bound, reason };
+            let used_up = BudgetExceeded { policy: reference, at_bound: budget.at_bound, reason };
             if policy.mode == Mode::Shadow {
                 shadows.push(used_up);
             } else if strictest.as_ref().is_none_or(|known| budget.at_bound > known.at_bound) {
@@ -53,21 +55,21 @@ impl<'s> Spending<'s> {
         (strictest, shadows)
     }
 
-    /// Counts what is about to be used, unless a budget that binds it is used up: then that one says what comes of it. Exact, also where
-    /// several take of one budget at once. Shadows are counted, bind nothing, and are told of in `shadows` where they are used up.
-    pub(super) async fn take(
+    /// Counts a use before it begins. Errors: a budget that binds it is exceeded. Exact, also when several use one budget at once.
+    /// Budgets in shadow mode are counted and bind nothing; exceeded ones are added to `shadows`.
+    pub(crate) async fn reserve(
         &self,
         state: &mut SessionState,
         next: Used,
         binds: impl Fn(AtBound) -> bool,
-        shadows: &mut Vec<UsedUp>,
-    ) -> Result<Taken, UsedUp> {
+        shadows: &mut Vec<BudgetExceeded>,
+    ) -> Result<BudgetReservation, BudgetExceeded> {
         let (refused, would_refuse) = self.used_up(state, &binds).await;
         shadows.extend(would_refuse);
         if let Some(refused) = refused {
             return Err(refused);
         }
-        let mut taken = Taken::default();
+        let mut taken = BudgetReservation::default();
         for (reference, policy, budget) in self.budgets(state) {
             let counted = counted(budget, next);
             let owner = self.owner(budget);
@@ -92,24 +94,24 @@ impl<'s> Spending<'s> {
                             taken.of_others.push((key, counted));
                             None
                         }
-                        Ok(Some(what)) => Some(self.told(policy, budget, what, state)),
-                        Err(error) if binding => Some(unknown(policy, &error)),
+                        Ok(Some(what)) => Some(self.exceeded_reason(policy, budget, what, state)),
+                        Err(error) if binding => Some(unknown_reason(policy, &error)),
                         Err(_) => None,
                     }
                 }
-                Err(error) if binding => Some(unknown(policy, &error)),
+                Err(error) if binding => Some(unknown_reason(policy, &error)),
                 Err(_) => None,
             };
             if let Some(reason) = refused {
-                self.give_back(state, taken).await;
-                return Err(UsedUp { policy: reference, at_bound: budget.at_bound, reason });
+                self.release(state, taken).await;
+                return Err(BudgetExceeded { policy: reference, at_bound: budget.at_bound, reason });
             }
         }
         Ok(taken)
     }
 
-    /// Whether budgets of the run let one more call begin, whatever becomes of so many others that are under way.
-    pub(super) fn leave_calls(&self, state: &SessionState, others: usize) -> bool {
+    /// Whether budgets of the run let one more call begin, whether or not `others` that are under way count.
+    pub(crate) fn leave_calls(&self, state: &SessionState, others: usize) -> bool {
         let others = Amount::whole(u64::try_from(others).unwrap_or(u64::MAX));
         self.budgets(state).into_iter().filter(|(.., budget)| budget.per == Per::Run).all(
             |(reference, policy, budget)| {
@@ -119,19 +121,19 @@ impl<'s> Spending<'s> {
         )
     }
 
-    /// Gives back what was taken for a use that did not come about. What a store does not take back stays taken.
-    pub(super) async fn give_back(&self, state: &mut SessionState, taken: Taken) {
-        for (what, amount) in taken.of_run {
+    /// Releases what was reserved for a use that did not happen. If the store does not answer, it stays counted.
+    pub(crate) async fn release(&self, state: &mut SessionState, reservation: BudgetReservation) {
+        for (what, amount) in reservation.of_run {
             state.give_back(&what, amount);
         }
-        for (key, counted) in taken.of_others {
+        for (key, counted) in reservation.of_others {
             let _ = self.change(&key, &counted, Amount::minus, None).await;
         }
     }
 
-    /// Counts what was used of every budget that bounds it. Where the store does not answer, nothing is counted there; the next
-    /// look at the budget is then likely not answered either, and stops the run.
-    pub(super) async fn spend(&self, state: &mut SessionState, spent: Used) {
+    /// Counts a use in every budget that bounds it. If the store does not answer, nothing is counted there; the next check of the
+    /// budget then likely fails as well, and stops the run.
+    pub(crate) async fn spend(&self, state: &mut SessionState, spent: Used) {
         for (reference, policy, budget) in self.budgets(state) {
             let counted = counted(budget, spent);
             if counted.is_empty() {
@@ -151,7 +153,7 @@ impl<'s> Spending<'s> {
         }
     }
 
-    /// Whose budget it is, where it is not the run's own. Errors: that is not known.
+    /// The owner of a budget. `None` if it is the run's own. Errors: the owner is unknown.
     fn owner(&self, budget: &Budget) -> Result<Option<Value>, StoreError> {
         match budget.per {
             Per::Run => Ok(None),
@@ -186,7 +188,7 @@ impl<'s> Spending<'s> {
             Some(owner) => {
                 let key = key(reference, policy, &owner);
                 let record = in_time(self.kernel.clock, || {
-                    self.shared.services.store.record(RecordKey { space: space::BUDGETS, key: &key })
+                    self.services.store.record(RecordKey { space: space::BUDGETS, key: &key })
                 });
                 let record = record.await?;
                 self.check_lost(record.as_ref()).await?;
@@ -200,16 +202,16 @@ impl<'s> Spending<'s> {
         Account::from_context(&self.run.context)
     }
 
-    /// Where the store refused records of the account, what is absent may have been used.
+    /// If the store refused records of the account, a budget without a record may have been used.
     async fn check_lost(&self, found: Option<&Record>) -> Result<(), StoreError> {
-        let (store, account) = (&self.shared.services.store, self.account());
+        let (store, account) = (&self.services.store, self.account());
         if found.is_some() || !in_time(self.kernel.clock, || store.has_lost_records(&account)).await? {
             return Ok(());
         }
         Err(StoreError::QuotaExceeded("this caller's share of the store is used up".to_owned()))
     }
 
-    /// Changes what a store has of a budget, unless it is used up: then what of it is.
+    /// Changes the store's record of a budget. Returns what of it is used up, if `unless_used_up` is: then nothing is changed.
     async fn change(
         &self,
         key: &str,
@@ -217,7 +219,7 @@ impl<'s> Spending<'s> {
         change: fn(Amount, Amount) -> Amount,
         unless_used_up: Option<&Budget>,
     ) -> Result<Option<&'static str>, StoreError> {
-        let store = &self.shared.services.store;
+        let store = &self.services.store;
         let key = RecordKey { space: space::BUDGETS, key };
         for _ in 0..TRIES {
             let found = in_time(self.kernel.clock, || store.record(key)).await?;
@@ -243,7 +245,7 @@ impl<'s> Spending<'s> {
         Err(StoreError::Unavailable("others kept counting".to_owned()))
     }
 
-    fn told(&self, policy: &Policy, budget: &Budget, what: &str, state: &SessionState) -> Reason {
+    fn exceeded_reason(&self, policy: &Policy, budget: &Budget, what: &str, state: &SessionState) -> Reason {
         let call = ToolCall::new("", "", json!({})).with_context(self.run.context.clone());
         let message = match &budget.message {
             Some(template) => template.render(&CallView::new(&call, &state.shown()), &[]).text,
@@ -253,37 +255,37 @@ impl<'s> Spending<'s> {
     }
 }
 
-/// A budget that is used up.
+/// An exceeded budget.
 #[derive(Debug)]
-pub(super) struct UsedUp {
-    pub(super) policy: PolicyRef,
-    pub(super) at_bound: AtBound,
-    pub(super) reason: Reason,
+pub(crate) struct BudgetExceeded {
+    pub(crate) policy: PolicyRef,
+    pub(crate) at_bound: AtBound,
+    pub(crate) reason: Reason,
 }
 
-impl UsedUp {
-    /// What that means for what is about to begin.
-    pub(super) fn verdict(&self) -> Verdict {
+impl BudgetExceeded {
+    /// What the budget does to a use that is about to begin.
+    pub(crate) fn verdict(&self) -> Verdict {
         if self.at_bound == AtBound::Halt { Verdict::Halt } else { Verdict::Deny }
     }
 }
 
-/// What was counted for a use that is about to begin.
+/// What was counted for a use before it began.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(crate) struct BudgetReservation {
     of_run: Vec<(String, Amount)>,
     of_others: Vec<(String, Vec<(&'static str, Amount)>)>,
 }
 
-/// What a use takes of a budget.
+/// The amounts that a use counts in a budget.
 fn counted(budget: &Budget, spent: Used) -> Vec<(&'static str, Amount)> {
     let bounded = budget.bounds.each().into_iter().zip(spent.each());
     let counted = bounded.filter_map(|((what, bound), (_, amount))| Some((what, bound.and(amount)?)));
     counted.filter(|(_, amount)| *amount > Amount::ZERO).collect()
 }
 
-/// What is said of a budget of which nobody knows what is left.
-fn unknown(policy: &Policy, error: &StoreError) -> Reason {
+/// The reason for a budget whose use is unknown.
+fn unknown_reason(policy: &Policy, error: &StoreError) -> Reason {
     Reason {
         policy: Some(policy.id.clone()),
         code: error.code().to_owned(),
@@ -291,8 +293,8 @@ fn unknown(policy: &Policy, error: &StoreError) -> Reason {
     }
 }
 
-/// What a call of a model used.
-pub(super) fn of_model(usage: &Usage) -> Used {
+/// The use of one model call.
+pub(crate) fn model_usage(usage: &Usage) -> Used {
     let number = |number: f64| json::Number::from_f64(number);
     Used {
         tokens: Some(Amount::whole(usage.tokens())),

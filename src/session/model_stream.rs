@@ -1,4 +1,4 @@
-//! What the model streams, on its way past policies and then hooks.
+//! Passes the model's stream through policies and then hooks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -7,12 +7,15 @@ use crate::lifecycle::{Chunk, ChunkFate, Ending};
 use crate::middleware::StreamShadow;
 
 impl Session {
-    /// A chunk that the model streams: what is passed on now. Policies see it first, and then hooks. What policies hold back of a text
-    /// is passed on before the model's turn ends ([`Chunk::Finished`]; where that never comes, see
-    /// [`rest_of_stream`](Self::rest_of_stream)). Errors: the run ends here.
+    /// Passes on a chunk of the model's stream: returns the chunks to pass on now. Policies see it first, and
+    /// then hooks. Text that policies hold back is passed on before the model's turn ends ([`Chunk::Finished`];
+    /// if that never comes, see [`rest_of_stream`](Self::rest_of_stream)).
+    ///
+    /// # Errors
+    /// The run ends here.
     pub fn chunk(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, Ending> {
         self.may_go_on()?;
-        // Whatever becomes of the chunk, what it says was used.
+        // The usage counts whether or not the chunk is passed on.
         let used = match &chunk {
             Chunk::Finished { usage, .. } => *usage,
             _ => None,
@@ -33,7 +36,10 @@ impl Session {
         self.pass_on(chunks)
     }
 
-    /// What is still held back where the model's turn ended without saying so. Errors: the run ends here.
+    /// The chunks that are still held back if the model's turn ended without saying so.
+    ///
+    /// # Errors
+    /// The run ends here.
     pub fn rest_of_stream(&mut self) -> Result<Vec<Chunk>, Ending> {
         self.watch(StreamShadow::would_change_rest);
         self.progress.stream_shadows = Vec::new();
@@ -51,7 +57,8 @@ impl Session {
         }
     }
 
-    /// Notes which shadows would have changed what is streamed; those are not asked again. One that panics would have.
+    /// Records which policies in shadow mode would have changed the stream; those are not asked again. One that
+    /// panics would have.
     fn watch(&mut self, mut would: impl FnMut(&mut StreamShadow) -> bool) {
         let mut found = Vec::new();
         self.progress.stream_shadows.retain_mut(|(told, shadow)| {

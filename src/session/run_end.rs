@@ -1,10 +1,10 @@
-//! The one way in which a run ends, and what is done and kept then.
+//! The end of a run, and the deferred work after it.
 
 use super::Session;
 use crate::host::guarded;
 use crate::lifecycle::{Deferred, Ending, RunStats};
 
-/// Work that hooks have deferred until after the run, and what went wrong in the hooks that were told of the end.
+/// Work that hooks have deferred until after the run, and the failures of hooks that were notified of the end.
 #[must_use = "what hooks have put off is done by `finish`"]
 pub struct Afterwork {
     deferred: Vec<Deferred>,
@@ -19,8 +19,8 @@ impl std::fmt::Debug for Afterwork {
 }
 
 impl Afterwork {
-    /// Does all of it, one after the other, and returns what went wrong, in the hooks that were told of the end and then in the work.
-    /// The run has ended, so that fails nothing. May be spawned.
+    /// Does the work in order, and returns all failures: of the hooks that were notified of the end, then of
+    /// the work. The run has ended, so they change nothing. May be spawned.
     pub async fn finish(self) -> Vec<String> {
         let mut wrong = self.failures;
         for work in self.deferred {
@@ -35,10 +35,10 @@ impl Afterwork {
 }
 
 impl Session {
-    /// Ends the run, also one that stops because calls of it wait for people: that has finished, and the next one goes on with its counts.
-    /// Only the first ending counts, and tells hooks. A hook that fails then does not keep the others from being told; what went wrong
-    /// in it is returned by [`Afterwork::finish`], and observers are told. A run that was aborted ends so, whatever else the host
-    /// took it for.
+    /// Ends the run, also one that stops because calls are pending: that one has finished, and the next one
+    /// continues with its counts. Only the first ending counts, and notifies hooks. A hook that fails does not
+    /// keep the others from being notified; its failure is returned by [`Afterwork::finish`] and reported to
+    /// observers. An aborted run ends as aborted, whatever `ending` says.
     pub async fn end(&mut self, ending: &Ending) -> Afterwork {
         // The run is over whatever budgets say.
         let _ = self.pay(None).await;
@@ -49,7 +49,7 @@ impl Session {
         Afterwork { deferred: self.run.take_deferred(), failures }
     }
 
-    /// Tells hooks of the end, once. Returns what went wrong in them.
+    /// Notifies hooks of the end, once. Returns their failures.
     fn ended(&mut self, ending: &Ending) -> Vec<String> {
         let Some(started) = self.progress.started else { return Vec::new() };
         if std::mem::replace(&mut self.progress.ended, true) {
@@ -72,7 +72,7 @@ impl Session {
         failures
     }
 
-    /// The session is over: no further run of it begins. One that goes on is aborted.
+    /// Ends the session: no further run of it begins. A run that continues is aborted.
     pub fn close(&mut self) -> Afterwork {
         let failures = self.ended(&Ending::Aborted { reason: "its session was closed".to_owned() });
         if std::mem::replace(&mut self.progress.session_begun, false) {
@@ -81,12 +81,13 @@ impl Session {
         Afterwork { deferred: self.run.take_deferred(), failures }
     }
 
-    /// What the run came to so far.
+    /// The statistics of the run so far.
     pub fn stats(&self) -> &RunStats {
         &self.progress.stats
     }
 
-    /// Keeps the turn for later, at most once in a run. Where keeping it fails, it is tried once more, and then told.
+    /// Captures the turn, at most once in a run. If that fails, it is tried once more, and then returned as an
+    /// error.
     pub async fn capture_turn<F, R>(&mut self, mut keep: F) -> Result<(), String>
     where
         F: FnMut() -> R,
@@ -108,7 +109,7 @@ async fn kept(keeping: impl Future<Output = Result<(), String>>) -> Result<(), S
 }
 
 impl Drop for Session {
-    /// A run that nobody ends was given up; hooks hear of that, too. Of what goes wrong in them, observers are told.
+    /// A run that nobody ends was given up; hooks are notified of that, too, and observers of their failures.
     fn drop(&mut self) {
         let _ = self.ended(&Ending::Aborted { reason: "its session was dropped".to_owned() });
     }

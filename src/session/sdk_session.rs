@@ -1,5 +1,5 @@
-//! The regime in which a provider's SDK drives the rounds: it gets a map of armed tools, and each of its calls goes through the same
-//! desk as in the regime in which Callgate drives them.
+//! Sessions whose rounds a provider's SDK drives: the SDK gets the session's tools, and each of its calls runs
+//! as in rounds that Callgate drives.
 
 mod positions;
 
@@ -14,13 +14,9 @@ use tokio::sync::{Mutex, MutexGuard, Notify};
 use self::positions::Positions;
 
 use super::Session;
-use super::desk::{Desk, Known};
-use super::made::is_same;
-use super::offered::Offered;
-use super::resume::{ResumeError, Round, of_history};
-use super::rounds::decided;
+use super::history_resumption::{ResumeError, Round, of_history};
 use crate::call::{Outcome, SessionState, ToolCall};
-use crate::execution::Hooked;
+use crate::execution::{CallRunner, OfferedTools, PreparedCall, is_same_call};
 use crate::host::ToolExecutor;
 use crate::json::Value;
 use crate::kernel::{Decision, Effect, Layers};
@@ -31,14 +27,15 @@ use crate::tools::ToolDescriptor;
 /// How long a call waits for the SDK to make the calls before it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A session whose tools an SDK drives: for each round [`tell_round`](Self::tell_round) where the SDK knows all its calls before it makes
-/// them (otherwise each is decided by itself), [`call`](Self::call) for each call, and [`suspend`](Self::suspend) at its end. A call's
-/// future may be dropped; it is then `indeterminate` and not run again. Clones are the same session, and its calls run one after the
-/// other.
+/// A session whose rounds an SDK drives: for each round [`tell_round`](Self::tell_round) if the SDK knows all
+/// its calls before it makes them (otherwise each is decided by itself), [`call`](Self::call) for each call,
+/// and [`suspend`](Self::suspend) at its end. A call's future may be dropped; the call is then `indeterminate`
+/// and does not run again. Clones are the same session, and its calls run one after the other.
 ///
-/// In an announced round, what a call changes in the session takes effect at the call's position in the round. A call whose decision
-/// depends on the session waits for the calls before it. If the SDK makes none of them for one second, what the session has seen is
-/// unknown to the call: conditions that read it are undecided, and limits of the run count as used up.
+/// In an announced round, what a call changes in the session takes effect at the call's position in the round.
+/// A call whose decision depends on the session waits for the calls before it. If the SDK makes none of them
+/// for one second, the session's state is unknown to the call: conditions that read it are undecided, and
+/// limits of the run count as used up.
 pub struct Armed<E> {
     inner: Arc<Inner<E>>,
 }
@@ -59,43 +56,44 @@ struct Inner<E> {
     executor: E,
     run: RunContext,
     driven: Mutex<Driven>,
-    /// Notified whenever a call has been made.
+    /// Notified when a call has ended.
     made: Notify,
 }
 
-/// The session, and how far its present round is.
+/// The session, and the progress of its present round.
 struct Driven {
     session: Session,
-    /// Calls that the SDK has told of and not yet made.
+    /// Announced calls that the SDK has not made yet.
     told: Vec<Told>,
-    /// What the calls of the present round changed, since nothing else changed the session.
+    /// The changes of the calls of the present round, since something else changed the session last.
     positions: Option<Positions>,
     /// The last position whose changes can't be told from others any more.
     merged: Option<usize>,
 }
 
-/// A call of a round that an SDK has told of.
+/// A call of an announced round.
 struct Told {
     position: usize,
     call: ToolCall,
-    turn: (Known, Hooked),
-    /// What it was decided to be with its round.
-    first: Option<Decision<'static>>,
+    prepared: PreparedCall,
+    /// The decision on it with its round.
+    planned: Option<Decision<'static>>,
     /// The rules under which the round is decided.
     layers: Layers,
 }
 
-/// What came of a call that an SDK made.
+/// An ended call of an SDK.
 #[derive(Clone, Debug)]
 pub struct Called {
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// What the SDK gives its model; nothing of a call that waits for a person, on which the SDK stops its loop.
+    /// The result for the SDK's model. `None` if the call is suspended: the SDK then stops its loop.
     pub result: Option<ResultPart>,
 }
 
 impl Session {
-    /// Arms the session's tools for an SDK that drives the rounds. [`begin`](Self::begin) and [`resume`](Self::resume) come before.
+    /// Gives the session's tools to an SDK that drives the rounds. [`begin`](Self::begin) and
+    /// [`resume`](Self::resume) come before.
     pub fn arm<E: ToolExecutor>(mut self, executor: E) -> Armed<E> {
         self.name_conversation(&self.conversation());
         let run = self.run.clone();
@@ -105,13 +103,12 @@ impl Session {
 }
 
 impl<E: ToolExecutor> Armed<E> {
-    /// Ends the run from anywhere, also while a tool runs.
+    /// The run, which can be ended from anywhere, also while a tool runs.
     pub fn run(&self) -> &RunContext {
         &self.inner.run
     }
 
-    /// The session again, for its next steps outside of the SDK. What other clones call from now on is
-    /// halted.
+    /// Returns the session, for its next steps outside of the SDK. Later calls of other clones are halted.
     pub async fn disarm(self) -> Session {
         let mut driven = self.inner.merged().await;
         let mut spare = Session::new(Arc::clone(&driven.session.shared));
@@ -119,28 +116,28 @@ impl<E: ToolExecutor> Armed<E> {
         std::mem::replace(&mut driven.session, spare)
     }
 
-    /// The session, for everything around the calls. Waits for a call that runs.
+    /// The session, for everything around the calls. Waits for a running call.
     pub async fn session(&self) -> ArmedSession<'_> {
         ArmedSession(self.inner.merged().await)
     }
 
-    /// The tools that the model is shown now, as hooks and policies leave them at this moment. From now on, calls of other tools are
-    /// denied with `not_offered`.
+    /// The tools that the model is offered now, as hooks and policies leave them. From now on, calls of other
+    /// tools are denied with `not_offered`.
     pub async fn tools(&self) -> Vec<ToolDescriptor> {
         let mut driven = self.inner.driven.lock().await;
         let session = &mut driven.session;
         let mut config = Config { tools: session.tools().to_vec(), ..Config::default() };
         for at_init in [true, false] {
-            // Nothing begins by this, so no shadow is recorded.
+            // No run begins by this, so nothing in shadow mode is recorded.
             (config, _) = session.configure(config, at_init);
         }
         if !session.tools().is_empty() {
-            session.offered = Some(Arc::new(Offered::new(&config.tools)));
+            session.offered = Some(Arc::new(OfferedTools::new(&config.tools)));
         }
         config.tools
     }
 
-    /// Whether a call would wait for a person, as far as policies say. Runs and counts nothing.
+    /// Whether policies would suspend a call. Runs and counts nothing.
     pub async fn needs_approval(&self, tool: &str, input: &Value) -> bool {
         let driven = self.inner.driven.lock().await;
         let session = &driven.session;
@@ -148,19 +145,22 @@ impl<E: ToolExecutor> Armed<E> {
         session.shared.kernel(&session.layers()).decide(&call, &session.state).effect() == Effect::Suspend
     }
 
-    /// Tells of all calls of a round before any of them is made. Their round is then decided as a whole, as where Callgate drives: if one
-    /// halts the run, none is run, hooks see the round, and each call is as strictly decided as before any of them ran.
+    /// Announces all calls of a round before any of them is made. The round is then decided as a whole, as in
+    /// rounds that Callgate drives: if one call halts the run, none runs; hooks see the round; and each call is
+    /// decided as strictly as before any of them ran.
     ///
-    /// An SDK that cannot do this has each call decided by itself when it is made: the calls before one that halts have run by then, and
-    /// [`after_tool_request`](crate::lifecycle::Middleware::after_tool_request) is not asked. Whatever counts or is remembered from call to
-    /// call (limits, labels, facts, budgets, approvals that are presented one at a time) is the same in both. Rules that have to stop a
-    /// whole round belong on the first call that is dangerous, not on a later one.
+    /// If an SDK can't announce its rounds, each call is decided by itself when it is made: the calls before
+    /// one that halts have run by then, and
+    /// [`after_tool_request`](crate::lifecycle::Middleware::after_tool_request) is not called. Everything that
+    /// is counted or remembered from call to call (limits, labels, facts, budgets, approvals that are requested
+    /// one at a time) is the same in both. A policy that must stop a whole round belongs on the first dangerous
+    /// call, not on a later one.
     pub async fn tell_round(&self, calls: &[CallPart]) {
         let mut driven = self.inner.merged().await;
         driven.merged = None;
         let Driven { session, told, positions, .. } = &mut *driven;
         told.clear();
-        session.made.clear();
+        session.round.clear();
         let calls: Vec<ToolCall> = calls
             .iter()
             .map(|part| {
@@ -169,26 +169,23 @@ impl<E: ToolExecutor> Armed<E> {
             })
             .collect();
         session.requested(&calls);
-        let seen = session.see_recorded().await;
+        let stored = session.refresh_state().await;
         let (layers, conversation) = (session.layers(), session.conversation());
-        let names: Vec<String> = calls.iter().map(|call| session.state.name_occurrence(&call.id)).collect();
-        let mut desk = session.desk(&layers, &conversation, &self.inner.executor);
-        for (position, (call, name)) in calls.into_iter().zip(names).enumerate() {
-            let turn = desk.prepare(call.clone(), name, &seen).await;
-            told.push(Told { position, call, turn, first: None, layers: layers.clone() });
+        let occurrences: Vec<String> =
+            calls.iter().map(|call| session.state.name_occurrence(&call.id)).collect();
+        let mut runner = session.runner(&layers, &conversation, &self.inner.executor);
+        for (position, (call, occurrence)) in calls.into_iter().zip(occurrences).enumerate() {
+            let prepared = runner.prepare(call.clone(), occurrence, &stored).await;
+            told.push(Told { position, call, prepared, planned: None, layers: layers.clone() });
         }
-        let kernel = desk.kernel();
-        for Told { turn, first, .. } in told.iter_mut() {
-            *first = decided(&kernel, turn, desk.state).map(Decision::into_owned);
+        for Told { prepared, planned, .. } in told.iter_mut() {
+            *planned = runner.decide(prepared).map(Decision::into_owned);
         }
-        let mut decisions = told.iter().filter_map(|told| told.first.as_ref());
-        if let Some(halting) = decisions.find(|decision| decision.effect() == Effect::Halt) {
-            kernel.halt(halting, desk.state);
-        }
+        runner.halt_by_any(told.iter().filter_map(|told| told.planned.as_ref()));
         *positions = Some(Positions::new(session.state.clone()));
     }
 
-    /// A call that the SDK makes.
+    /// Runs a call that the SDK makes.
     pub async fn call(&self, id: &str, tool: &str, input: Value) -> Called {
         let started = Instant::now();
         let mut driven = self.inner.turn_of(id, tool, &input).await;
@@ -201,14 +198,15 @@ impl<E: ToolExecutor> Armed<E> {
         Called { outcome, result }
     }
 
-    /// Puts what came of the round into the SDK's history, which has the model's calls: results that it does not have yet, and the
-    /// questions of calls that wait; what the session has seen is sealed as after a round that Callgate drives. A call that the SDK
-    /// did not make, because it stopped at another, is put through now. Also for the end of a round in which nobody is waited for.
+    /// Puts the results of the round, and the approval requests of suspended calls, into the SDK's history,
+    /// which has the model's calls. The session's state is sealed as after a round that Callgate drives. An
+    /// announced call that the SDK did not make, because it stopped at another, runs now. Also for the end of a
+    /// round without suspended calls.
     pub async fn suspend(&self, history: &mut History) -> Result<Round, ResumeError> {
         let mut driven = self.inner.driven.lock().await;
-        if let Some(seen) = driven.session.unseen(history, true).await? {
-            driven.take_in(|state| state.go_on_from(&seen));
-            driven.session.has_seen = true;
+        if let Some(persisted) = driven.session.persisted_state(history, true).await? {
+            driven.take_in(|state| state.go_on_from(&persisted));
+            driven.session.has_loaded_state = true;
         }
         driven.make_rest(&self.inner.executor, history).await;
         driven.told.clear();
@@ -218,14 +216,14 @@ impl<E: ToolExecutor> Armed<E> {
 }
 
 impl<E> Inner<E> {
-    /// The session for what is not a call of the round.
+    /// The session, for something else than a call of the round.
     async fn merged(&self) -> MutexGuard<'_, Driven> {
         let mut driven = self.driven.lock().await;
         driven.merge();
         driven
     }
 
-    /// The session for a call, once the calls before it have been made if it depends on them, or it has waited long enough.
+    /// The session for a call, once the calls that it depends on have been made, or it has waited long enough.
     async fn turn_of(&self, id: &str, tool: &str, input: &Value) -> MutexGuard<'_, Driven> {
         let driven = self.driven.lock().await;
         if !driven.waits_for_earlier(id, tool, input) {
@@ -234,9 +232,9 @@ impl<E> Inner<E> {
         let shared = Arc::clone(&driven.session.shared);
         let mut unmade = driven.told.len();
         drop(driven);
-        let mut patience = shared.clock.sleep(PATIENCE);
+        let mut patience = shared.services.clock.sleep(PATIENCE);
         loop {
-            // Before it is looked again: a call that is made in between must not be missed.
+            // Before the check: a call that ends in between must not be missed.
             let mut made = pin!(self.made.notified());
             made.as_mut().enable();
             let driven = self.driven.lock().await;
@@ -251,7 +249,7 @@ impl<E> Inner<E> {
                     return driven;
                 }
                 unmade = driven.told.len();
-                patience = shared.clock.sleep(PATIENCE);
+                patience = shared.services.clock.sleep(PATIENCE);
             }
         }
     }
@@ -266,7 +264,7 @@ async fn is_first(mut event: Pin<&mut impl Future>, mut end: Pin<&mut (impl Futu
     .await
 }
 
-/// The session of armed tools, as long as nothing else uses it.
+/// The session of an SDK, as long as nothing else uses it.
 #[derive(Debug)]
 pub struct ArmedSession<'a>(MutexGuard<'a, Driven>);
 
@@ -295,12 +293,12 @@ impl Driven {
         self.session.calls.of(&CallPart::new(id, tool, input.clone()))
     }
 
-    /// What has been told of a call that has not been made, with its index.
+    /// The index of an announced call that has not been made.
     fn told(&self, call: &ToolCall) -> Option<usize> {
-        self.told.iter().position(|told| is_same(&told.call, call))
+        self.told.iter().position(|told| is_same_call(&told.call, call))
     }
 
-    /// Whether calls before this one, which the SDK has not made, can make a difference to it.
+    /// Whether a call depends on earlier calls that the SDK has not made.
     fn waits_for_earlier(&self, id: &str, tool: &str, input: &Value) -> bool {
         let call = self.call(id, tool, input);
         let told = self.told(&call).and_then(|index| self.told.get(index));
@@ -311,20 +309,21 @@ impl Driven {
         let earlier = self.told.iter().filter(|other| other.position < told.position).count();
         let is_lost = self.merged.is_some_and(|merged| told.position < merged);
         (earlier > 0 || is_lost) && {
-            let call = &told.turn.1.call;
+            let call = &told.prepared.hooked.call;
             let layers = &told.layers;
             self.session.session_use(call, layers).reads || self.session.may_be_last(earlier, layers)
         }
     }
 
-    /// Something else than a call of the round is about to use or change the session: what calls changed can't be told from it any more.
+    /// Something else than a call of the round is about to use or change the session: the calls' changes can't
+    /// be told from it any more.
     fn merge(&mut self) {
         if let Some(last) = self.positions.take().and_then(|positions| positions.last()) {
             self.merged = self.merged.max(Some(last));
         }
     }
 
-    /// Adds to what was seen before the round.
+    /// Changes the session's state, and that before the round.
     fn take_in(&mut self, change: impl Fn(&mut SessionState)) {
         change(&mut self.session.state);
         if let Some(positions) = &mut self.positions {
@@ -332,11 +331,11 @@ impl Driven {
         }
     }
 
-    /// Brings one call to its outcome: of a round that was told as its round was decided, otherwise by itself.
+    /// Brings one call to its outcome: an announced one as its round was decided, any other by itself.
     async fn make(&mut self, executor: &impl ToolExecutor, asked: ToolCall, started: Instant) -> Outcome {
-        let seen = match self.session.recorded_elsewhere().await {
-            Ok(Some(recorded)) => {
-                self.take_in(|state| state.unite_with_store(&recorded));
+        let stored = match self.session.stored_state().await {
+            Ok(Some(stored)) => {
+                self.take_in(|state| state.unite_with_store(&stored));
                 Ok(())
             }
             Ok(None) => Ok(()),
@@ -348,61 +347,60 @@ impl Driven {
             session.halt_if_aborted();
             let occurrence = session.state.name_occurrence(&asked.id);
             let (layers, conversation) = (session.layers(), session.conversation());
-            let name = session.name.clone();
-            let mut desk = session.desk(&layers, &conversation, executor);
-            let turn = desk.prepare(asked.clone(), occurrence, &seen).await;
-            return desk.make(asked, &turn, None, name.as_deref(), started).await;
+            let mut runner = session.runner(&layers, &conversation, executor);
+            let prepared = runner.prepare(asked.clone(), occurrence, &stored).await;
+            let decision = runner.decide(&prepared);
+            return runner.run_sdk_call(asked, &prepared, decision, started).await;
         };
         let is_unknown = self.told.get(index).is_some_and(|told| self.depends_on_earlier(told));
-        let told = self.told.remove(index);
-        let mut driven = InPosition::new(self, told.position, is_unknown);
+        let Told { position, prepared, planned, layers, .. } = self.told.remove(index);
+        let mut driven = InPosition::new(self, position, is_unknown);
         let session = driven.session();
         session.halt_if_aborted();
         let conversation = session.conversation();
-        let name = session.name.clone();
-        let mut desk = session.desk(&told.layers, &conversation, executor);
-        desk.make(asked, &told.turn, told.first, name.as_deref(), started).await
+        let mut runner = session.runner(&layers, &conversation, executor);
+        let decision = planned.map(|planned| runner.decide_again(&prepared, planned));
+        runner.run_sdk_call(asked, &prepared, decision, started).await
     }
 
-    /// Makes the calls of a told round that the SDK did not make.
+    /// Runs the announced calls that the SDK did not make.
     async fn make_rest(&mut self, executor: &impl ToolExecutor, history: &History) {
         for found in self.session.new_calls(history) {
             let call = of_history(&self.session.calls, &found);
-            if self.told.iter().any(|told| is_same(&told.call, &call)) {
+            if self.told.iter().any(|told| is_same_call(&told.call, &call)) {
                 self.make(executor, call, Instant::now()).await;
             }
         }
     }
 }
 
-impl<E: ToolExecutor> Desk<'_, E> {
-    /// Brings a call that an SDK made to its outcome.
-    async fn make<'c>(
+impl<E: ToolExecutor> CallRunner<'_, E> {
+    /// Brings a call of an SDK to its outcome.
+    async fn run_sdk_call<'c>(
         &mut self,
-        asked: ToolCall,
-        turn: &'c (Known, Hooked),
-        first: Option<Decision<'c>>,
-        name: Option<&str>,
+        call: ToolCall,
+        prepared: &'c PreparedCall,
+        decision: Option<Decision<'c>>,
         started: Instant,
     ) -> Outcome {
-        let waits = self.made.waits();
-        self.made.begin(asked);
-        let outcome = self.put_through(turn, first, waits, started).await;
-        let outcome = self.report(name, outcome);
-        self.made.end(&outcome);
+        let decision = decision.map(|decision| self.defer_if_suspended(decision));
+        self.round.start(call);
+        let outcome = self.run_prepared(prepared, decision, started).await;
+        let outcome = self.report(outcome);
+        self.round.end(&outcome);
         outcome
     }
 }
 
-/// One call of an announced round, with the session as the call sees it. What the call changed takes effect at its position when this is
-/// dropped, also because the call was given up.
+/// One call of an announced round, with the session as the call sees it. When this is dropped, also because the
+/// call was given up, the call's changes take effect at its position.
 struct InPosition<'d> {
     driven: &'d mut Driven,
     position: usize,
 }
 
 impl<'d> InPosition<'d> {
-    /// `is_unknown`: what the calls before it leave is not known, and can make a difference to it.
+    /// `is_unknown`: the call depends on earlier calls that have not been made.
     fn new(driven: &'d mut Driven, position: usize, is_unknown: bool) -> Self {
         let Driven { session, positions, .. } = driven;
         let positions = positions.get_or_insert_with(|| Positions::new(session.state.clone()));
@@ -427,7 +425,7 @@ impl Drop for InPosition<'_> {
             positions.add(self.position, changes);
             session.state = positions.state();
         }
-        // Later calls of the round may have set what this one set, and which of it is theirs is not known any more.
+        // Later calls of the round may have set the same facts, and it is unknown which values are theirs.
         if merged.is_some_and(|merged| self.position < merged) {
             session.state.distrust();
         }

@@ -1,45 +1,46 @@
-//! The order of a round that an SDK announced: what a call changes in the session takes effect at the call's position in the round,
-//! in whatever order the SDK makes the calls.
+//! The order of an announced round: the changes of a call take effect at its position in the round, in whatever
+//! order the SDK makes the calls.
 
 use std::collections::BTreeMap;
 
 use crate::call::{Changes, SessionState};
 
-/// What the calls of an announced round have changed so far, by position.
+/// The changes of the calls of an announced round, by position.
 #[derive(Debug)]
 pub(super) struct Positions {
-    /// The session before any of these changes.
+    /// The session's state before any of these changes.
     before: SessionState,
     changes: BTreeMap<usize, Changes>,
 }
 
 impl Positions {
-    /// A round begins, or goes on after something else than its calls has changed the session.
+    /// The changes of a round that begins, or goes on after something else has changed the session.
     pub(super) fn new(before: SessionState) -> Self {
         Self { before, changes: BTreeMap::new() }
     }
 
-    /// The session as the call at `position` sees it: with the changes of the calls before it, and of no call after it.
+    /// The state as the call at `position` sees it: with the changes of the calls before it, and of no call
+    /// after it.
     pub(super) fn state_at(&self, position: usize) -> SessionState {
         self.state_with(self.changes.range(..position))
     }
 
-    /// The session with the changes of all calls that have been made.
+    /// The state with the changes of all calls so far.
     pub(super) fn state(&self) -> SessionState {
         self.state_with(self.changes.iter())
     }
 
-    /// Changes what was there before the round.
+    /// Changes the state before the round.
     pub(super) fn change_before(&mut self, change: impl Fn(&mut SessionState)) {
         change(&mut self.before);
     }
 
-    /// Adds what the call at `position` changed.
+    /// Adds the changes of the call at `position`.
     pub(super) fn add(&mut self, position: usize, changes: Changes) {
         self.changes.insert(position, changes);
     }
 
-    /// The last position of a call that has been made.
+    /// The last position of a call that has changes.
     pub(super) fn last(&self) -> Option<usize> {
         self.changes.last_key_value().map(|(position, _)| *position)
     }

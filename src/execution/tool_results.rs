@@ -1,4 +1,4 @@
-//! Outcomes as a history has them: what the model is told of each call.
+//! Formats outcomes as tool results for the model.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use crate::message::{Output, Part, ResultPart, Settled, denied_output};
 
 type Shape = dyn Fn(&Outcome) -> Option<Output> + Send + Sync;
 
-/// How models are told of outcomes.
+/// Formats outcomes for the model, with the host's own formatting if there is one.
 #[derive(Clone, Default)]
-pub(super) struct Telling(Option<Arc<Shape>>);
+pub(crate) struct ToolResultFormatter(Option<Arc<Shape>>);
 
-impl Telling {
-    pub(super) fn by(shape: impl Fn(&Outcome) -> Option<Output> + Send + Sync + 'static) -> Self {
+impl ToolResultFormatter {
+    pub(crate) fn new(shape: impl Fn(&Outcome) -> Option<Output> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(shape)))
     }
 
-    /// The result of a call for its model. A call that waits has none. Where the host's own shaping panics, the plain result stands.
-    pub(super) fn result(&self, outcome: &Outcome) -> Option<ResultPart> {
+    /// The tool result of an outcome. `None` if the call is suspended. If the host's own formatting panics, the plain result is used.
+    pub(crate) fn result(&self, outcome: &Outcome) -> Option<ResultPart> {
         let (plain, settled) = plain(outcome)?;
         let shape = |shape: &Arc<Shape>| catch_unwind(AssertUnwindSafe(|| shape(outcome))).ok().flatten();
         let shaped = self.0.as_ref().filter(|_| settled == Settled::Output).and_then(shape);
@@ -47,7 +47,7 @@ fn plain(outcome: &Outcome) -> Option<(Output, Settled)> {
     })
 }
 
-/// The model is told what really ran.
+/// Adds a note with the arguments that really ran.
 fn with_note(ran_with: &str, output: Output) -> Output {
     let note = format!("The person who approved this call changed its arguments. It ran with {ran_with}");
     let mut parts = vec![Part::text(note)];

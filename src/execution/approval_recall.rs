@@ -1,0 +1,100 @@
+//! Finds the approval of a call again by requester, server, tool and arguments, and decides whether its request still applies.
+
+use super::approval_verification::ApprovalMessages;
+use super::{CallAttempt, CallRunner, HookedCall, LedgerLookup};
+use crate::approval::{Asker, CallKeys, Entry, Recalled, Stage, Standing};
+use crate::call::{Outcome, OutcomeKind, ToolCall};
+use crate::host::ToolExecutor;
+use crate::kernel::{Effect, Held};
+use crate::middleware::Kind;
+
+impl<E: ToolExecutor> CallRunner<'_, E> {
+    /// Whether a call may need an approval: gate suspends it, or a script around it could ask.
+    pub(crate) fn may_ask(&self, call: &ToolCall) -> bool {
+        let server = call.server.as_deref().unwrap_or_default();
+        self.silent_kernel().decide(call, self.state).effect() == Effect::Suspend
+            || self.context.kernel.layers.iter().any(|chains| {
+                let concerning = chains.concerning(server, &call.tool);
+                let mut policies = concerning.iter().filter_map(|index| chains.policy(*index));
+                policies.any(|policy| matches!(policy.kind, Kind::Around(_)))
+            })
+    }
+
+    /// The ledger's knowledge of this call of this requester. The call gets the id under which the ledger has it.
+    ///
+    /// A request that nobody has answered is dropped if the policies would make another one by now, or grants lift it: then the call is
+    /// new.
+    pub(crate) async fn recall(&mut self, mut call: ToolCall, requester: &str) -> (ToolCall, LedgerLookup) {
+        let keys = CallKeys::new(&self.context.services.keys, requester, &call);
+        keys.current.call_id().clone_into(&mut call.id);
+        let ledger = self.context.ledger(&call);
+        let lookup = match ledger.recall_any(keys).await {
+            Ok((_, Recalled { name, entry: None, .. })) => LedgerLookup::New(name),
+            Ok((key, Recalled { name, entry: Some(entry), .. })) => {
+                key.call_id().clone_into(&mut call.id);
+                match self.is_request_current(&call, &entry).await {
+                    true => LedgerLookup::Known(name),
+                    false => LedgerLookup::New(name),
+                }
+            }
+            Err(error) => LedgerLookup::Unavailable(self.context.call_key(call.id.clone()), error),
+        };
+        (call, lookup)
+    }
+
+    /// After a call was reported as started and never settled: the next equal call is asked about again.
+    pub(crate) async fn pass_over(&self, requester: &str, call: &ToolCall, outcome: &Outcome) {
+        if outcome.outcome != OutcomeKind::Indeterminate {
+            return;
+        }
+        let keys = CallKeys::new(&self.context.services.keys, requester, call);
+        let ledger = self.context.ledger(call);
+        // What fails here is reported again by the next equal call.
+        if let Ok((key, Recalled { number, .. })) = ledger.recall_any(keys).await {
+            let _ = ledger.pass_over(&key, number).await;
+        }
+    }
+
+    /// Whether the request of an entry still applies: it is answered, or its call was started, or the same policies would make the same
+    /// request now.
+    async fn is_request_current(&self, call: &ToolCall, entry: &Entry) -> bool {
+        let services = self.context.services;
+        let conversation = self.context.approval_conversation();
+        let verified =
+            match services.verify_request(conversation, call, ApprovalMessages::default(), Some(entry)) {
+                Ok(verified) if entry.stage == Stage::Waiting => verified,
+                // The call resumes, which reports what is wrong with it.
+                _ => return true,
+            };
+        // Requests of hooks can't be compared.
+        let is_open = self.context.hooks.all.is_empty()
+            && matches!(services.tally(&verified).0, Standing::Open { by } if by.is_empty());
+        // A request that follows an earlier answer is kept: that answer must not get lost.
+        let question = &verified.question;
+        let is_first = question.held.is_empty() && question.edited.is_none() && question.journals.is_empty();
+        if !is_open || !is_first || verified.is_expired(services.clock.now()) {
+            return true;
+        }
+        let kernel = self.silent_kernel();
+        let decision = kernel.decide(call, self.state);
+        if decision.effect() != Effect::Suspend {
+            // Only a script asks.
+            return true;
+        }
+        let permits =
+            |askers: &[Asker]| -> Vec<_> { askers.iter().map(|asker| asker.permit.clone()).collect() };
+        if permits(&kernel.approvers(&decision, self.state)) != permits(&question.askers) {
+            return false;
+        }
+        let hooked = HookedCall::untouched(call.clone());
+        let attempt =
+            CallAttempt::new(&hooked, self.context.call_key(call.id.clone()), std::time::Instant::now());
+        match self.context.find_grants(&attempt, &decision, Held::default(), self.state).await {
+            Some((permits, _)) => {
+                let held = Held { permits: &permits, ..Held::default() };
+                kernel.decide_holding(call, self.state, held).effect() == Effect::Suspend
+            }
+            None => true,
+        }
+    }
+}

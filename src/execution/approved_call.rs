@@ -1,0 +1,236 @@
+//! Runs a call that people approved: hooks and policies decide it again, and it runs with the approved arguments or not at all.
+
+use std::time::Instant;
+
+use super::approval_requests::same_question;
+use super::approval_verification::{ApprovalMessages, ResumeContext, VerifiedRequest};
+use super::argument_revalidation::Edit;
+use super::call_runner::unfinished;
+use super::{CallAttempt, CallRunner, ClaimError};
+use crate::approval::{Asker, Entry, Grant, GrantKey, Ledger, Name, Permit, Question, Standing};
+use crate::call::{Approved, Outcome, ToolCall};
+use crate::host::ToolExecutor;
+use crate::json::{self, Value};
+use crate::kernel::{Effect, Requirement, ToolResponse};
+
+/// The reason of a call that began once and may not begin again.
+pub(super) const NOT_AGAIN: &str =
+    "a run of this call began and never said how it ended, and by now it may not run again";
+
+/// The request if hooks or transforms make other arguments of a call than those that were approved.
+const CHANGED: &str = "The arguments are not those that were approved. May the call run with these?";
+
+/// The result of an attempt to run an approved call.
+pub(super) enum RunResult {
+    Ended(Outcome),
+    /// Others changed the call's entry meanwhile.
+    Conflict,
+    /// It is claimed, and may not run any more.
+    NotAllowed,
+}
+
+/// A request whose answers let its call run.
+pub(super) struct ApprovedRequest {
+    pub(super) question: Question,
+    pub(super) tally: Standing,
+    pub(super) entry: Entry,
+    /// The call is claimed already.
+    pub(super) holds_claim: bool,
+}
+
+impl<E: ToolExecutor> CallRunner<'_, E> {
+    /// Runs a call that people approved, or settles it with the result that they gave in its place.
+    pub(super) async fn run_approved(
+        &mut self,
+        resume: ResumeContext<'_>,
+        approved: ApprovedRequest,
+    ) -> RunResult {
+        let ResumeContext { ledger, call, key, started, .. } = resume;
+        let ApprovedRequest { question, tally, entry, holds_claim } = approved;
+        let entry = Some(entry);
+        let (by, edited, output) = match tally {
+            Standing::Approved { by, edited, .. } => (by, edited, None),
+            Standing::Answered { by, output } => (by, None, Some(output)),
+            Standing::Open { .. } | Standing::Denied { .. } | Standing::Cancelled { .. } => {
+                return RunResult::NotAllowed;
+            }
+        };
+        let mut hooked = self.run_before_hooks(question.call_now(call)).await;
+        let mut permits = question.held.clone();
+        let mut approved_input = question.begins_with;
+        let mut input: Option<Value> = question.edited.clone();
+        let approvals = question.askers.iter().map(|asker| asker.permit.clone());
+        match edited.as_ref().map(|given| self.edit(&hooked, &question, given)) {
+            None | Some(Ok(Edit::Outdated)) => permits.extend(approvals),
+            Some(Ok(Edit::Input(edited))) => {
+                approved_input = json::digest(&edited);
+                permits.extend(approvals.map(|permit| Permit { about: approved_input, ..permit }));
+                hooked = self.run_before_hooks(call.with_input(edited.clone())).await;
+                input = Some(edited);
+            }
+            Some(Err(reason)) => {
+                let attempt = CallAttempt {
+                    entry,
+                    at_most_once: true,
+                    holds_claim,
+                    edited: input,
+                    ..CallAttempt::new(&hooked, key.clone(), started)
+                };
+                return RunResult::Ended(self.deny(&attempt, Effect::Invalid, reason).await);
+            }
+        }
+        let attempt = CallAttempt {
+            entry,
+            permits,
+            journals: question.journals.clone(),
+            approved: Some(Approved {
+                approval_id: question.request.approval_id.clone(),
+                by: by.clone(),
+                remembered: false,
+                edited: input.is_some(),
+                used_once_by: ledger.used_once_by(),
+            }),
+            edited: input,
+            at_most_once: true,
+            holds_claim,
+            ..CallAttempt::new(&hooked, key.clone(), started)
+        };
+        let mut decision = hooked.decide(&self.context.kernel, self.state, attempt.held());
+        if let Some(reason) = self.unfit(&hooked.call, decision.input()) {
+            return match attempt.holds_claim {
+                true => RunResult::NotAllowed,
+                false => RunResult::Ended(self.deny(&attempt, Effect::Invalid, reason).await),
+            };
+        }
+        if decision.is_permitted() && json::digest(decision.input()) != approved_input {
+            // No policy asks about these arguments, but others were approved.
+            for requirement in approvals_of_others(&question) {
+                decision.require_approval(requirement, &attempt.permits);
+            }
+        }
+        if attempt.holds_claim && !decision.is_permitted() {
+            return RunResult::NotAllowed;
+        }
+        // A person's own result is no approval to run the tool later.
+        let is_remembered = edited.is_none() && output.is_none();
+        let ended = match output {
+            Some(output) if decision.is_permitted() => match self.context.claim(&attempt).await {
+                Ok(()) => {
+                    let response = ToolResponse::answered(output, by.clone());
+                    let mut outcome = self.settle(&attempt, decision, Ok(response).into());
+                    outcome.approved.clone_from(&attempt.approved);
+                    Ok(outcome)
+                }
+                Err(error) => Err(error),
+            },
+            _ => self.run_decided(&attempt, decision).await,
+        };
+        match ended {
+            Ok(outcome) => {
+                if outcome.approved.is_some() {
+                    self.state.note_yes(&same_question(call, &question.askers));
+                    if is_remembered {
+                        self.keep_grants(ledger, call, &question, &by).await;
+                    }
+                }
+                RunResult::Ended(self.finish(&attempt, outcome).await)
+            }
+            Err(ClaimError::Lost(_)) => RunResult::Conflict,
+            Err(ClaimError::Ledger(error)) => {
+                RunResult::Ended(self.stay_pending(resume, question.request, &error).await)
+            }
+        }
+    }
+
+    /// Runs an idempotent call that another runner claimed and abandoned, as people approved it then. If they or the rules do not allow
+    /// that any more, nobody knows how it ended.
+    pub(super) async fn run_abandoned(
+        &mut self,
+        call: &ToolCall,
+        key: &Name,
+        entry: Entry,
+        started: Instant,
+    ) -> Outcome {
+        let result = match entry.question(&self.context.services.keys) {
+            // It was claimed for somebody else.
+            Some(Ok((question, _))) if question.check_context(&call.context).is_err() => {
+                RunResult::NotAllowed
+            }
+            Some(Err(_)) => RunResult::NotAllowed,
+            Some(Ok((question, token))) => {
+                let verified =
+                    VerifiedRequest { token: token.to_owned(), answers: entry.answers(), question };
+                let (tally, _) = self.context.services.tally(&verified);
+                let ledger = self.context.ledger(call);
+                let messages = ApprovalMessages::default();
+                let resume = ResumeContext { ledger: &ledger, call, key, messages, started };
+                let question = verified.question;
+                let approved = ApprovedRequest { question, tally, entry, holds_claim: true };
+                self.run_approved(resume, approved).await
+            }
+            None => {
+                let hooked = self.run_before_hooks(call.clone()).await;
+                let attempt = CallAttempt {
+                    entry: Some(entry),
+                    at_most_once: true,
+                    holds_claim: true,
+                    ..CallAttempt::new(&hooked, key.clone(), started)
+                };
+                let decision = hooked.decide(&self.context.kernel, self.state, attempt.held());
+                match decision.is_permitted() {
+                    true => match self.run_decided(&attempt, decision).await {
+                        Ok(outcome) => RunResult::Ended(self.finish(&attempt, outcome).await),
+                        Err(_) => RunResult::Conflict,
+                    },
+                    false => RunResult::NotAllowed,
+                }
+            }
+        };
+        match result {
+            RunResult::Ended(outcome) => outcome,
+            RunResult::Conflict | RunResult::NotAllowed => {
+                self.indeterminate_call(call, unfinished(NOT_AGAIN), started).await
+            }
+        }
+    }
+
+    /// Stores grants for later calls, if policies remember the approval. Without the store nothing is remembered.
+    async fn keep_grants(&self, ledger: &Ledger<'_>, call: &ToolCall, question: &Question, by: &[String]) {
+        let from = self.context.services.clock.now();
+        for Asker { permit, remember, .. } in &question.askers {
+            let Some(remember) = remember else { continue };
+            let Ok(until) = from.checked_add(remember.duration()) else { continue };
+            let permit = Permit { about: remember.about, ..permit.clone() };
+            let key = GrantKey {
+                permit: &permit,
+                tool: &call.tool,
+                server: call.server.as_deref(),
+                bound: &question.bound,
+            };
+            let grant = Grant {
+                approval_id: question.request.approval_id.clone(),
+                policy: permit.policy.clone(),
+                tool: call.tool.clone(),
+                by: by.to_vec(),
+                from,
+                until,
+                revoked: false,
+                permit: permit.clone(),
+                bound: Some(question.bound.clone()),
+            };
+            if let Some(name) = key.names(&self.context.services.keys).next() {
+                let _ = ledger.keep_grant(&name, &grant).await;
+            }
+        }
+    }
+}
+
+/// The approvals that are required of other arguments than those that were approved: by the same approvers.
+fn approvals_of_others(question: &Question) -> impl Iterator<Item = Requirement> {
+    let expires = question.lifetime();
+    question.askers.iter().enumerate().map(move |(index, asker)| Requirement {
+        asker: Asker { edits: Vec::new(), remember: None, ..asker.clone() },
+        text: if index == 0 { CHANGED.to_owned() } else { String::new() },
+        expires,
+    })
+}

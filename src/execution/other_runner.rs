@@ -1,0 +1,75 @@
+//! A call that another runner has claimed: its ledger entry → its outcome, or that it is abandoned or unknown.
+
+use std::time::Duration;
+
+use super::{CallAttempt, CallRunner};
+use crate::approval::{Entry, Stage};
+use crate::call::Outcome;
+use crate::host::ToolExecutor;
+
+/// How long another runner is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How often its entry is read meanwhile.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The end of a call that another runner has claimed.
+pub(super) enum OtherRunner {
+    Ended(Box<Outcome>),
+    /// It never ended there, and its tool may run twice: the claim is this runner's now.
+    Abandoned(Box<Entry>),
+    /// Nobody knows, for this reason.
+    Unknown(String),
+}
+
+impl<E: ToolExecutor> CallRunner<'_, E> {
+    /// Waits for the outcome of a call that another runner has claimed. An idempotent call that it abandoned is claimed again.
+    pub(super) async fn wait_for_other_runner(
+        &mut self,
+        attempt: &CallAttempt<'_>,
+        mut entry: Entry,
+    ) -> OtherRunner {
+        let call = attempt.requested();
+        let clock = &*self.context.services.clock;
+        let ledger = self.context.ledger(call);
+        let mut waited = Duration::ZERO;
+        loop {
+            match entry.stage {
+                Stage::Settled { outcome, .. } => {
+                    return OtherRunner::Ended(Box::new(Outcome { replayed: true, ..*outcome }));
+                }
+                Stage::Claimed { at } if waited >= PATIENCE => {
+                    let tool = self.context.kernel.tools.get(call);
+                    if tool.is_some_and(|tool| tool.descriptor.idempotent)
+                        && ledger.reclaim(&attempt.key, at).await == Ok(true)
+                    {
+                        return OtherRunner::Abandoned(Box::new(entry));
+                    }
+                    let message = format!(
+                        "a run of this call began at {at} and never said how it ended; it is not run again, for it may have \
+                         taken effect"
+                    );
+                    if self.context.session.is_recorded {
+                        // What it left in the session is unknown as well.
+                        self.state.distrust();
+                        let _ = self.save_state().await;
+                    }
+                    return OtherRunner::Unknown(message);
+                }
+                Stage::Claimed { .. } | Stage::Waiting if waited < PATIENCE => {}
+                Stage::Claimed { .. } | Stage::Waiting => {
+                    let message = "its question was answered otherwise meanwhile; take the session up again";
+                    return OtherRunner::Unknown(message.to_owned());
+                }
+            }
+            clock.sleep(INTERVAL).await;
+            waited += INTERVAL;
+            match ledger.find(&attempt.key).await {
+                Ok(Some(found)) => entry = found,
+                Ok(None) | Err(_) => {
+                    let message = "it is not known whether it ran: the store does not say".to_owned();
+                    return OtherRunner::Unknown(message);
+                }
+            }
+        }
+    }
+}

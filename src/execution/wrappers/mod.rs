@@ -1,0 +1,270 @@
+//! Executes a call: the tool in the middle, and around it the hooks and policies that wrap its execution, each calling the next one
+//! inside. Decided call → [`Execution`], or the decision that stopped it before its tool was called.
+
+mod cache;
+mod hook;
+mod nested_call;
+mod retry;
+mod script;
+pub(super) mod single_flight;
+mod timeout;
+
+use std::borrow::Cow;
+
+use super::admission::AcquiredLimits;
+use super::{CallAttempt, CallContext};
+use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, reason_code};
+use crate::host::{BoxFuture, ToolError, ToolExecutor, before, guarded};
+use crate::json::Value;
+use crate::kernel::{
+    Broken, Decision, Effect, Execution, Held, PolicyHandle, Records, StoppedExecution, ToolResponse, Trace,
+    Wrapper,
+};
+use crate::middleware::Kind;
+
+/// Why what is wrapped has no response.
+pub(super) enum Interruption {
+    Broken(Broken),
+    /// A call that was made of this one is refused, which stops this one.
+    Stopped(Box<Decision<'static>>),
+}
+
+impl From<Broken> for Interruption {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
+    }
+}
+
+impl From<Box<Decision<'static>>> for Interruption {
+    fn from(decision: Box<Decision<'static>>) -> Self {
+        Self::Stopped(decision)
+    }
+}
+
+/// The response of what a wrapper wraps, or of the wrapper.
+type WrapResult = Result<ToolResponse, Interruption>;
+
+/// A policy that wraps the execution of calls.
+trait Wrap {
+    /// Runs the policy around what is inside of it.
+    fn wrap<'a, E: ToolExecutor>(&'a self, next: Next<'a, '_, E>) -> BoxFuture<'a, WrapResult>;
+}
+
+/// What is inside of one wrapper: `policy` is the wrapper's own.
+struct Next<'a, 'n, E> {
+    chain: &'a mut WrapperChain<'n, E>,
+    policy: PolicyHandle<'a>,
+    /// The wrapper's place among all that can wrap a call of this tool.
+    order: u32,
+    call: &'a ToolCall,
+    inner: &'a [Wrapper],
+}
+
+impl<E: ToolExecutor> Next<'_, '_, E> {
+    /// Runs what is inside, with the call as it is.
+    fn run(&mut self) -> BoxFuture<'_, WrapResult> {
+        self.chain.wrapped(self.call, self.inner)
+    }
+}
+
+/// One call under execution.
+pub(super) struct WrapperChain<'n, E> {
+    context: &'n CallContext<'n, E>,
+    attempt: &'n CallAttempt<'n>,
+    limits: &'n mut AcquiredLimits,
+    state: &'n mut SessionState,
+    trace: Trace,
+    /// How often the tool was called.
+    attempts: u32,
+    /// The session has counted the call.
+    is_counted: bool,
+    /// The tool was called and has not returned: what it changes is unknown.
+    is_outstanding: bool,
+    /// The number of single flights that wait for this call.
+    leads: u32,
+    /// The tool's result is not the end of the call.
+    is_interim: bool,
+    input: Option<Value>,
+    records: Records,
+}
+
+impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
+    pub(super) fn new(
+        context: &'n CallContext<'n, E>,
+        attempt: &'n CallAttempt<'n>,
+        limits: &'n mut AcquiredLimits,
+        state: &'n mut SessionState,
+    ) -> Self {
+        Self {
+            context,
+            attempt,
+            limits,
+            state,
+            trace: Trace::default(),
+            attempts: 0,
+            is_counted: false,
+            is_outstanding: false,
+            leads: 0,
+            is_interim: false,
+            input: None,
+            records: Records::default(),
+        }
+    }
+
+    /// Executes a call that may run. Errors: it was stopped before its tool was called.
+    pub(super) async fn run(mut self, decision: &mut Decision<'_>) -> Result<Execution, StoppedExecution> {
+        self.trace = decision.take_trace();
+        let call = decision.changed_call().map_or(Cow::Borrowed(decision.call()), Cow::Owned);
+        let wrappers = decision.wrappers();
+        let hooks = self.context.hooks.all;
+        let only_asks = self.attempt.only_asks.is_some();
+        let result = if wrappers.is_empty() && hooks.is_empty() && !only_asks {
+            self.call_tool(&call).await.map_err(Interruption::from)
+        } else {
+            // The host's clock may panic in here.
+            let result = guarded(self.hooked(&call, hooks, wrappers)).await;
+            result.unwrap_or_else(|_| Err(self.panicked().into()))
+        };
+        if self.is_outstanding {
+            self.invalidate(&self.context.kernel.invalidated_by(&call)).await;
+        }
+        let is_unknown = self.is_outstanding && self.attempt.needs_claim();
+        let result = match (&self.attempt.only_asks, result) {
+            // What is given in place of a result is no approval request either.
+            (Some(why), Ok(_) | Err(Interruption::Broken(_))) => Err(self.not_asked(&call, why).into()),
+            (_, result) => result,
+        };
+        let kernel = &self.context.kernel;
+        let Self { trace, attempts, input, records, state, .. } = self;
+        decision.put_trace(trace);
+        let result = match result {
+            // A call that may run only once has failed, and it is unknown whether it took effect.
+            Ok(ToolResponse { result: Err(error), source, .. }) if is_unknown => {
+                let code = error.kind.unwrap_or_else(|| reason_code::UNFINISHED.to_owned());
+                let reason = Reason { policy: None, code, message: error.message };
+                Err(Broken { policy: source.policy(), reason, kind: OutcomeKind::Indeterminate })
+            }
+            Ok(response) => Ok(response),
+            Err(Interruption::Broken(broken)) => Err(broken),
+            // The tool ran before a further call of it was refused: this one is settled like any that ran.
+            Err(Interruption::Stopped(mut refused)) if attempts > 0 => {
+                decision.put_trace(refused.take_trace());
+                let (reason, halts) = (refused.reason(), refused.effect() == Effect::Halt);
+                if halts {
+                    kernel.halt(&refused, state);
+                }
+                let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Failed };
+                Err(Broken { policy: None, reason, kind })
+            }
+            Err(Interruption::Stopped(decision)) => return Err(StoppedExecution { decision, records }),
+        };
+        Ok(Execution { result, attempts, input, records })
+    }
+
+    /// Runs the call inside of these wrappers.
+    fn wrapped<'a>(&'a mut self, call: &'a ToolCall, wrappers: &'a [Wrapper]) -> BoxFuture<'a, WrapResult> {
+        let Some((wrapper, inner)) = wrappers.split_first() else {
+            return Box::pin(async move {
+                match &self.attempt.only_asks {
+                    None => Ok(self.call_tool(call).await?),
+                    Some(why) => Err(self.not_asked(call, why).into()),
+                }
+            });
+        };
+        let Some(policy) = PolicyHandle::find(wrapper.policy, self.context.kernel.layers) else {
+            return self.wrapped(call, inner);
+        };
+        let next = Next { chain: self, policy, order: wrapper.order, call, inner };
+        // One future for each policy, and none around it: many policies may wrap one call.
+        match &policy.policy.kind {
+            Kind::Cache(cache) => cache.wrap(next),
+            Kind::Around(around) => around.wrap(next),
+            Kind::Retry(retry) => retry.wrap(next),
+            Kind::Timeout(timeout) => timeout.wrap(next),
+            _ => next.chain.wrapped(call, inner),
+        }
+    }
+
+    /// Calls the tool once.
+    async fn call_tool(&mut self, call: &ToolCall) -> Result<ToolResponse, Broken> {
+        let run = self.context.hooks.run;
+        let aborted = |message: String, kind: OutcomeKind| {
+            let reason = Reason { policy: None, code: reason_code::ABORTED.to_owned(), message };
+            Broken { policy: None, reason, kind }
+        };
+        if let Some(why) = run.aborted() {
+            let message = format!("the run was ended before `{}` was called ({why})", call.tool);
+            return Err(aborted(message, OutcomeKind::Aborted));
+        }
+        if !self.is_counted {
+            // Before it runs: a call that is given up half-way has run all the same.
+            self.state.count_call(&call.tool);
+            self.is_counted = true;
+        }
+        self.attempts = self.attempts.saturating_add(1);
+        self.is_outstanding = true;
+        // Before, for a call that is given up may have changed something; and after, for what was read meanwhile is outdated.
+        let changed = self.context.kernel.invalidated_by(call);
+        self.invalidate(&changed).await;
+        let answer = before(guarded(self.context.executor.execute(call)), || async {
+            run.until_aborted().await;
+        })
+        .await;
+        self.invalidate(&changed).await;
+        let Some(answer) = answer else {
+            let why = run.aborted().unwrap_or_default();
+            let message =
+                format!("the run was ended while `{}` ran ({why}); it may have taken effect", call.tool);
+            let is_claimed = self.attempt.needs_claim();
+            let kind = if is_claimed { OutcomeKind::Indeterminate } else { OutcomeKind::Aborted };
+            return Err(aborted(message, kind));
+        };
+        self.is_outstanding = false;
+        Ok(match answer {
+            Ok(Ok(answer)) => {
+                self.is_interim |= answer.interim;
+                ToolResponse::executed(answer.output, answer.dry)
+            }
+            Ok(Err(error)) => ToolResponse::failed(error),
+            Err(_) => ToolResponse::failed(ToolError::new("the tool panicked").of_kind("panic")),
+        })
+    }
+
+    /// The refusal of a call that may only be asked about again, when nothing asks about it.
+    fn not_asked(&self, call: &ToolCall, why: &str) -> Box<Decision<'static>> {
+        let mut decision = self.context.kernel.decide_holding(call, self.state, self.held());
+        let code = reason_code::APPROVAL_INVALID.to_owned();
+        decision.refuse(Effect::Deny, Reason { policy: None, code, message: why.to_owned() }, None);
+        self.refused(decision)
+    }
+
+    /// Callgate itself failed around the tool.
+    fn panicked(&self) -> Broken {
+        let when = if self.attempts > 0 { "after" } else { "before" };
+        let message = format!("Callgate failed {when} the tool was called");
+        let reason = Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message };
+        let kind = if self.is_outstanding { OutcomeKind::Indeterminate } else { OutcomeKind::Failed };
+        Broken { policy: None, reason, kind }
+    }
+
+    /// Clears these caches, of what a tool changes. If the store does not answer, entries stay until they expire.
+    async fn invalidate(&self, caches: &[PolicyHandle<'_>]) {
+        let services = self.context.services;
+        for by in caches {
+            if let Kind::Cache(cache) = &by.policy.kind {
+                let space = space_name(*by, cache.identity());
+                let _ = services.ask(|| services.store.cache_clear(&space)).await;
+            }
+        }
+    }
+
+    /// What the call holds already.
+    fn held(&self) -> Held<'_> {
+        Held { limits: self.limits.held(), permits: &self.attempt.permits }
+    }
+}
+
+/// The name of what a policy keeps in the store.
+fn space_name(by: PolicyHandle<'_>, identity: &str) -> String {
+    format!("{}/{}/{identity}", by.layer(), by.policy.id)
+}

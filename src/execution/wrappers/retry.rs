@@ -1,0 +1,32 @@
+//! A `retry` policy: runs what is inside again after an error that it is about.
+
+use super::{Next, Wrap, WrapResult};
+use crate::host::{BoxFuture, ToolError, ToolExecutor};
+use crate::kernel::{ErrorAsked, Event, tell};
+use crate::middleware::Retry;
+
+impl Wrap for Retry {
+    fn wrap<'a, E: ToolExecutor>(&'a self, mut next: Next<'a, '_, E>) -> BoxFuture<'a, WrapResult> {
+        Box::pin(async move {
+            let context = next.chain.context;
+            let (kernel, services) = (&context.kernel, context.services);
+            let attempts = if self.is_harmless_for(kernel.tools.get(next.call)) { self.attempts } else { 1 };
+            let policy = next.policy;
+            let is_retried = |error: &ToolError| {
+                let asked = ErrorAsked { policy: policy.policy, layer: policy.layer(), error };
+                tell(kernel.listener, &Event::Error(asked));
+                self.on.concern(error)
+            };
+            let mut attempt = 1;
+            loop {
+                let result = next.run().await;
+                let error = result.as_ref().ok().and_then(|response| response.result.as_ref().err());
+                if !error.is_some_and(|error| attempt < attempts && is_retried(error)) {
+                    return result;
+                }
+                services.clock.sleep(self.pause(attempt, services.random())).await;
+                attempt += 1;
+            }
+        })
+    }
+}
