@@ -1,10 +1,10 @@
-//! What a decision costs: for bundles of 10 to 10,000 policies, for small and large arguments, beside a floor written by
-//! hand for the same rules; for a tool with many policies on one field; and what loading costs.
+//! Benchmarks of decisions: bundles of 10 to 10,000 policies, small and large arguments, compared with a hand-written baseline
+//! of the same rules; a tool with many policies on one field; and loading.
 
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
-    reason = "a bench is run by hand over data of its own, and has to stop where that is wrong"
+    reason = "a benchmark is run manually on its own data and must stop if that data is wrong"
 )]
 
 use std::collections::HashMap;
@@ -19,8 +19,8 @@ const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
 const REGIONS: [&str; 4] = ["eu", "us", "jp", "br"];
 const CALLS: usize = 64;
 
-/// One rule of the mix: seven of ten name their tool exactly, two by a glob, one names a family of tools by a regex.
-/// What they ask for goes round between `eq`, `gt`, `in` and `matches`; every sixth asks for nothing.
+/// One rule of the mix: of ten rules, seven name their tool exactly, two match it by a glob and one matches a family of tools by a regex.
+/// The conditions rotate between `eq`, `gt`, `in`, `matches`, a condition on the context and an equality test of a boolean.
 struct Rule {
     tool: String,
     condition: usize,
@@ -43,7 +43,7 @@ fn mix(size: usize) -> Vec<Rule> {
     (0..size).map(rule).collect()
 }
 
-/// Values that no call of the benchmark has: rules are asked and pass, which is what happens to most calls.
+/// Tests for values that no call of the benchmark has: rules are evaluated and do not match, as for most calls in production.
 fn rules(mix: &[Rule]) -> String {
     let policy = |(number, rule): (usize, &Rule)| {
         let condition = match rule.condition {
@@ -64,10 +64,10 @@ fn rules(mix: &[Rule]) -> String {
     json!({ "policies": mix.iter().enumerate().map(policy).collect::<Vec<_>>() }).to_string()
 }
 
-/// The same rules by hand: closures over the arguments, in a map by tool, with tool patterns resolved once.
+/// The same rules written by hand: closures over the arguments in a map by tool, with tool patterns resolved once.
 type Closure = Box<dyn Fn(&ToolCall) -> bool>;
 
-struct Floor(HashMap<String, Vec<(Closure, Effect)>>);
+struct Baseline(HashMap<String, Vec<(Closure, Effect)>>);
 
 fn closure(rule: &Rule, number: usize) -> Closure {
     match rule.condition {
@@ -105,7 +105,7 @@ fn closure(rule: &Rule, number: usize) -> Closure {
     }
 }
 
-impl Floor {
+impl Baseline {
     fn new(mix: &[Rule], calls: &[ToolCall]) -> Self {
         let mut by_tool: HashMap<String, Vec<(Closure, Effect)>> = HashMap::new();
         for call in calls {
@@ -165,23 +165,23 @@ fn decisions(criterion: &mut Criterion) {
             let mix = mix(size);
             let calls = calls(&mix, bytes);
             let engine = Engine::from_text(&rules(&mix)).expect("valid rules");
-            let floor = Floor::new(&mix, &calls);
+            let baseline = Baseline::new(&mix, &calls);
             for call in &calls {
-                assert_eq!(engine.decide(call, &session).effect(), floor.decide(call), "{}", call.tool);
+                assert_eq!(engine.decide(call, &session).effect(), baseline.decide(call), "{}", call.tool);
             }
             let mut next = calls.iter().cycle();
             group.bench_function(BenchmarkId::new("engine", size), |bencher| {
                 bencher.iter(|| engine.decide(black_box(next.next().expect("a cycle")), &session).effect());
             });
             let mut next = calls.iter().cycle();
-            group.bench_function(BenchmarkId::new("floor", size), |bencher| {
-                bencher.iter(|| floor.decide(black_box(next.next().expect("a cycle"))));
+            group.bench_function(BenchmarkId::new("baseline", size), |bencher| {
+                bencher.iter(|| baseline.decide(black_box(next.next().expect("a cycle"))));
             });
         }
     }
 }
 
-/// Policies of one tool, each of which demands another value of one field.
+/// Policies of one tool, each testing one field for a different value.
 fn one_field(criterion: &mut Criterion) {
     let session = SessionState::default();
     let mut group = criterion.benchmark_group("one_field");

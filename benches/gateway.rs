@@ -1,12 +1,12 @@
-//! What the MCP gateway costs: the same calls with and without `callgate proxy` in one run, over stdio and HTTP, one at a time and 32 at
-//! once, under 0, 100 and 10,000 policies.
+//! Overhead of the MCP gateway: the same calls with and without `callgate proxy` in one run, over stdio and HTTP, one at a time and 32
+//! concurrently, with 0, 100 and 10,000 policies.
 //!
-//! What two more wakings of a process cost depends on whether they bring an idle core back, more than on all that is done between, and where
-//! processes run differs from run to run. So calls over stdio are also made with each process in its place: all on one core, which is
-//! what the gateway itself takes, and the client on another core than its server.
+//! The cost of two more process wake-ups depends mainly on whether they wake an idle core, and the scheduler places processes differently
+//! in each run. So calls over stdio are also measured with pinned processes: all on one core, which shows the cost of the gateway
+//! itself, and the client on another core than its server.
 //!
-//! The server answers at once, so that what is seen beside it is the gateway alone. Where the reference server `server-everything` is
-//! installed by the tests (below `target/packages`), its `echo` is called, too: that is what a gateway is put before.
+//! The server responds immediately, so the difference is the gateway alone. If the tests have installed the reference server
+//! `server-everything` (below `target/packages`), its `echo` tool is called as well, as an example of a real upstream server.
 //!
 //! `cargo bench --bench gateway`
 
@@ -14,7 +14,7 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a bench that can't run has nothing to tell"
+    reason = "a benchmark that cannot run has no result"
 )]
 
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Says, to this program started anew, that it is to be a server.
+/// Environment variable that makes a child process of this program run as a server.
 const ROLE: &str = "CALLGATE_BENCH_SERVER";
 const ROUNDS: usize = 6;
 const CALLS: usize = 400;
@@ -44,15 +44,15 @@ fn main() {
     let free = sched_getaffinity(None).expect("there are cores");
     for policies in [0, 100, 10_000] {
         let rules = Rules::of(policies);
-        let floor = [own_path()];
+        let immediate = [own_path()];
         for placement in Placement::all(&free) {
             row(
                 placement.name,
                 "immediate",
                 policies,
                 1,
-                || placement.start(|| Lines::start(&floor, None)),
-                || placement.start(|| Lines::start(&floor, Some(&rules))),
+                || placement.start(|| Lines::start(&immediate, None)),
+                || placement.start(|| Lines::start(&immediate, Some(&rules))),
             );
         }
         run_on(&free);
@@ -62,8 +62,8 @@ fn main() {
                 "immediate",
                 policies,
                 at_once,
-                || Lines::start(&floor, None),
-                || Lines::start(&floor, Some(&rules)),
+                || Lines::start(&immediate, None),
+                || Lines::start(&immediate, Some(&rules)),
             );
             if let Some(server) = &reference {
                 let command = [PathBuf::from("node"), server.clone(), PathBuf::from("stdio")];
@@ -98,7 +98,7 @@ fn main() {
     }
 }
 
-/// Where the client and what it starts run.
+/// The cores on which the client and its child processes run.
 struct Placement {
     name: &'static str,
     client: CpuSet,
@@ -106,7 +106,7 @@ struct Placement {
 }
 
 impl Placement {
-    /// All on one core; and the client on one, all else on another. Without saying so the system decides, and differently in each run.
+    /// All processes on one core; and the client on one core with all others on another. Unpinned, placement differs in each run.
     fn all(free: &CpuSet) -> Vec<Self> {
         let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| free.is_set(*core)).collect();
         let of = |name, client: usize, servers: usize| {
@@ -131,16 +131,16 @@ impl Placement {
     }
 }
 
-/// What is started from here on runs there, too.
+/// Pins this process and all that it starts later.
 fn run_on(cores: &CpuSet) {
-    sched_setaffinity(None, cores).expect("cores of ours");
+    sched_setaffinity(None, cores).expect("cores of this process");
 }
 
 fn own_path() -> PathBuf {
     std::env::current_exe().expect("a program has a path")
 }
 
-/// The reference server, where the tests have installed it.
+/// The reference server, if the tests have installed it.
 fn reference_server() -> Option<PathBuf> {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/packages");
     let installed = std::fs::read_dir(packages).ok()?.flatten();
@@ -148,7 +148,7 @@ fn reference_server() -> Option<PathBuf> {
     installed.map(|folder| folder.path().join(within)).find(|server| server.exists())
 }
 
-/// Rules of so many policies: most for other tools, a few that look at the call.
+/// Rules with `count` policies: most are for other tools, a few evaluate the call.
 struct Rules(tempfile::TempDir);
 
 impl Rules {
@@ -172,11 +172,11 @@ impl Rules {
     }
 }
 
-/// A connection over which calls are made.
+/// A client connection that makes calls.
 trait Peer {
-    /// Makes calls, so many at once; gives how long each took.
+    /// Makes `count` calls with `at_once` in flight; returns the duration of each.
     fn call(&mut self, count: usize, at_once: usize) -> Vec<Duration>;
-    /// The memory of the gateway, in bytes.
+    /// Resident memory of the gateway, in bytes.
     fn memory(&self) -> u64;
 }
 
@@ -193,7 +193,7 @@ fn row<D: Peer, G: Peer>(
     let (mut time_without, mut time_with) = (Duration::ZERO, Duration::ZERO);
     direct.call(CALLS, at_once);
     gateway.call(CALLS, at_once);
-    // By turns, so that what else the machine does falls on both.
+    // Alternate, so that other load on the machine affects both.
     for _ in 0..ROUNDS {
         let begun = Instant::now();
         without.extend(direct.call(CALLS, at_once));
@@ -266,22 +266,25 @@ impl Lines {
         let to = process.stdin.take().expect("a pipe");
         let from = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut peer = Self { process, to, from, next: 0 };
-        peer.say(INITIALIZE);
-        peer.hear();
-        peer.say(INITIALIZED);
+        peer.send(INITIALIZE);
+        peer.receive();
+        peer.send(INITIALIZED);
         peer
     }
 
-    fn say(&mut self, line: &str) {
-        self.to.write_all(format!("{line}\n").as_bytes()).expect("the server listens");
+    fn send(&mut self, line: &str) {
+        self.to.write_all(format!("{line}\n").as_bytes()).expect("the server reads");
     }
 
-    /// The next answer: the id, if it is one of a call.
-    fn hear(&mut self) -> Option<usize> {
+    /// Reads the next response; returns its id if it responds to a call.
+    fn receive(&mut self) -> Option<usize> {
         let mut line = String::new();
         loop {
             line.clear();
-            assert!(self.from.read_line(&mut line).expect("the server speaks") > 0, "the server is gone");
+            assert!(
+                self.from.read_line(&mut line).expect("the server writes") > 0,
+                "the server has closed its output"
+            );
             let message: callgate::json::Value = callgate::json::from_str(&line).expect("a message");
             if message.get("result").is_some() {
                 return message["id"].as_u64().map(|id| id as usize);
@@ -298,14 +301,14 @@ impl Peer for Lines {
             peer.next += 1;
             let line = request(peer.next);
             sent.insert(peer.next, Instant::now());
-            peer.say(&line);
+            peer.send(&line);
         };
         for _ in 0..at_once.min(count) {
             begin(self, &mut sent);
         }
         let mut begun = at_once.min(count);
         while times.len() < count {
-            if let Some(at) = self.hear().and_then(|id| sent.remove(&id)) {
+            if let Some(at) = self.receive().and_then(|id| sent.remove(&id)) {
                 times.push(at.elapsed());
                 if begun < count {
                     begun += 1;
@@ -406,7 +409,7 @@ fn wait_for(port: u16) {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    panic!("nobody listens on {port}");
+    panic!("no server listens on {port}");
 }
 
 impl Peer for Http {
@@ -448,17 +451,17 @@ impl Drop for Http {
     }
 }
 
-/// One connection of a client.
+/// An HTTP connection of the client.
 struct Stream(BufReader<TcpStream>);
 
 impl Stream {
     fn open(port: u16) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("a server listens");
         stream.set_nodelay(true).expect("an option");
         Self(BufReader::new(stream))
     }
 
-    /// Posts a message; gives the body of the answer, and the session that it names.
+    /// Posts a message; returns the body of the response and the session id in its headers.
     fn post(&mut self, message: &str, session: Option<&str>) -> (String, Option<String>) {
         let session = session.map(|session| format!("mcp-session-id: {session}\r\n")).unwrap_or_default();
         let head = format!(
@@ -466,7 +469,7 @@ impl Stream {
              mcp-protocol-version: 2025-06-18\r\n{session}content-length: {}\r\n\r\n",
             message.len()
         );
-        self.0.get_mut().write_all(format!("{head}{message}").as_bytes()).expect("the server listens");
+        self.0.get_mut().write_all(format!("{head}{message}").as_bytes()).expect("the server reads");
         let (mut length, mut chunked, mut named) = (0, false, None);
         loop {
             let mut line = String::new();
@@ -501,7 +504,7 @@ impl Stream {
     }
 }
 
-/// A thread for each connection, an answer for each request.
+/// Runs the HTTP server: one thread per connection.
 fn serve_http() {
     let port: u16 = std::env::var("PORT").ok().and_then(|port| port.parse().ok()).expect("a port");
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is free");

@@ -1,27 +1,27 @@
-//! What checking costs beside loading: 10,000 policies are to be checked in less than four times the time that it takes to
-//! load them. Both are measured in one run, over several forms of bundles, for only their ratio says something.
+//! Cost of linting relative to loading: linting 10,000 policies must take less than four times as long as loading them. Both
+//! are measured in one run, over several forms of bundles, because only their ratio is meaningful.
 //!
 //! `cargo bench --bench lint`
 
 #![expect(
     clippy::expect_used,
-    reason = "a bench is run by hand over data of its own, and has to stop where that is wrong"
+    reason = "a benchmark is run manually on its own data and must stop if that data is wrong"
 )]
 
 use std::time::{Duration, Instant};
 
 use callgate::ToolDescriptor;
 use callgate::json::{Value, json};
-use callgate::lint::{Beside, lint};
+use callgate::lint::{LintInputs, lint};
 use callgate::policy::build_texts;
 
 const SIZES: [usize; 3] = [100, 1_000, 10_000];
 const ROUNDS: usize = 5;
 
-/// A policy of a bundle, by its number.
+/// Builds a policy of a bundle from its number.
 type Form = fn(usize) -> Value;
 
-/// Of ten policies seven name a tool, two a family by a glob and one by a regex.
+/// Of ten policies, seven name a tool, two match a family by a glob and one by a regex.
 fn mixed(number: usize) -> Value {
     let tool = match number % 10 {
         0..7 => format!("family{}.tool{}", number % 100, number % 1_000),
@@ -40,19 +40,19 @@ fn mixed(number: usize) -> Value {
     }
 }
 
-/// All for one tool, each for another value of one field.
+/// All policies are for one tool, each for a different value of one field.
 fn one_tool_one_field(number: usize) -> Value {
     let condition = json!([{ "path": "$.input.customer", "eq": format!("customer{number}") }]);
     json!({ "id": format!("p{number}"), "match": { "tool": "refund", "where": condition }, "deny": {} })
 }
 
-/// All for one tool, each with another bound on one field: each covers half of the others.
+/// All policies are for one tool, each with a different bound on one field: each covers half of the others.
 fn one_tool_many_bounds(number: usize) -> Value {
     let condition = json!([{ "path": "$.input.amount", "gt": number }]);
     json!({ "id": format!("p{number}"), "match": { "tool": "refund", "where": condition }, "deny": {} })
 }
 
-/// Each with conditions in conditions.
+/// Each policy has nested conditions.
 fn nested(number: usize) -> Value {
     let any: Vec<Value> = (0..4)
         .map(|part| json!({ "all": [ { "path": format!("$.input.field{part}"), "gt": number }, { "path": "$.input.note", "ne": "x" } ] }))
@@ -88,7 +88,7 @@ fn main() {
     }
 }
 
-/// The best of some rounds, for what disturbs only adds.
+/// Takes the fastest of several rounds, because other load only adds time.
 fn measure(name: &str, size: usize, text: &str, tools: &[ToolDescriptor]) {
     let (mut load, mut check, mut warnings) = (Duration::MAX, Duration::MAX, 0);
     for _ in 0..ROUNDS {
@@ -96,7 +96,7 @@ fn measure(name: &str, size: usize, text: &str, tools: &[ToolDescriptor]) {
         let built = build_texts([("rules.yaml", text)]);
         load = load.min(began.elapsed());
         let began = Instant::now();
-        let linted = lint(built, &Beside { tools: Some(tools), tests: None });
+        let linted = lint(built, &LintInputs { tools: Some(tools), tests: None });
         check = check.min(began.elapsed());
         warnings = linted.diagnostics.len();
         assert!(linted.chains.is_some(), "the bundle has errors");

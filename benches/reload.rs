@@ -1,13 +1,13 @@
-//! What reloading costs: the time of a reload of 1,000 and of 10,000 policies, and what it does to the latency of
-//! decisions that are made meanwhile. Latencies are compared with those of the same loop without reloads, in the same
-//! run, for only their ratio says something; beside them stand those under a thread that only keeps a processor busy, for
-//! on few processors that alone can be most of it.
+//! Cost of hot reload: the duration of a reload of 1,000 and 10,000 policies, and its effect on the latency of concurrent
+//! decisions. Latencies are compared with those of the same loop without reloads in the same run, because only their ratio is
+//! meaningful. A third measurement runs a thread that only keeps a processor busy, which alone can explain most of the effect
+//! on machines with few processors.
 //!
 //! `cargo bench --bench reload`
 
 #![expect(
     clippy::expect_used,
-    reason = "a bench is run by hand over data of its own, and has to stop where that is wrong"
+    reason = "a benchmark is run manually on its own data and must stop if that data is wrong"
 )]
 
 use std::fs;
@@ -17,16 +17,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use callgate::json::{Value, json};
-use callgate::reload::{Looked, Reloader};
+use callgate::reload::{ReloadResult, Reloader};
 use callgate::{Engine, SessionState, ToolCall};
 
 const SIZES: [usize; 2] = [1_000, 10_000];
-/// So long each loop runs.
+/// Duration of each loop.
 const SPAN: Duration = Duration::from_secs(5);
-/// Time between two reloads in the mode that is nearer to life.
+/// Pause between two reloads in the more realistic mode.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// So many policies on a thousand tools; `version` is what differs between two bundles.
+/// `size` policies for a thousand tools; `version` is the difference between two bundles.
 fn rules(size: usize, version: usize) -> String {
     let policy = |number: usize| {
         let tool = match number % 10 {
@@ -48,11 +48,11 @@ fn calls() -> Vec<ToolCall> {
     (0..64).map(call).collect()
 }
 
-/// How long decisions took, in nanoseconds, sorted.
+/// Durations of decisions in nanoseconds, sorted.
 struct Latencies(Vec<u64>);
 
 impl Latencies {
-    /// Decides one call after the other for a while.
+    /// Evaluates calls in a loop for `SPAN`.
     fn measure(engine: &Engine, calls: &[ToolCall]) -> Self {
         let session = SessionState::default();
         let mut all = Vec::with_capacity(20_000_000);
@@ -92,7 +92,7 @@ impl Latencies {
     }
 }
 
-/// Measures while something else goes on in another thread until it is told to stop.
+/// Measures while another thread runs `other`, which must stop once the flag is set.
 fn beside<T: Send>(
     engine: &Engine,
     calls: &[ToolCall],
@@ -115,7 +115,7 @@ fn main() {
         fs::write(&path, &versions[0]).expect("rules are written");
         let engine = Engine::from_paths(std::slice::from_ref(&path)).expect("valid rules");
         let calls = calls();
-        // Reads, judges and takes in the other version, again and again.
+        // Loads, compares and applies the other version repeatedly.
         let reloading = |pause: Duration| {
             let (engine, path, versions) = (engine.clone(), path.clone(), &versions);
             move |over: &AtomicBool| {
@@ -129,7 +129,7 @@ fn main() {
                     let begun = Instant::now();
                     let looked = reloader.look();
                     times.push(begun.elapsed());
-                    assert!(matches!(looked, Looked::TakenIn | Looked::Same));
+                    assert!(matches!(looked, ReloadResult::TakenIn | ReloadResult::Same));
                     thread::sleep(pause);
                 }
                 times.sort_unstable();

@@ -1,10 +1,10 @@
-//! What an `around` script costs: nothing but itself, with one `next`, and reading one field of small and large inputs; with
-//! floors beside it: a copy of the input, and an expression on the same call. And what it adds to a whole call, from the
-//! session to the outcome, beside the same call without a policy.
+//! Cost of an `around` script: alone, with one `next`, and reading one field of small and large inputs, compared with two
+//! baselines: a copy of the input, and an expression on the same call. Also the overhead for a whole call, from the session to
+//! the outcome, compared with the same call without a policy.
 
 #![expect(
     clippy::expect_used,
-    reason = "a bench is run by hand over data of its own, and has to stop where that is wrong"
+    reason = "a benchmark is run manually on its own data and must stop if that data is wrong"
 )]
 
 use std::hint::black_box;
@@ -24,7 +24,7 @@ fn input(rows: usize) -> Value {
     json!({"amount": 250, "customer": "c1", "rows": rows})
 }
 
-/// From the start to the end, each effect answered by the same output.
+/// Runs a script to its end; every effect gets the same output.
 fn run<'c>(around: &Around, seen: &ScriptCall<'c>, output: &Arc<Value>) -> Replay<'c> {
     let mut journal = Journal::new(seen);
     loop {
@@ -65,17 +65,17 @@ fn scripts(criterion: &mut Criterion) {
             bencher.iter(|| black_box(around.begin(&call, None, &session)));
         });
         let predicate = Predicate::compile("input.amount > 100").expect("an expression");
-        group.bench_function(BenchmarkId::new("floor: expression", size), |bencher| {
+        group.bench_function(BenchmarkId::new("baseline: expression", size), |bencher| {
             bencher.iter(|| black_box(predicate.eval(&view)));
         });
-        group.bench_function(BenchmarkId::new("floor: copy of the input", size), |bencher| {
+        group.bench_function(BenchmarkId::new("baseline: copy of the input", size), |bencher| {
             bencher.iter(|| black_box(call.input.clone()));
         });
     }
     group.finish();
 }
 
-/// A tool that answers at once.
+/// A tool that returns immediately.
 struct Ready;
 
 impl ToolExecutor for Ready {
@@ -90,17 +90,17 @@ fn execute(session: &mut Session, call: ToolCall) -> Outcome {
         Poll::Ready(outcome) => Some(outcome),
         Poll::Pending => None,
     }
-    .expect("an outcome: nothing here is waited for")
+    .expect("an outcome: no future here is pending")
 }
 
-/// Whole calls; what hands the call over and drops its outcome is not measured.
+/// Whole calls, without the time to clone the call and to drop its outcome.
 fn calls(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("call");
     let wrap = |script: &str| json!({"policies": [{"id": "wrap", "around": {"script": script}}]}).to_string();
     for (size, rows) in [("100 B", 1), ("10 KB", 180)] {
         let call = ToolCall::new("c1", "pay", input(rows));
         for (name, rules) in [
-            ("floor: no policy", "policies: []".to_owned()),
+            ("baseline: no policy", "policies: []".to_owned()),
             ("trivial", wrap("1")),
             ("one next", wrap("next(input)")),
             ("one field", wrap("if input.amount > 1000 { throw \"large\"; } next(input)")),

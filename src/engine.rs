@@ -18,12 +18,12 @@ use crate::host::{Clock, Observer, StateStore, SystemClock};
 use crate::kernel::{Decision, Kernel, Layers, Listener};
 use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
-use crate::policy::{self, Built, Chains};
+use crate::policy::{self, Built, CompiledPolicies};
 use crate::seal::Keys;
 use crate::session::{Session, Shared};
 use crate::state::MemoryStore;
 use crate::tools::{ToolDescriptor, Tools};
-use status::Story;
+use status::ReloadHistory;
 
 /// The active rules with everything that evaluates calls against them. Cheap to clone; clones share all state.
 ///
@@ -46,7 +46,7 @@ use status::Story;
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
-    story: Arc<Story>,
+    story: Arc<ReloadHistory>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -82,22 +82,22 @@ impl std::error::Error for LoadError {}
 
 /// Loads and compiles the rules files at and below the paths, for [`Engine`]s and for the lower layers of sessions
 /// ([`Session::with_layer`]).
-pub fn load(paths: &[PathBuf]) -> Result<Arc<Chains>, LoadError> {
+pub fn load(paths: &[PathBuf]) -> Result<Arc<CompiledPolicies>, LoadError> {
     compiled(policy::build(paths))
 }
 
 /// Compiles one rules file given as a string.
-pub fn load_text(text: &str) -> Result<Arc<Chains>, LoadError> {
+pub fn load_text(text: &str) -> Result<Arc<CompiledPolicies>, LoadError> {
     compiled(policy::build_texts([("rules.yaml", text)]))
 }
 
-fn compiled(mut built: Built) -> Result<Arc<Chains>, LoadError> {
+fn compiled(mut built: Built) -> Result<Arc<CompiledPolicies>, LoadError> {
     built.chains.take().map(Arc::new).ok_or_else(|| LoadError(Box::new(built)))
 }
 
 impl Engine {
     /// Creates an engine with these rules, no tool descriptors and the system clock.
-    pub fn new(chains: Arc<Chains>) -> Self {
+    pub fn new(chains: Arc<CompiledPolicies>) -> Self {
         Self::builder(chains).build()
     }
 
@@ -112,7 +112,7 @@ impl Engine {
     }
 
     /// Starts building an engine with these rules.
-    pub fn builder(chains: Arc<Chains>) -> EngineBuilder {
+    pub fn builder(chains: Arc<CompiledPolicies>) -> EngineBuilder {
         EngineBuilder {
             chains,
             tools: Tools::default(),
@@ -159,7 +159,7 @@ impl Engine {
     }
 
     /// The active rules, for use as a lower layer of another engine's sessions.
-    pub fn rules(&self) -> Arc<Chains> {
+    pub fn rules(&self) -> Arc<CompiledPolicies> {
         self.shared.bundle.load_full()
     }
 
@@ -171,7 +171,7 @@ impl Engine {
 
 /// Builds an [`Engine`].
 pub struct EngineBuilder {
-    chains: Arc<Chains>,
+    chains: Arc<CompiledPolicies>,
     tools: Tools,
     clock: Box<dyn Clock>,
     observers: Vec<Box<dyn Observer>>,
@@ -268,7 +268,7 @@ impl EngineBuilder {
             self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
         let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let story = Arc::new(Story::begin(&*clock));
+        let story = Arc::new(ReloadHistory::begin(&*clock));
         let host = HostServices { store, keys, accepts_answer, clock, observers, random: chance };
         let services = EngineServices::new(host);
         let shared = Shared { bundle: ArcSwap::new(chains), tools, services, hooks, listener };

@@ -18,35 +18,35 @@ pub const CALL_UNITS: u64 = 25_000_000;
 /// The units of a call are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("evaluating the policies for this call exceeds the work limit of one call")]
-pub struct WorkExceeded;
+pub struct WorkLimitError;
 
 thread_local! {
     /// Units left for the call that is evaluated on this thread; `None` if there is none.
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
-    static USED: Cell<u64> = const { Cell::new(0) };
+    static UNITS_USED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Spends units of the call that is evaluated on this thread, if there is one.
 ///
 /// # Errors
-/// [`WorkExceeded`] if too few units are left. Then none are left: after the first evaluation that fails, all later ones fail, too.
-pub(crate) fn spend(units: u64) -> Result<(), WorkExceeded> {
+/// [`WorkLimitError`] if too few units are left. Then none are left: after the first evaluation that fails, all later ones fail, too.
+pub(crate) fn spend(units: u64) -> Result<(), WorkLimitError> {
     let Some(left) = LEFT.get() else { return Ok(()) };
     match left.checked_sub(units) {
         Some(left) if left > 0 => {
             LEFT.set(Some(left));
-            USED.set(USED.get().wrapping_add(units));
+            UNITS_USED.set(UNITS_USED.get().wrapping_add(units));
             Ok(())
         }
         _ => {
             LEFT.set(Some(0));
-            Err(WorkExceeded)
+            Err(WorkLimitError)
         }
     }
 }
 
 /// Spends units for work on `amount` bytes or values, `per_unit` of them a unit.
-pub(crate) fn spend_on(amount: usize, per_unit: u64) -> Result<(), WorkExceeded> {
+pub(crate) fn spend_on(amount: usize, per_unit: u64) -> Result<(), WorkLimitError> {
     spend(amount as u64 / per_unit + 1)
 }
 
@@ -56,19 +56,19 @@ pub(crate) fn is_exceeded() -> bool {
 }
 
 /// Units that calls have used on this thread. For tests, which compare the value before and after.
-pub fn used_on_this_thread() -> u64 {
-    USED.get()
+pub fn units_used_on_thread() -> u64 {
+    UNITS_USED.get()
 }
 
 /// The units that are left for one call.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct WorkMeter {
     left: u64,
 }
 
-impl Meter {
+impl WorkMeter {
     /// The meter of a decision.
-    pub(crate) fn of_decision() -> Self {
+    pub(crate) fn for_decision() -> Self {
         Self { left: DECISION_UNITS }
     }
 
@@ -78,7 +78,7 @@ impl Meter {
     }
 
     /// Units used by the decision so far.
-    pub(crate) fn used_of_decision(&self) -> u64 {
+    pub(crate) fn decision_units_used(&self) -> u64 {
         DECISION_UNITS.saturating_sub(self.left)
     }
 
@@ -108,7 +108,7 @@ impl Meter {
 /// Restores the units of the enclosing call when dropped, also after a panic.
 struct Outer<'m> {
     left: Option<u64>,
-    meter: &'m mut Meter,
+    meter: &'m mut WorkMeter,
 }
 
 impl Drop for Outer<'_> {
@@ -124,42 +124,42 @@ mod tests {
     #[test]
     fn an_exceeded_meter_stays_exceeded_and_work_outside_a_call_is_free() {
         assert_eq!(spend(u64::MAX), Ok(()));
-        let mut meter = Meter { left: 10 };
+        let mut meter = WorkMeter { left: 10 };
         meter.run(|| {
             assert_eq!(spend(9), Ok(()));
             // A nested call has its own units.
-            let mut inner = Meter { left: 5 };
-            inner.run(|| assert_eq!(spend(5), Err(WorkExceeded)));
+            let mut inner = WorkMeter { left: 5 };
+            inner.run(|| assert_eq!(spend(5), Err(WorkLimitError)));
             assert!(!is_exceeded());
         });
         assert!(!is_exceeded());
         meter.run(|| {
-            assert_eq!(spend(2), Err(WorkExceeded));
-            assert_eq!((spend(0), is_exceeded()), (Err(WorkExceeded), true));
+            assert_eq!(spend(2), Err(WorkLimitError));
+            assert_eq!((spend(0), is_exceeded()), (Err(WorkLimitError), true));
         });
         assert_eq!(meter.left, 0);
     }
 
     #[test]
     fn a_panic_restores_the_outer_meter() {
-        let mut meter = Meter { left: 10 };
+        let mut meter = WorkMeter { left: 10 };
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| meter.run(|| panic!("on purpose"))));
         assert_eq!((spend(100), meter.left), (Ok(()), 10));
     }
 
     #[test]
     fn interleaved_futures_spend_units_of_their_own_calls() {
-        let a = Meter { left: 10 }.scope(async {
+        let a = WorkMeter { left: 10 }.scope(async {
             let first = spend(6);
             tokio::task::yield_now().await;
             (first, spend(6))
         });
-        let b = Meter { left: 100 }.scope(async {
+        let b = WorkMeter { left: 100 }.scope(async {
             tokio::task::yield_now().await;
             spend(60)
         });
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         let (a, b) = runtime.block_on(async { tokio::join!(a, b) });
-        assert_eq!((a, b), ((Ok(()), Err(WorkExceeded)), Ok(())));
+        assert_eq!((a, b), ((Ok(()), Err(WorkLimitError)), Ok(())));
     }
 }

@@ -22,7 +22,7 @@ thread_local! {
 }
 
 /// Runs a function that reads a bundle. All regular expressions compiled in it share one budget.
-pub(crate) fn within_budget<T>(read: impl FnOnce() -> T) -> T {
+pub(crate) fn with_budget<T>(read: impl FnOnce() -> T) -> T {
     /// Restores the previous value, also if reading panics.
     struct Restored(Option<usize>);
     impl Drop for Restored {
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn charges_the_budget_for_compiled_and_for_rejected_expressions() {
         for pattern in [r"\w{100}", "(?:[a-z]{100}){80}"] {
-            within_budget(|| {
+            with_budget(|| {
                 let mut tries = 0;
                 while !is_exhausted() {
                     let _ = compile(pattern);

@@ -41,7 +41,7 @@ pub struct ToolDescriptor {
 
 /// Why a text is not an array of tools.
 #[derive(Debug, thiserror::Error)]
-pub enum ToolsError {
+pub enum ToolListError {
     /// Not JSON, a duplicate key, or a member of the wrong type; the error has the position.
     #[error("{0}")]
     Json(#[from] json::Error),
@@ -54,7 +54,7 @@ pub enum ToolsError {
 }
 
 /// Reads a JSON array of tools, or the result of an MCP `tools/list`.
-pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolsError> {
+pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolListError> {
     #[derive(Deserialize)]
     struct ToolsList {
         tools: Vec<ToolDescriptor>,
@@ -65,7 +65,7 @@ pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolsError> {
             Ok(json::from_str(text).map(|list: ToolsList| list.tools)?)
         }
         Value::Array(_) => Ok(json::from_str(text)?),
-        _ => Err(ToolsError::NotAList),
+        _ => Err(ToolListError::NotAList),
     }
 }
 
@@ -141,8 +141,8 @@ impl ToolSet {
 
     /// The tool that a call names: on its server, or one without a server.
     pub fn get(&self, call: &ToolCall) -> Option<&Tool> {
-        let of_name = self.tools.get(&call.tool)?;
-        of_name.get(&call.server).or_else(|| of_name.get(&None))
+        let find_mutation = self.tools.get(&call.tool)?;
+        find_mutation.get(&call.server).or_else(|| find_mutation.get(&None))
     }
 
     /// Whether the set has no tools.

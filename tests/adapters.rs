@@ -1,16 +1,16 @@
-//! The adapters beside the examples build by themselves and do what they show.
+//! The adapters in `examples/` build on their own and work as shown.
 
 use std::process::Command;
 
-use crate::playback::project;
+use crate::recorded_calls::project;
 
 #[test]
-fn an_agent_of_rig_runs_by_the_rules_and_waits_for_a_person() {
+fn rig_agent_obeys_the_rules_and_requests_approval() {
     let manifest = project("examples/rig/Cargo.toml");
     let output = Command::new(env!("CARGO"))
         .args(["run", "--quiet", "--locked", "--manifest-path"])
         .arg(&manifest)
-        // Kept from run to run, and apart from what this test is built into.
+        // Cached between runs, and separate from this test's own target directory.
         .env("CARGO_TARGET_DIR", project("target/adapters"))
         .output()
         .unwrap();

@@ -1,5 +1,5 @@
-//! Deciding a call allocates nothing where no policy matches, and where those that match let it through; a script around its
-//! execution copies nothing of what it passes on.
+//! Allocations: deciding a call allocates nothing if no policy matches or all matching ones allow it, and a script around its
+//! execution copies none of the values that it passes on.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -40,16 +40,16 @@ fn pay() -> ToolCall {
 }
 
 #[test]
-fn nothing_is_allocated_where_policies_let_a_call_through() {
+fn allowed_call_is_decided_without_allocations() {
     let engine = Engine::from_text(RULES).unwrap();
     assert_eq!(allocations(&engine, &pay()), 0);
     assert_eq!(allocations(&engine, &ToolCall::new("c1", "readFile", json!({ "path": "x" }))), 0);
     assert_eq!(allocations(&engine, &ToolCall::new("c1", "write", json!({ "amount": 1 }))), 0);
-    assert_eq!(allocations(&engine, &ToolCall::new("c1", "list", json!({})).on_server("files")), 0);
+    assert_eq!(allocations(&engine, &ToolCall::new("c1", "list", json!({})).with_server("files")), 0);
 }
 
 #[test]
-fn nothing_is_allocated_however_many_policies_could_match() {
+fn decision_allocates_nothing_however_many_policies_could_match() {
     let demand = |number: usize| {
         let condition = match number % 2 {
             0 => json!([{ "path": "$.input.note", "eq": format!("note{number}") }]),
@@ -63,24 +63,24 @@ fn nothing_is_allocated_however_many_policies_could_match() {
 }
 
 #[test]
-fn what_a_decision_allocates_does_not_grow_with_the_arguments() {
+fn allocations_of_a_decision_do_not_grow_with_the_arguments() {
     let engine = Engine::from_text(RULES).unwrap();
     let mut call = pay();
     call.input["body"] = (0..10_000).map(Value::from).collect();
     assert_eq!(allocations(&engine, &call), 0);
 }
 
-/// A tool that gives this at once.
-struct Gives(Value);
+/// A tool that returns this immediately.
+struct ConstantTool(Value);
 
-impl ToolExecutor for Gives {
+impl ToolExecutor for ConstantTool {
     async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
         Ok(self.0.clone().into())
     }
 }
 
 /// Bytes allocated for one whole call.
-fn bytes(engine: &Engine, call: &ToolCall, tool: &Gives) -> u64 {
+fn bytes(engine: &Engine, call: &ToolCall, tool: &ConstantTool) -> u64 {
     let mut session = engine.session();
     let mut run = || {
         let own = call.clone();
@@ -99,7 +99,7 @@ fn bytes(engine: &Engine, call: &ToolCall, tool: &Gives) -> u64 {
 }
 
 #[test]
-fn a_script_copies_nothing_of_what_it_passes_on() {
+fn script_copies_none_of_the_values_it_passes_on() {
     let large = || Value::from((0..5_000).map(|n| json!({ "row": n })).collect::<Vec<_>>());
     let without = Engine::from_text("policies: []").unwrap();
     for (script, output) in [
@@ -112,7 +112,7 @@ fn a_script_copies_nothing_of_what_it_passes_on() {
     ] {
         let rules = json!({ "policies": [{ "id": "wrap", "around": { "script": script } }] });
         let with = Engine::from_text(&rules.to_string()).unwrap();
-        let tool = Gives(output);
+        let tool = ConstantTool(output);
         let call = |rows: &dyn Fn() -> Value| {
             let call = ToolCall::new("c1", "pay", json!({ "amount": 7, "rows": rows() }));
             call.with_context(json!({ "role": "clerk", "rows": rows() }))
@@ -125,9 +125,9 @@ fn a_script_copies_nothing_of_what_it_passes_on() {
 }
 
 #[test]
-fn the_first_call_after_rules_were_exchanged_is_no_dearer_than_those_before() {
+fn first_call_after_a_reload_allocates_no_more_than_earlier_ones() {
     let engine = Engine::from_text(RULES).unwrap();
-    let calls = [pay(), ToolCall::new("c1", "list", json!({})).on_server("files")];
+    let calls = [pay(), ToolCall::new("c1", "list", json!({})).with_server("files")];
     let session = SessionState::default();
     calls.iter().for_each(|call| drop(engine.decide(call, &session)));
     engine.replace(callgate::engine::load_text(RULES).unwrap());

@@ -1,4 +1,4 @@
-//! Calls that wait for people, over histories: what each answer, and each way of tampering, comes to.
+//! Approvals over message histories: the outcome of every kind of response and of every kind of tampering.
 
 mod altered_state;
 mod answers;

@@ -1,13 +1,13 @@
-//! Arguments that policies must not misread: names that servers take for others, and values of other types than the tool declares.
+//! Argument checks: names that a server could confuse with a name that policies read, and values of undeclared types.
 
 use callgate::call::OutcomeKind;
 use callgate::json::{Value, json};
 use callgate::{Engine, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor, engine};
 use proptest::prelude::*;
 
-struct Ran;
+struct EchoTool;
 
-impl ToolExecutor for Ran {
+impl ToolExecutor for EchoTool {
     async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
         Ok(json!("ran").into())
     }
@@ -22,10 +22,10 @@ fn build(rules: &str, schema: Option<Value>) -> Engine {
     Engine::builder(rules).tools(schema.map(tool)).build()
 }
 
-/// How a call ends: its outcome, the code and the message.
-fn ends(engine: &Engine, input: Value) -> (&'static str, String, String) {
+/// Executes a call; returns its outcome, reason code and message.
+fn run_call(engine: &Engine, input: Value) -> (&'static str, String, String) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let outcome = runtime.block_on(engine.session().execute(ToolCall::new("c1", "pay", input), &Ran));
+    let outcome = runtime.block_on(engine.session().execute(ToolCall::new("c1", "pay", input), &EchoTool));
     (outcome.outcome.name(), outcome.reason.code, outcome.reason.message)
 }
 
@@ -33,9 +33,9 @@ fn deny(condition: &str) -> String {
     format!("policies: [ {{ id: p, match: {{ tool: pay, where: [ {condition} ] }}, deny: {{}} }} ]")
 }
 
-/// Each way to read an argument, with a call that an exact reading of names would let by.
+/// Each way to read an argument, with a call that would bypass the policy if names were compared exactly.
 #[test]
-fn a_name_that_could_be_taken_for_one_that_is_read_is_invalid() {
+fn argument_name_confusable_with_one_policies_read_is_invalid() {
     for (rules, input, named) in [
         (deny("{ path: $.input.amount, gt: 100 }"), json!({"Amount": 5000}), "`Amount`"),
         (deny("{ path: $.input.amount, gt: 100 }"), json!({"amount": 5, "AMOUNT": 5000}), "`AMOUNT`"),
@@ -77,37 +77,37 @@ fn a_name_that_could_be_taken_for_one_that_is_read_is_invalid() {
             "`Limit`",
         ),
     ] {
-        let (outcome, code, message) = ends(&build(&rules, None), input.clone());
+        let (outcome, code, message) = run_call(&build(&rules, None), input.clone());
         assert_eq!((outcome, code.as_str()), ("invalid", "ambiguous_argument"), "{rules} over {input}: {message}");
         assert!(message.contains(named), "{rules} over {input}: {message}");
     }
 }
 
 #[test]
-fn names_that_are_meant_pass() {
+fn declared_and_unrelated_names_are_accepted() {
     let amount = deny("{ path: $.input.amount, gt: 100 }");
     let both =
         json!({"type": "object", "properties": {"amount": {"type": "number"}, "Amount": {"type": "string"}}});
     let nested = json!({"type": "object", "properties": {"order": {"$ref": "#/$defs/order"}},
         "$defs": {"order": {"anyOf": [{"type": "null"}, {"properties": {"amount": {}, "AMOUNT": {}}}]}}});
     for (rules, schema, input) in [
-        // Declared by the tool itself.
+        // The tool itself declares both names.
         (amount.clone(), Some(both), json!({"amount": 5, "Amount": "five"})),
         (deny("{ path: $.input.order.amount, gt: 100 }"), Some(nested), json!({"order": {"AMOUNT": 5000}})),
-        // Read by policies both.
+        // Policies read both names.
         (deny("{ path: $.input.amount, gt: 100 }, { path: $.input.Amount, gt: 100 }"), None, json!({"Amount": 5})),
-        // Where nothing is read.
+        // Policies read no argument there.
         (deny("{ path: $.input.path, eq: x }"), None, json!({"path": "a", "env": {"PATH": "x", "Path": "y"}})),
         (amount.clone(), None, json!({"amounts": 5000, "amo": 1, "-": 1, "": 2})),
         (deny("{ path: $.tool, eq: other }"), None, json!({"Amount": 1, "amount": 2})),
         (deny("{ path: $.context.amount, gt: 1 }"), None, json!({"Amount": 1, "amount": 2})),
-        // A policy in shadow changes nothing.
+        // A policy in shadow mode changes nothing.
         (
             "policies: [ { id: p, mode: shadow, match: { tool: pay, where: { path: $.input.amount, gt: 100 } }, deny: {} } ]".to_owned(),
             None,
             json!({"Amount": 5000}),
         ),
-        // Another tool's.
+        // The policy is for another tool.
         ("policies: [ { id: p, match: { tool: other, where: { path: $.input.amount, gt: 1 } }, deny: {} } ]".to_owned(), None, json!({"Amount": 1})),
         ("policies: []".to_owned(), None, json!({"Amount": 1, "amount": "x"})),
         (
@@ -117,7 +117,7 @@ fn names_that_are_meant_pass() {
             json!({"Amount": 50}),
         ),
     ] {
-        let (outcome, code, message) = ends(&build(&rules, schema), input.clone());
+        let (outcome, code, message) = run_call(&build(&rules, schema), input.clone());
         assert_eq!(outcome, "executed", "{rules} over {input}: {code}: {message}");
     }
 }
@@ -138,7 +138,7 @@ const OPTIONAL: &str = r##"{"type":"object","required":["amount"],"additionalPro
  },"$defs":{"address":{"type":"object","properties":{"city":{"type":"string"},"next":{"$ref":"#/$defs/address"}}}}}"##;
 
 #[test]
-fn arguments_have_the_types_that_the_tool_declares() {
+fn arguments_must_have_the_declared_types() {
     let schema: Value = callgate::json::from_str(OPTIONAL).unwrap();
     let engine = build(&deny("{ path: $.input.amount, gt: 100 }"), Some(schema));
     for (input, named) in [
@@ -157,24 +157,24 @@ fn arguments_have_the_types_that_the_tool_declares() {
         (json!({"amount": 5, "free": {"x": "1"}}), "free"),
         (json!({"amount": 5, "when": {}}), "when"),
     ] {
-        let (outcome, code, message) = ends(&engine, input.clone());
+        let (outcome, code, message) = run_call(&engine, input.clone());
         assert_eq!((outcome, code.as_str()), ("invalid", "schema_violation"), "{input}: {message}");
         assert!(message.contains(named), "{input}: {message}");
     }
-    // Nothing but types is asked for: not what is required, nor ranges, lengths, patterns, formats, values and unknown names.
+    // Only types are checked: not required properties, ranges, lengths, patterns, formats, enum values or unknown names.
     for input in [
         json!({}),
         json!({"amount": -5, "unknown": 1}),
         json!({"amount": 5, "count": 2.0, "note": "x", "tags": [], "kind": "c", "open": null, "link": null, "either": "c", "free": {"x": 1}}),
         json!({"note": null, "either": 1, "when": "soon", "any": [{}], "to": {"city": "x", "other": 1}}),
     ] {
-        let (outcome, code, message) = ends(&engine, input.clone());
+        let (outcome, code, message) = run_call(&engine, input.clone());
         assert_eq!(outcome, "executed", "{input}: {code}: {message}");
     }
 }
 
 #[test]
-fn rules_say_what_arguments_must_be() {
+fn defaults_select_how_arguments_are_checked() {
     let schema = || Some(callgate::json::from_str::<Value>(OPTIONAL).unwrap());
     let policies = deny("{ path: $.input.amount, gt: 100 }");
     let broken =
@@ -193,12 +193,12 @@ fn rules_say_what_arguments_must_be() {
         ("arguments: unchecked", schema(), json!({"Amount": 1}), "invalid", "ambiguous_argument"),
     ] {
         let rules = format!("defaults: {{ {defaults} }}\n{policies}");
-        let (found, reason, message) = ends(&build(&rules, schema), input.clone());
+        let (found, reason, message) = run_call(&build(&rules, schema), input.clone());
         assert_eq!((found, reason.as_str()), (outcome, code), "{defaults}, {input}: {message}");
     }
 }
 
-/// Other spellings of a name.
+/// Variant spellings of a name.
 fn spelling(name: &'static str) -> impl Strategy<Value = String> {
     let letters: Vec<_> = name
         .chars()
@@ -215,7 +215,7 @@ fn spelling(name: &'static str) -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_spelling_of_an_argument_passes_a_policy_that_reads_it(
+    fn no_spelling_of_an_argument_bypasses_a_policy(
         outer in spelling("order"), inner in spelling("amount"), depth in 0_usize..3
     ) {
         let rules = deny("{ path: $.input.order.amount, gt: 100 }, { path: '$.input.order.list[*].amount', gt: 100 }").replace("}, {", "} ] }, deny: {} }, { id: q, match: { tool: pay, where: [ {");
@@ -224,7 +224,7 @@ proptest! {
             1 => json!({ "order": { inner: 500 } }),
             _ => json!({ "order": { "list": [{}, { inner: 500 }] } }),
         };
-        let (outcome, code, message) = ends(&build(&rules, None), input.clone());
+        let (outcome, code, message) = run_call(&build(&rules, None), input.clone());
         prop_assert!(["invalid", "denied"].contains(&outcome), "{input}: {outcome} {code} {message}");
         prop_assert_ne!(outcome, OutcomeKind::Executed.name());
     }

@@ -1,4 +1,4 @@
-//! Arithmetic of expressions and scripts, against exact fractions.
+//! Decimal arithmetic of expressions and scripts, compared with exact fractions.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -68,8 +68,8 @@ fn decimals_are_exact() {
 }
 
 #[test]
-fn what_is_not_exact_is_an_error() {
-    for (text, says) in [
+fn inexact_results_are_errors() {
+    for (text, expected) in [
         ("1e33 + 0.1 > 0", "more than 34 significant digits"),
         ("1e34 * 1.0000000000000000000000000000000001 > 0", "more than 34"),
         ("(1 / 3) * (1 / 3) > 0", "more than 34"),
@@ -78,19 +78,19 @@ fn what_is_not_exact_is_an_error() {
         ("1e-6144 / 10 > 0", "too large or too small"),
         ("2 ** 113 > 0", "more than 34"),
         ("2 ** -1 > 0", "write `1 / x ** n`"),
-        ("2 ** 0.5 > 0", "whole number from 0"),
-        ("1 ** 1e30 > 0", "whole number from 0"),
+        ("2 ** 0.5 > 0", "whole number of at least 0"),
+        ("1 ** 1e30 > 0", "whole number of at least 0"),
         ("1.1 ** 9223372036854775807 > 0", "more than 34"),
         ("1 / 0 > 0", "division by zero"),
         ("1 % 0.0 > 0", "division by zero"),
-        ("12345678901234567890123456789012345 + 0 > 0", "it can be compared, but not calculated with"),
-        ("-(1 + 1e7000) > 0", "not calculated with"),
+        ("12345678901234567890123456789012345 + 0 > 0", "it can be compared, but not used in arithmetic"),
+        ("-(1 + 1e7000) > 0", "not used in arithmetic"),
         ("round(1, 35) > 0", "0 to 34 digits"),
         ("round(1, -1) > 0", "0 to 34 digits"),
         ("at([1, 2], 0.5) > 0", "a whole number"),
     ] {
         let error = value(text, json!({})).expect_err(text);
-        assert!(error.contains(says), "{text}: {error}");
+        assert!(error.contains(expected), "{text}: {error}");
     }
 }
 
@@ -124,7 +124,7 @@ fn numbers_of_any_size_are_compared_exactly() {
 }
 
 #[test]
-fn huge_exponents_cost_nothing() {
+fn huge_exponents_are_evaluated_quickly() {
     let started = Instant::now();
     for text in [
         "input.a + input.b > 0",
@@ -157,7 +157,7 @@ fn huge_exponents_cost_nothing() {
 }
 
 #[test]
-fn what_a_tool_gets_is_written_exactly() {
+fn numbers_passed_to_tools_are_written_exactly() {
     for (text, written) in [
         ("input.price", "1.10"),
         ("1.10", "1.10"),
@@ -197,7 +197,7 @@ fn what_a_tool_gets_is_written_exactly() {
     }
 }
 
-/// A replay hands out the same numbers as the run before it, also where a journal is kept as JSON meanwhile.
+/// A replay computes the same numbers as the first run, also if the journal was stored as JSON in between.
 #[test]
 fn replays_compute_the_same_numbers() {
     let around = Around::compile(
@@ -207,12 +207,12 @@ fn replays_compute_the_same_numbers() {
     let (call, session) = (ToolCall::new("c1", "pay", input(&[("price", "1.10")])), SessionState::default());
     let call = around.begin(&call, None, &session).unwrap();
     let mut journal = Journal::new(&call);
-    let Replay::Effect(asked @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
-    let Effect::Next { input: given, .. } = &asked else { panic!() };
+    let Replay::Effect(effect @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
+    let Effect::Next { input: given, .. } = &effect else { panic!() };
     let numbers =
         "{\"amount\":0.4714285714285714285714285714285714,\"half\":0.2357142857142857142857142857142857}";
     assert_eq!(given.to_string(), numbers);
-    journal.push(asked, Answer::Value(Arc::new(input(&[("n", "1.10")]))));
+    journal.push(effect, Answer::Value(Arc::new(input(&[("n", "1.10")]))));
     for _ in 0..2 {
         match around.replay(&call, &journal) {
             Replay::Done { output, .. } => assert_eq!(output.to_string(), "1.5714285714"),
@@ -221,9 +221,9 @@ fn replays_compute_the_same_numbers() {
     }
 }
 
-/// Rhai names closures by what they say in floats.
+/// Rhai names closures by their source with numbers as floats.
 #[test]
-fn closures_do_not_mix_up_numbers_that_are_one_float() {
+fn closures_reject_numbers_that_round_to_one_float() {
     for text in [
         "[1].all(|x| x > 0.1) && [1].all(|x| x > 0.10000000000000000000001)",
         "[1].all(|x| x < 1e400) && [1].all(|x| x < 1e500)",
@@ -246,7 +246,7 @@ fn decimal() -> impl Strategy<Value = String> {
             let mut text: String = (0..digits)
                 .map(|_| {
                     state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                    // Many zeros and nines: where carries and trailing zeros are.
+                    // Many zeros and nines, for carries and trailing zeros.
                     char::from(b'0' + [0, 0, 9, 9, 1, 2, 4, 5, 6, 8][(state >> 33) as usize % 10])
                 })
                 .collect();
@@ -270,7 +270,7 @@ fn fraction(text: &str) -> BigRational {
     if exponent < 0 { BigRational::new(digits, power) } else { BigRational::from(digits * power) }
 }
 
-/// Whether a fraction is a decimal that expressions calculate with.
+/// Returns whether a fraction is a decimal that expressions can calculate with.
 fn fits(fraction: &BigRational) -> bool {
     let Some(power) =
         (0..600_u32).find(|power| (BigInt::from(10).pow(*power) % fraction.denom()) == BigInt::ZERO)
@@ -283,7 +283,7 @@ fn fits(fraction: &BigRational) -> bool {
     digits.trim_end_matches('0').len() <= 34 && magnitude.abs() <= 6144
 }
 
-/// To 34 digits, half to even.
+/// Rounds to 34 digits, half to even.
 fn rounded(fraction: &BigRational) -> BigRational {
     let ten = BigRational::from(BigInt::from(10));
     let mut scale = BigRational::from(BigInt::from(1));
@@ -315,7 +315,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn operators_agree_with_fractions(a in decimal(), b in decimal()) {
+    fn operators_agree_with_exact_fractions(a in decimal(), b in decimal()) {
         let (x, y) = (fraction(&a), fraction(&b));
         let known = fits(&x) && fits(&y);
         let zero = BigRational::from(BigInt::ZERO);
@@ -343,7 +343,7 @@ proptest! {
     }
 
     #[test]
-    fn a_literal_is_the_number_that_is_written(a in decimal()) {
+    fn literals_keep_their_exact_value(a in decimal()) {
         let given = value(&format!("[{a}, input.a]"), input(&[("a", &a)])).unwrap();
         prop_assert_eq!(fraction(&given[0].to_string()), fraction(&a));
         prop_assert!(given[0] == given[1]);

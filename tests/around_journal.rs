@@ -1,5 +1,5 @@
-//! What journals of `around` scripts must keep to: the same journal gives the same end, in any process, and one that was
-//! changed is noticed or is answered for.
+//! Journals of `around` scripts: replay is deterministic in every process, and a changed journal is a mismatch or replays as the
+//! script itself would.
 
 use std::process::Command;
 use std::sync::{Arc, LazyLock};
@@ -33,7 +33,7 @@ static CALL: LazyLock<ToolCall> = LazyLock::new(|| {
 
 fn session() -> SessionState {
     let mut session = SessionState::default();
-    session.keep_fact("order", None, json!({"status": "open"}));
+    session.set_fact("order", None, json!({"status": "open"}));
     session
 }
 
@@ -45,7 +45,7 @@ fn timeout() -> Answer {
     Answer::Error { message: "too slow".to_owned(), kind: Some("timeout".to_owned()) }
 }
 
-/// The answers of a run in which the tool is too slow at first.
+/// The results of a run in which the tool times out at first.
 fn answers() -> Vec<Answer> {
     let sent = value(json!({"sent": [1, null, "é"], "price": 1.5}));
     vec![
@@ -63,12 +63,14 @@ fn end(replay: &Replay<'_>) -> Value {
     match replay {
         Replay::Effect(effect) => json!({ "effect": effect.name(), "is": format!("{effect:?}") }),
         Replay::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
-        Replay::Threw(thrown) => json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.from }),
+        Replay::Exception(thrown) => {
+            json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.from })
+        }
         Replay::Failed(failure) => json!({ "failed": failure.message, "mismatch": failure.mismatch }),
     }
 }
 
-/// Runs with these answers, to the end or to the effect that has none.
+/// Runs with these results, to the end or to the first effect without a result.
 fn run(answers: &[Answer]) -> (Journal<'static>, Replay<'static>) {
     let around = Around::compile(SCRIPT).unwrap();
     let seen = around.begin(&CALL, None, &session()).unwrap();
@@ -81,38 +83,39 @@ fn run(answers: &[Answer]) -> (Journal<'static>, Replay<'static>) {
     }
 }
 
-fn kept(answers: &[Answer]) -> Value {
+fn stored_journal(answers: &[Answer]) -> Value {
     callgate::json::to_value(run(answers).0).unwrap()
 }
 
-/// What another process makes of a journal that was kept.
-fn resumed(kept: &Value) -> Result<Replay<'static>, JournalError> {
+/// Resumes a stored journal as another process would.
+fn resume_stored(stored: &Value) -> Result<Replay<'static>, JournalError> {
     let around = Around::compile(SCRIPT).unwrap();
-    let (seen, journal) = around.resume(&CALL, None, kept)?;
+    let (seen, journal) = around.resume(&CALL, None, stored)?;
     let replay = around.replay(&seen, &journal);
     assert_eq!(end(&replay), end(&around.replay(&seen, &journal)), "a replay is deterministic");
-    assert_eq!(callgate::json::to_value(&journal).unwrap(), *kept, "a journal is kept as it was read");
+    assert_eq!(callgate::json::to_value(&journal).unwrap(), *stored, "a journal is stored as it was read");
     Ok(replay)
 }
 
 #[test]
-fn a_kept_journal_goes_on_where_it_stopped() {
+fn stored_journal_resumes_where_it_stopped() {
     let answers = answers();
     for length in 0..=answers.len() {
         let (_, expected) = run(&answers[..length]);
-        let text = callgate::json::to_string(&kept(&answers[..length])).unwrap();
-        let replay = resumed(&callgate::json::parse(&text).unwrap()).unwrap();
+        let text = callgate::json::to_string(&stored_journal(&answers[..length])).unwrap();
+        let replay = resume_stored(&callgate::json::parse(&text).unwrap()).unwrap();
         assert_eq!(end(&replay), end(&expected), "after {length} answers");
     }
     assert!(matches!(run(&answers).1, Replay::Done { .. }));
 }
 
 #[test]
-fn is_bound_to_its_script_and_its_call() {
-    let kept = kept(&answers()[..3]);
+fn journal_is_bound_to_its_script_and_call() {
+    let stored = stored_journal(&answers()[..3]);
     let call = &*CALL;
     let around = Around::compile(SCRIPT).unwrap();
-    let resume = |around: &Around, call: &ToolCall| around.resume(call, None, &kept).map(|_| ()).unwrap_err();
+    let resume =
+        |around: &Around, call: &ToolCall| around.resume(call, None, &stored).map(|_| ()).unwrap_err();
     assert_eq!(resume(&Around::compile(&format!("{SCRIPT} ")).unwrap(), call), JournalError::OtherScript);
     for other in [
         ToolCall { id: "c2".to_owned(), ..call.clone() },
@@ -123,17 +126,17 @@ fn is_bound_to_its_script_and_its_call() {
     ] {
         assert_eq!(resume(&around, &other), JournalError::OtherCall, "{other:?}");
     }
-    // The same JSON, spelled otherwise; and a context that the script does not read.
+    // Equal JSON in another order, and a context that the script does not read.
     for same in [
         ToolCall { input: json!({"body": "x", "to": "ana"}), ..call.clone() },
         ToolCall { context: json!({"tenant": "other"}), ..call.clone() },
     ] {
-        assert!(around.resume(&same, None, &kept).is_ok());
+        assert!(around.resume(&same, None, &stored).is_ok());
     }
 }
 
 #[test]
-fn is_bound_to_what_its_script_reads_of_the_context() {
+fn journal_is_bound_to_the_context_values_its_script_reads() {
     let context = json!({"plan": {"tier": 1}, "trace": 1});
     let call = CALL.clone().with_context(context);
     for (script, contexts) in [
@@ -154,16 +157,16 @@ fn is_bound_to_what_its_script_reads_of_the_context() {
     ] {
         let around = Around::compile(script).unwrap();
         let seen = around.begin(&call, None, &SessionState::default()).unwrap();
-        let kept = callgate::json::to_value(Journal::new(&seen)).unwrap();
+        let stored = callgate::json::to_value(Journal::new(&seen)).unwrap();
         for (context, fits) in contexts {
             let other = call.clone().with_context(context.clone());
-            assert_eq!(around.resume(&other, None, &kept).is_ok(), fits, "{script} {context}");
+            assert_eq!(around.resume(&other, None, &stored).is_ok(), fits, "{script} {context}");
         }
     }
 }
 
 #[test]
-fn a_journal_of_another_call_is_not_replayed() {
+fn journal_of_another_call_is_not_replayed() {
     let session = session();
     let around = Around::compile(SCRIPT).unwrap();
     let other = ToolCall::new("c9", "send", json!({"to": "bob"}));
@@ -173,46 +176,52 @@ fn a_journal_of_another_call_is_not_replayed() {
 }
 
 #[test]
-fn what_is_no_journal_is_refused() {
-    let good = kept(&answers());
+fn invalid_journals_are_rejected() {
+    let good = stored_journal(&answers());
     let with = |change: &dyn Fn(&mut Value)| {
         let mut changed = good.clone();
         change(&mut changed);
         changed
     };
-    for (bad, says) in [
-        (json!(null), "no journal"),
-        (json!({}), "no journal"),
+    for (bad, expected) in [
+        (json!(null), "invalid script journal"),
+        (json!({}), "invalid script journal"),
         (with(&|journal| journal["journal"] = json!(2)), "version 2"),
         (with(&|journal| journal["more"] = json!(1)), "unknown field"),
         (with(&|journal| journal["entries"][0]["more"] = json!(1)), "unknown field"),
-        (with(&|journal| journal["entries"][0]["effect"] = json!("exec")), "no effect"),
-        (with(&|journal| journal["entries"][0]["effect"] = json!("len")), "no effect"),
-        (with(&|journal| journal["entries"][3]["value"] = json!(1)), "one answer"),
-        (with(&|journal| drop(journal["entries"][0].as_object_mut().unwrap().remove("value"))), "one answer"),
-        (with(&|journal| drop(journal.as_object_mut().unwrap().remove("session"))), "session is missing"),
+        (with(&|journal| journal["entries"][0]["effect"] = json!("exec")), "not an effect"),
+        (with(&|journal| journal["entries"][0]["effect"] = json!("len")), "not an effect"),
+        (with(&|journal| journal["entries"][3]["value"] = json!(1)), "exactly one result"),
+        (
+            with(&|journal| drop(journal["entries"][0].as_object_mut().unwrap().remove("value"))),
+            "exactly one result",
+        ),
+        (
+            with(&|journal| drop(journal.as_object_mut().unwrap().remove("session"))),
+            "session values that the script reads are missing",
+        ),
         (with(&|journal| journal["entries"] = json!(vec![good["entries"][0].clone(); 100])), "too large"),
         (with(&|journal| journal["entries"][0]["value"] = json!("x".repeat(17 << 20))), "too large"),
     ] {
-        let error = resumed(&bad).unwrap_err().to_string();
-        assert!(error.contains(says), "{error} for {says}");
+        let error = resume_stored(&bad).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error} for {expected}");
     }
 }
 
 #[test]
-fn a_journal_too_large_to_be_kept_is_an_error() {
+fn oversized_journal_is_an_error() {
     let (journal, _) = run(&[value(json!("x".repeat(17 << 20)))]);
     assert!(callgate::json::to_value(journal).unwrap_err().to_string().contains("too large"));
 }
 
-/// The other half of [`another_process_ends_as_this_one`]: run by it, with the journal in a file.
+/// Child process of [`another_process_resumes_to_the_same_end`], which passes the journal in a file.
 #[test]
-#[ignore = "run by the test of another process"]
-fn child_of_another_process() {
+#[ignore = "run by another_process_resumes_to_the_same_end"]
+fn resume_in_child_process() {
     let Some(path) = std::env::var_os("CALLGATE_TEST_JOURNAL") else { return };
-    let kept = callgate::json::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let stored = callgate::json::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let around = Around::compile(SCRIPT).unwrap();
-    let (seen, mut journal) = around.resume(&CALL, None, &kept).unwrap();
+    let (seen, mut journal) = around.resume(&CALL, None, &stored).unwrap();
     let rest = answers();
     let end = loop {
         match around.replay(&seen, &journal) {
@@ -227,12 +236,12 @@ fn child_of_another_process() {
 }
 
 #[test]
-fn another_process_ends_as_this_one() {
+fn another_process_resumes_to_the_same_end() {
     let answers = answers();
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), callgate::json::to_string(&kept(&answers[..4])).unwrap()).unwrap();
+    std::fs::write(file.path(), callgate::json::to_string(&stored_journal(&answers[..4])).unwrap()).unwrap();
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "around_journal::child_of_another_process", "--ignored", "--quiet"])
+        .args(["--exact", "around_journal::resume_in_child_process", "--ignored", "--quiet"])
         .env("CALLGATE_TEST_JOURNAL", file.path())
         .status()
         .unwrap();
@@ -320,25 +329,25 @@ fn answer_of(entry: &Value) -> Answer {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// The script itself is asked what it would have done with these answers: where the journal says otherwise, that is a
-    /// mismatch; where not, the journal goes on as the script does.
+    /// Runs the script with the changed results: if its effects differ from the journal, the journal is a mismatch; otherwise the
+    /// journal replays as the script does.
     #[test]
-    fn a_changed_journal_is_a_mismatch_or_what_the_script_would_do(changes in prop::collection::vec(change(), 1..4)) {
-        let mut kept = kept(&answers());
-        let mut entries = kept["entries"].as_array().unwrap().clone();
+    fn changed_journal_is_a_mismatch_or_replays_as_the_script_would(changes in prop::collection::vec(change(), 1..4)) {
+        let mut stored = stored_journal(&answers());
+        let mut entries = stored["entries"].as_array().unwrap().clone();
         for change in &changes {
             apply(change, &mut entries);
         }
-        kept["entries"] = json!(entries);
+        stored["entries"] = json!(entries);
         let answers: Vec<Answer> = entries.iter().map(answer_of).collect();
         let (honest, expected) = run(&answers);
         let honest = callgate::json::to_value(&honest).unwrap();
         let honest = honest["entries"].as_array().unwrap();
-        let asked = |entry: &Value| (entry["effect"].clone(), entry["arguments"].clone());
-        let as_asked = honest.len() == entries.len()
-            && honest.iter().zip(&entries).all(|(honest, kept)| asked(honest) == asked(kept));
-        let replay = resumed(&kept).unwrap();
-        if as_asked {
+        let evaluate_effect = |entry: &Value| (entry["effect"].clone(), entry["arguments"].clone());
+        let effects_match = honest.len() == entries.len()
+            && honest.iter().zip(&entries).all(|(honest, stored)| evaluate_effect(honest) == evaluate_effect(stored));
+        let replay = resume_stored(&stored).unwrap();
+        if effects_match {
             prop_assert_eq!(end(&replay), end(&expected));
         } else {
             prop_assert!(matches!(&replay, Replay::Failed(failure) if failure.mismatch), "{replay:?}");
@@ -346,7 +355,7 @@ proptest! {
     }
 
     #[test]
-    fn no_script_makes_a_replay_panic(
+    fn replay_never_panics(
         words in prop::collection::vec(prop::sample::select(WORDS.to_vec()), 1..14),
         answer in prop::sample::select(vec![json!(null), json!(1), json!("a"), json!([1, {"a": 2}]), json!({"a": {"b": [1]}})]),
     ) {
@@ -363,7 +372,7 @@ proptest! {
                 }
                 Replay::Effect(effect) => journal.push(effect, value(answer.clone())),
                 Replay::Failed(failure) => {
-                    prop_assert!(!failure.message.contains("made its evaluation fail"), "{script}: {failure:?}");
+                    prop_assert!(!failure.message.contains("failed with an internal error"), "{script}: {failure:?}");
                     break;
                 }
                 _ => break,
@@ -372,7 +381,7 @@ proptest! {
     }
 }
 
-/// Pieces of which scripts are made at random.
+/// Fragments of generated scripts.
 const WORDS: &[&str] = &[
     "let x = next(input);",
     "let y = [1, 2];",

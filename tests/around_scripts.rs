@@ -1,5 +1,5 @@
-//! What `around` scripts do: one file of `around/` is one script with its call and the answers to its effects; beside them,
-//! what every script must keep to.
+//! Evaluation of `around` scripts: each file under `tests/around/` is one script with its call and the results of its effects. Other
+//! tests cover what holds for every script.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use callgate::call::{SessionState, ToolCall};
 use callgate::json::{Value, json};
 use callgate::script::{Answer, Around, Effect, Journal, Replay};
 
-/// A script, its call, and what the world answers to its effects, in order.
+/// A script, its call, and the results of its effects, in order.
 pub struct Case {
     pub script: String,
     pub call: ToolCall,
@@ -35,7 +35,7 @@ impl Case {
         Around::compile(&self.script).unwrap_or_else(|error| panic!("{}: {error:?}", self.script))
     }
 
-    /// Replays until the end, or until the answers run out.
+    /// Replays to the end, or to the first effect without a result.
     fn run(&self) -> (Vec<Effect<'_>>, Replay<'_>) {
         let around = self.compiled();
         let call = around.begin(&self.call, None, &self.session).unwrap();
@@ -78,7 +78,7 @@ fn value_of(script: &str) -> Value {
 }
 
 #[test]
-fn says_what_statements_say() {
+fn statements_have_the_expected_values() {
     for (script, value) in [
         ("1 + 2", json!(3)),
         ("let x = 1; x += 2; x *= 5; x", json!(15)),
@@ -120,7 +120,7 @@ fn says_what_statements_say() {
         ("merge(#{a: 1, b: 2}, #{b: 3, c: 4})", json!({"a": 1, "b": 3, "c": 4})),
         ("try { throw \"no\"; } catch (e) { e }", json!({"message": "no", "kind": ""})),
         ("try { throw #{message: \"no\", kind: \"k\", n: 1}; } catch (e) { e.n }", json!(1)),
-        ("try { input.missing } catch (e) { e.message }", json!("there is no `missing`")),
+        ("try { input.missing } catch (e) { e.message }", json!("the object has no key `missing`")),
         ("try { 1 + \"a\" } catch (e) { e.kind }", json!("script_error")),
         ("try { 1 } catch { 2 }", json!(1)),
         ("fn f() { throw \"x\"; } try { f() } catch { 2 }", json!(2)),
@@ -171,7 +171,7 @@ fn end_as_json(replay: &Replay<'_>) -> Value {
     match replay {
         Replay::Effect(effect) => json!({ "waits_for": effect.name() }),
         Replay::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
-        Replay::Threw(thrown) => {
+        Replay::Exception(thrown) => {
             json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.from })
         }
         Replay::Failed(failure) => {
@@ -180,7 +180,7 @@ fn end_as_json(replay: &Replay<'_>) -> Value {
     }
 }
 
-/// A case of the corpus: `script`, `input`, perhaps `context`, `options` and `facts`, and `answers`.
+/// Reads a case of the corpus: `script`, `input`, `answers`, and optionally `context`, `options` and `facts`.
 fn read_case(text: &str) -> Case {
     let yaml: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
     let file: Value = callgate::json::from_str(&callgate::json::to_string(&yaml).unwrap()).unwrap();
@@ -188,7 +188,7 @@ fn read_case(text: &str) -> Case {
     case.call.context = file["context"].clone();
     case.call.options = file["options"].clone();
     for (name, fact) in file["facts"].as_object().into_iter().flatten() {
-        case.session.keep_fact(name, None, fact.clone());
+        case.session.set_fact(name, None, fact.clone());
     }
     for answer in file["answers"].as_array().unwrap() {
         case = match answer.get("error") {
@@ -200,7 +200,7 @@ fn read_case(text: &str) -> Case {
 }
 
 #[test]
-fn scripts_ask_and_end_as_their_snapshots_say() {
+fn effects_and_results_match_snapshots() {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../snapshots");
     settings.set_prepend_module_to_snapshot(false);
@@ -217,7 +217,7 @@ fn scripts_ask_and_end_as_their_snapshots_say() {
 }
 
 #[test]
-fn what_is_passed_on_unchanged_is_shared_not_copied() {
+fn unchanged_values_are_shared_not_copied() {
     let case = Case::new(
         "let out = next(input); out",
         json!({"body": "x".repeat(2 << 20), "rows": vec![0; 300_000]}),
@@ -242,7 +242,7 @@ fn what_is_passed_on_unchanged_is_shared_not_copied() {
 }
 
 #[test]
-fn a_changed_object_keeps_the_order_of_its_keys_and_the_digits_of_its_numbers() {
+fn changed_object_keeps_key_order_and_number_digits() {
     let input =
         callgate::json::parse(r#"{"z":1.50,"y":{"b":1e400,"a":12345678901234567890},"x":[1.0]}"#).unwrap();
     let case = Case::new("input.y.c = true; input.w = input.x[0]; next(input)", input);
@@ -258,82 +258,82 @@ fn a_changed_object_keeps_the_order_of_its_keys_and_the_digits_of_its_numbers() 
 }
 
 #[test]
-fn failures_say_where() {
-    for (script, says, position) in [
-        ("let x = 1;\n  x + input.s", "`+` is for numbers", (2, 5)),
-        ("input.missing", "there is no `missing`", (1, 7)),
+fn failures_report_their_position() {
+    for (script, expected, position) in [
+        ("let x = 1;\n  x + input.s", "`+` takes two numbers", (2, 5)),
+        ("input.missing", "the object has no key `missing`", (1, 7)),
         ("input.n == \"5\"", "values of different types", (1, 9)),
         ("let a = [1];\na[3] = 2;", "no element 3", (2, 6)),
-        ("input.n.x = 2;", "`x` is set in a value that is no object", (1, 11)),
-        ("input.o.c.d = 2;", "there is no `c`", (1, 13)),
-        ("if input.n { 1 }", "a boolean is needed", (1, 10)),
-        ("for x in input.n { }", "`for` goes over", (1, 16)),
+        ("input.n.x = 2;", "`x` is set in a value that is not an object", (1, 11)),
+        ("input.o.c.d = 2;", "the object has no key `c`", (1, 13)),
+        ("if input.n { 1 }", "expected a boolean", (1, 10)),
+        ("for x in input.n { }", "`for` iterates over", (1, 16)),
         ("fn f(x) { x.y } f(1)", "`y` is read from", (1, 13)),
         ("input.list.map(|x| x.y)", "`y` is read from", (1, 22)),
         ("throw 1;", "`throw` takes", (1, 1)),
         ("next(input, 1).x", "", (1, 16)),
-        ("cache_set(1, 2, input.s)", "is no span of time", (1, 1)),
+        ("cache_set(1, 2, input.s)", "is not a duration", (1, 1)),
         ("audit([])", "`audit` takes an object", (1, 1)),
         ("approve(1)", "`approve` takes a string", (1, 1)),
         ("[].pop()", "", (1, 1)),
-        ("\"ab\"[0]", "an index reads", (1, 5)),
-        ("input.n[0]", "an index reads", (1, 8)),
+        ("\"ab\"[0]", "an array takes a whole number as index", (1, 5)),
+        ("input.n[0]", "an array takes a whole number as index", (1, 8)),
         ("slice(input.n, 0, 1)", "`slice` takes", (1, 1)),
         ("join([1], \",\")", "`join` takes", (1, 1)),
         ("sort([1, \"a\"])", "different types", (1, 1)),
-        ("to_number(\"abc\")", "`abc` is no number", (1, 1)),
+        ("to_number(\"abc\")", "`abc` is not a number", (1, 1)),
         ("context == 1 && session.facts.x", "different types", (1, 9)),
     ] {
-        if says.is_empty() {
+        if expected.is_empty() {
             continue;
         }
         let case = Case::new(script, json!({"n": 5, "s": "a", "o": {}, "list": [1]}));
         let (message, at) = case.failure();
-        assert!(message.contains(says), "{script}: {message}");
+        assert!(message.contains(expected), "{script}: {message}");
         assert_eq!(at, Some(position), "{script}: {message}");
     }
 }
 
 #[test]
-fn refuses_what_a_script_may_not_say_and_points_at_it() {
+fn rejects_invalid_scripts_with_position_and_help() {
     for (text, at, message, help) in [
         ("next(inptu)", 5, "unknown variable `inptu`", "did you mean `input`?"),
         ("let total = 1; totl", 15, "unknown variable `totl`", "did you mean `total`?"),
         ("nxt(input)", 0, "unknown function `nxt`", "did you mean `next(input, options?)`?"),
         ("fn double(x) { x } duoble(1)", 19, "unknown function `duoble`", "did you mean `double(…)`?"),
-        ("next()", 0, "`next` takes 1 to 2 values, this call gives 0", "next(input, options?)"),
-        ("next(input, 1, 2)", 0, "`next` takes 1 to 2 values", ""),
-        ("now(1)", 0, "`now` takes 0 values", ""),
-        ("fn f(a) { a } f()", 14, "`f` takes 1 values, this call gives 0", ""),
-        ("tool = \"x\";", 0, "`tool` cannot be changed", "let copy = tool;"),
-        ("context.tenant = \"x\";", 0, "`context` cannot be changed", ""),
-        ("session.labels.push(\"x\")", 0, "`session` cannot be changed", ""),
-        ("options.a = 1;", 0, "`options` cannot be changed", ""),
+        ("next()", 0, "`next` takes 1 to 2 arguments, this call has 0", "next(input, options?)"),
+        ("next(input, 1, 2)", 0, "`next` takes 1 to 2 arguments", ""),
+        ("now(1)", 0, "`now` takes 0 arguments", ""),
+        ("fn f(a) { a } f()", 14, "`f` takes 1 arguments, this call has 0", ""),
+        ("tool = \"x\";", 0, "`tool` is read-only", "let copy = tool;"),
+        ("context.tenant = \"x\";", 0, "`context` is read-only", ""),
+        ("session.labels.push(\"x\")", 0, "`session` is read-only", ""),
+        ("options.a = 1;", 0, "`options` is read-only", ""),
         ("const A = [1]; A.push(2)", 15, "`A` is a constant", ""),
         ("let input = 1;", 4, "`input` is a member of the call", ""),
         ("for tool in [1] {}", 4, "`tool` is a member of the call", ""),
         ("try { 1 } catch (id) { 2 }", 17, "`id` is a member of the call", ""),
         ("[1].map(|session| 1)", 8, "`session` is a member of the call", ""),
-        ("fn f() { input } f()", 9, "cannot use `input`", "hand it over"),
+        ("fn f() { input } f()", 9, "cannot read the script's `input`", "pass it"),
         ("let x = 1; fn f() { x } f()", 20, "unknown variable `x`", ""),
-        ("fn next(x) { x } next(input)", 11, "there is a function `next` already", ""),
+        ("fn next(x) { x } next(input)", 11, "a function `next` already exists", ""),
         ("fn f(a) { a } fn f(a, b) { a } f(1)", 8, "two functions have the name `f`", ""),
-        ("fn f() { this.x } f()", 9, "`this` has no place", ""),
+        ("fn f() { this.x } f()", 9, "`this` is not supported", ""),
         ("input.f(); fn f() { 1 }", 6, "`f` is a function of the script", "write `f(…)`"),
-        ("switch input.n { 1 => 2, _ => 3 }", 0, "`switch` has no place", "if … else if"),
-        ("do { 1 } while true", 0, "`do` has no place", ""),
-        ("import \"x\" as y;", 0, "a module has no place", ""),
-        ("let x = 1; export x;", 11, "a module has no place", ""),
+        ("switch input.n { 1 => 2, _ => 3 }", 0, "`switch` is not supported", "if … else if"),
+        ("do { 1 } while true", 0, "`do` is not supported", ""),
+        ("import \"x\" as y;", 0, "`import` or `export` is not supported", ""),
+        ("let x = 1; export x;", 11, "`import` or `export` is not supported", ""),
         ("eval(\"1\")", 0, "unknown function `eval`", ""),
         ("sleep(1)", 0, "unknown function `sleep`", ""),
         ("print(input)", 0, "unknown function `print`", "did you mean `audit(object)`?"),
         ("timestamp()", 0, "unknown function `timestamp`", "`now()`"),
-        ("let f = |x| x; f.call(1)", 8, "a closure stands only in", ""),
+        ("let f = |x| x; f.call(1)", 8, "a closure is allowed only as an argument of", ""),
         ("Fn(\"next\").call(input)", 0, "unknown function", ""),
-        ("cache_set(1, 2, \"60\")", 16, "`60` is no span of time", ""),
-        ("matches(id, tool)", 12, "must be written out", ""),
-        ("let x = 1; x <<= 2;", 13, "`<<=` has no place", "`+=`"),
-        ("input.a << 2", 8, "`<<` is no operator of scripts", ""),
+        ("cache_set(1, 2, \"60\")", 16, "`60` is not a duration", ""),
+        ("matches(id, tool)", 12, "must be a string literal", ""),
+        ("let x = 1; x <<= 2;", 13, "`<<=` is not supported", "`+=`"),
+        ("input.a << 2", 8, "`<<` is not an operator of scripts", ""),
         ("input?.a", 5, "`?.`", ""),
         ("global::x", 0, "`::`", ""),
         ("[1, 2].push(3)", 0, "only variables", ""),
@@ -349,7 +349,7 @@ fn refuses_what_a_script_may_not_say_and_points_at_it() {
 }
 
 #[test]
-fn hostile_scripts_end_in_an_error_that_they_cannot_catch() {
+fn hostile_scripts_fail_with_an_error_they_cannot_catch() {
     let nested = |open: &str, close: &str, times| format!("{}1{}", open.repeat(times), close.repeat(times));
     let long = "x".repeat(60_000);
     for script in [
@@ -394,7 +394,7 @@ fn hostile_scripts_end_in_an_error_that_they_cannot_catch() {
                 case = case.answer(json!(1));
             }
             let (message, _) = case.failure();
-            assert!(!message.contains("made its evaluation fail"), "{script}: {message}");
+            assert!(!message.contains("failed with an internal error"), "{script}: {message}");
         }
     }
     for script in [
@@ -420,7 +420,7 @@ fn hostile_scripts_end_in_an_error_that_they_cannot_catch() {
 }
 
 #[test]
-fn stopping_at_an_effect_is_caught_by_nobody() {
+fn scripts_cannot_catch_the_suspension_at_an_effect() {
     for script in [
         "try { next(input) } catch (e) { 1 }",
         "let x = 0; loop { try { next(input); } catch { x += 1; } }",
@@ -436,10 +436,10 @@ fn stopping_at_an_effect_is_caught_by_nobody() {
 }
 
 #[test]
-fn a_script_sees_the_session_as_it_was_when_it_began() {
+fn script_reads_the_session_as_of_its_start() {
     let script = "let before = session.facts.order; next(input); [before, session.facts.order]";
     let mut case = Case::new(script, json!({})).answer(json!(1));
-    case.session.keep_fact("order", None, json!("open"));
+    case.session.set_fact("order", None, json!("open"));
     assert_eq!(case.output(), json!(["open", "open"]));
     case.session.unsettle("facts.order");
     let around = case.compiled();
@@ -450,14 +450,14 @@ fn a_script_sees_the_session_as_it_was_when_it_began() {
 }
 
 #[test]
-fn a_script_wraps_only_calls_whose_input_is_an_object() {
+fn rejects_calls_whose_input_is_not_an_object() {
     let case = Case::new("next(input)", json!([1]));
     let failure = case.compiled().begin(&case.call, None, &case.session).unwrap_err();
-    assert!(failure.message.contains("no JSON object"), "{failure:?}");
+    assert!(failure.message.contains("not a JSON object"), "{failure:?}");
 }
 
 #[test]
-fn is_shared_between_threads() {
+fn script_types_are_send_and_sync() {
     fn shareable<T: Send + Sync + std::fmt::Debug + 'static>() {}
     shareable::<Around>();
     shareable::<callgate::script::ScriptCall>();

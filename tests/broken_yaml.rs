@@ -1,4 +1,4 @@
-//! What a person reads who made a mistake in a rules file: one file of `broken_yaml/` is one mistake.
+//! Diagnostics of invalid YAML: each file under `tests/broken_yaml/` contains one mistake, and its snapshot the diagnostics.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn problems(loaded: &Loaded) -> String {
 }
 
 #[test]
-fn each_mistake_is_explained_at_its_place() {
+fn each_mistake_is_reported_at_its_position() {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../snapshots");
     settings.set_prepend_module_to_snapshot(false);
@@ -30,7 +30,7 @@ fn each_mistake_is_explained_at_its_place() {
     }
 }
 
-/// The code and the place (line, column) of the first problem.
+/// Returns the code and position (line, column) of the first problem.
 fn first_problem(text: String) -> (&'static str, usize, usize) {
     let loaded = load_texts([("hostile.yaml", text)]);
     let shown = problems(&loaded);
@@ -42,7 +42,7 @@ fn first_problem(text: String) -> (&'static str, usize, usize) {
 }
 
 #[test]
-fn files_made_to_exhaust_the_reader_end_in_a_limit() {
+fn files_that_exhaust_resources_hit_a_limit() {
     let nested_maps: String = (0..3000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
     let laughs: String = (1..40)
         .map(|level| format!("l{level}: &l{level} [{}]\n", format!("*l{}, ", level - 1).repeat(10)))
@@ -69,7 +69,7 @@ fn files_made_to_exhaust_the_reader_end_in_a_limit() {
 }
 
 #[test]
-fn a_file_full_of_problems_on_one_long_line_is_reported_up_to_a_number() {
+fn number_of_reported_errors_is_limited() {
     let loaded = load_texts([("hostile.yaml", format!("{{{}}}", "a,".repeat(4_000_000)))]);
     let shown = problems(&loaded);
     assert!(shown.ends_with("\n101 errors in 1 file\n"), "{shown}");
@@ -77,14 +77,14 @@ fn a_file_full_of_problems_on_one_long_line_is_reported_up_to_a_number() {
 }
 
 #[test]
-fn a_text_of_more_than_8_mib_is_not_read() {
+fn rejects_files_larger_than_8_mib() {
     let loaded = load_texts([("hostile.yaml", "# ".repeat(9 << 19))]);
     let codes: Vec<_> = loaded.diagnostics.iter().map(|diagnostic| diagnostic.code.id).collect();
     assert_eq!(codes, ["CG004"]);
     assert!(loaded.files.is_empty());
 }
 
-/// JSON whose numbers, strings and keys are the kind that readers disagree on.
+/// JSON with numbers, strings and keys on which YAML parsers disagree.
 fn document() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         "[a-zé日]{0,8}",
@@ -142,7 +142,7 @@ fn from_yaml(value: &serde_yaml::Value) -> Value {
         serde_yaml::Value::Mapping(entries) => Value::Object(
             entries.iter().map(|(key, value)| (key.as_str().unwrap().to_owned(), from_yaml(value))).collect(),
         ),
-        serde_yaml::Value::Tagged(tagged) => panic!("a tag was written: {tagged:?}"),
+        serde_yaml::Value::Tagged(tagged) => panic!("unexpected tag: {tagged:?}"),
     }
 }
 
@@ -151,29 +151,29 @@ fn read(text: &str) -> Option<Value> {
     let mut diagnostics = Diagnostics::default();
     let source = sources.add("generated.yaml", text);
     let root = parse(source, text, &mut diagnostics);
-    // Whatever is said must be possible to show, and silence must mean that there is a tree.
+    // Every diagnostic must be renderable, and without errors there must be a tree.
     render::text(&diagnostics, &sources, false);
     assert!(root.is_some() || diagnostics.has_errors());
     root.filter(|_| !diagnostics.has_errors()).map(|root| root.to_json())
 }
 
-/// Rules as they are written, to be damaged.
+/// Valid rules, to be corrupted.
 const RULES: &str = "callgate: 1\ndefaults: &d { unmatched: allow }\npolicies:\n  - id: a # one\n    match:\n      tool: [x, \"y.*\"]\n\
     \x20   around:\n      script: |\n        let out = next(input);\n\n        out\n  - id: 'b'\n    more: *d\n    text: >-\n      é\n      ü\n";
 
 proptest! {
     #[test]
-    fn no_text_makes_the_reader_panic(text in any::<String>()) {
+    fn parser_never_panics_on_any_string(text in any::<String>()) {
         read(&text);
     }
 
     #[test]
-    fn no_text_of_yaml_signs_makes_the_reader_panic(text in "[-a1 \n\r\t:#?*&!|>'\"%@`{}\\[\\],<~.é\u{feff}\\\\]{0,60}") {
+    fn parser_never_panics_on_yaml_indicators(text in "[-a1 \n\r\t:#?*&!|>'\"%@`{}\\[\\],<~.é\u{feff}\\\\]{0,60}") {
         read(&text);
     }
 
     #[test]
-    fn no_damage_to_rules_makes_the_reader_panic(
+    fn parser_never_panics_on_corrupted_rules(
         at in 0..RULES.len(), length in 0..8usize, insert in "[-a \n\t:#?*&!|>'\"{}\\[\\],é]{0,4}",
     ) {
         let start = RULES.floor_char_boundary(at);
@@ -184,18 +184,18 @@ proptest! {
     }
 
     #[test]
-    fn json_is_read_as_itself(value in document()) {
+    fn json_documents_parse_to_equal_values(value in document()) {
         let text = callgate::json::to_string_pretty(&value).unwrap();
         let ours = read(&text).expect("JSON is YAML");
         prop_assert!(ours == value, "{text}\n{ours}");
     }
 
     #[test]
-    fn what_the_yaml_writer_writes_is_read_as_it_was(value in document()) {
+    fn serde_yaml_output_parses_to_equal_values(value in document()) {
         let text = serde_yaml::to_string(&to_yaml(&value)).unwrap();
-        // The writer leaves a key `<<` unquoted, which reads as a merge key.
+        // serde_yaml does not quote the key `<<`, which parses as a merge key.
         prop_assume!(!text.contains("<<"));
-        // Nor does it quote what only looks like a number, which is an error here.
+        // It does not quote strings that look like numbers either, which are errors here.
         prop_assume!(!problems(&load_texts([("generated.yaml", text.clone())])).contains("looks like a number"));
         let theirs = from_yaml(&serde_yaml::from_str(&text).unwrap());
         let ours = read(&text);

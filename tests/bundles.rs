@@ -1,21 +1,21 @@
-//! The shipped bundles with sessions beside them: each rule stops an attack by itself, what people do every day goes on, and what the
-//! demos show.
+//! Shipped bundles over their recorded sessions: each rule alone blocks an attack, everyday work is not blocked, and the demos match
+//! their snapshots.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use callgate::call::{CallRecord, Outcome, OutcomeKind, Recorded, Verdict};
+use callgate::call::{CallRecord, Outcome, OutcomeKind, RecordedResult, Verdict};
 use callgate::host::ManualClock;
 use callgate::middleware::Kind;
-use callgate::policy::{Chains, Mode};
+use callgate::policy::{CompiledPolicies, Mode};
 use callgate::{Engine, ToolDescriptor, engine, tools};
 
-use crate::playback::{play, project, records, sessions};
+use crate::recorded_calls::{play, project, records, sessions};
 
 const BUNDLES: [&str; 4] = ["email-calendar", "filesystem", "git", "payments"];
 
-/// A rule that no session comes to without people's answers: amounts that large need a yes each.
+/// A rule that no session reaches without approvals: amounts that large each require approval.
 const BEHIND_ANSWERS: &str = "all-amounts-of-a-day";
 
 fn file(bundle: &str, name: &str) -> Vec<CallRecord> {
@@ -24,7 +24,7 @@ fn file(bundle: &str, name: &str) -> Vec<CallRecord> {
 
 /// Bundles loaded together, with their tools.
 struct Loaded {
-    chains: Arc<Chains>,
+    chains: Arc<CompiledPolicies>,
     tools: Vec<ToolDescriptor>,
 }
 
@@ -36,33 +36,33 @@ impl Loaded {
         Self { chains, tools: lists.flat_map(|list| tools::read_list(&list).unwrap()).collect() }
     }
 
-    /// Plays a session in an engine of its own, whose clock stands still.
+    /// Replays a session in a new engine with a stopped clock.
     fn play(&self, records: &[CallRecord]) -> Vec<Outcome> {
         let clock = ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap());
         let engine = Engine::builder(Arc::clone(&self.chains)).tools(self.tools.clone()).clock(clock).build();
         play(&mut engine.session(), records)
     }
 
-    /// The rules that stop calls.
+    /// The rules that block calls.
     fn rules(&self) -> BTreeSet<String> {
-        let stops = |kind: &Kind| {
+        let blocks = |kind: &Kind| {
             matches!(kind, Kind::Deny(_) | Kind::Approval(_) | Kind::Halt(_) | Kind::RateLimit(_))
         };
         let policies = self.chains.policies().iter();
-        let rules = policies.filter(|policy| stops(&policy.kind) && policy.mode == Mode::Enforce);
+        let rules = policies.filter(|policy| blocks(&policy.kind) && policy.mode == Mode::Enforce);
         rules.map(|policy| policy.id.clone()).collect()
     }
 }
 
-/// The policies that stop a call, with those that could not be decided.
-fn stopping(outcome: &Outcome) -> Vec<(&str, bool)> {
-    let stops = |verdict| matches!(verdict, Verdict::Deny | Verdict::Halt | Verdict::Suspend);
-    let stopping = outcome.policies.iter().filter(|policy| stops(policy.verdict) && !policy.shadow);
-    stopping.map(|policy| (policy.id.as_str(), policy.undecided)).collect()
+/// The policies that block a call, each with whether its condition was undecided.
+fn blocking(outcome: &Outcome) -> Vec<(&str, bool)> {
+    let blocks = |verdict| matches!(verdict, Verdict::Deny | Verdict::Halt | Verdict::Suspend);
+    let blocking = outcome.policies.iter().filter(|policy| blocks(policy.verdict) && !policy.shadow);
+    blocking.map(|policy| (policy.id.as_str(), policy.undecided)).collect()
 }
 
 #[test]
-fn for_every_rule_there_is_a_session_whose_last_call_it_alone_stops() {
+fn every_rule_alone_blocks_the_last_call_of_its_session() {
     for bundle in BUNDLES {
         let (loaded, sessions) = (Loaded::of(&[bundle]), sessions(file(bundle, "rules")));
         let mut rules = loaded.rules();
@@ -72,33 +72,33 @@ fn for_every_rule_there_is_a_session_whose_last_call_it_alone_stops() {
             let outcomes = loaded.play(&calls);
             let (last, before) = outcomes.split_last().unwrap();
             for (outcome, call) in before.iter().zip(&calls) {
-                let failed = matches!(call.recorded, Some(Recorded::Error { .. }));
+                let failed = matches!(call.recorded, Some(RecordedResult::Error { .. }));
                 let expected = if failed { OutcomeKind::Failed } else { OutcomeKind::Executed };
                 assert_eq!(outcome.outcome, expected, "{bundle}: {}", outcome.id);
             }
-            assert_eq!(stopping(last), [(rule.as_str(), false)], "{bundle}: {}", last.id);
+            assert_eq!(blocking(last), [(rule.as_str(), false)], "{bundle}: {}", last.id);
             assert!(!last.reason.message.contains("(absent)"), "{rule}: {}", last.reason.message);
         }
     }
 }
 
-/// What sessions come to, and of how many calls people were asked. Calls that ran are named where `all` is said.
+/// The outcomes of sessions, with counts of approval requests. Executed calls are listed only if `all` is set.
 fn outline(bundle: &str, name: &str, all: bool) -> String {
     let loaded = Loaded::of(&[bundle]);
-    let (mut outline, mut calls, mut asked, mut stopped) = (String::new(), 0, 0, 0);
+    let (mut outline, mut calls, mut suspended, mut blocked) = (String::new(), 0, 0, 0);
     for (session, records) in sessions(file(bundle, name)) {
         let _ = writeln!(outline, "{session}");
         for outcome in loaded.play(&records) {
             let ran = outcome.outcome == OutcomeKind::Executed;
-            let waits = outcome.outcome == OutcomeKind::Suspended;
-            (calls, asked) = (calls + 1, asked + usize::from(waits));
-            stopped += usize::from(!ran && !waits);
+            let is_suspended = outcome.outcome == OutcomeKind::Suspended;
+            (calls, suspended) = (calls + 1, suspended + usize::from(is_suspended));
+            blocked += usize::from(!ran && !is_suspended);
             if ran && !all {
                 continue;
             }
             let kind = callgate::json::to_value(outcome.outcome).unwrap();
             let _ = write!(outline, "  {} {}", outcome.tool, kind.as_str().unwrap());
-            for (policy, undecided) in stopping(&outcome) {
+            for (policy, undecided) in blocking(&outcome) {
                 let _ = write!(outline, " {policy}{}", if undecided { " (undecided)" } else { "" });
             }
             outline.push('\n');
@@ -107,7 +107,7 @@ fn outline(bundle: &str, name: &str, all: bool) -> String {
             }
         }
     }
-    let _ = writeln!(outline, "{calls} calls: {asked} asked about, {stopped} stopped");
+    let _ = writeln!(outline, "{calls} calls: {suspended} suspended, {blocked} blocked");
     outline
 }
 
@@ -121,24 +121,24 @@ fn assert_outline(bundle: &str, name: &str, all: bool) {
 }
 
 #[test]
-fn demos_show_what_runs_and_what_does_not() {
+fn demo_sessions_match_snapshots() {
     for bundle in BUNDLES {
         assert_outline(bundle, "demo", true);
     }
 }
 
-/// A guard that asks at every step is switched off. The snapshots say which steps of everyday work these ask about.
+/// People disable a guardrail that requires approval at every step. The snapshots show which everyday calls require approval.
 #[test]
-fn what_is_done_every_day_goes_on() {
+fn everyday_sessions_match_snapshots() {
     for bundle in BUNDLES {
         assert_outline(bundle, "everyday", false);
     }
 }
 
-/// Agents have several servers at once, and rules against leaking on top.
+/// Agents use several servers at once, together with rules against data leaks.
 #[test]
-fn bundles_go_together() {
-    // No id of theirs is used twice.
+fn bundles_can_be_combined() {
+    // Policy ids are unique across bundles.
     Loaded::of(&["email-calendar", "filesystem", "git", "payments", "pii", "retail"]);
     for (together, of) in [
         (Loaded::of(&["filesystem", "git", "pii"]), &["filesystem", "git"][..]),

@@ -1,4 +1,4 @@
-//! `cache`: what is kept, for whom, how long, and what makes it forget.
+//! `cache`: what is stored, for whom, for how long, and what invalidates it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use callgate::{Engine, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecuto
 use proptest::prelude::*;
 use tokio::sync::Notify;
 
-use crate::workshop::{Tool, call, ended, noon, policy, rules, run};
+use crate::fixtures::{Tool, call, kind_and_code, noon, policy, rules, run};
 
 const CACHED: (&str, &str) = ("cached", "cached");
 
@@ -22,7 +22,7 @@ fn outcomes(engine: &Engine, clock: &ManualClock, tool: &Tool, calls: &[ToolCall
 }
 
 #[test]
-fn forever_is_until_a_result_gives_way() {
+fn ttl_forever_lasts_until_eviction() {
     let (engine, clock) = policy("cache: { ttl: forever, max_entries: 1 }");
     let tool = Tool::counting(&clock);
     let search = |q: u32| {
@@ -35,13 +35,13 @@ fn forever_is_until_a_result_gives_way() {
 }
 
 #[test]
-fn a_hit_is_told_as_one_and_is_what_the_tool_gave() {
+fn cache_hit_is_reported_and_equals_the_result_of_the_tool() {
     let (engine, clock) = policy("cache: { ttl: 1m }");
     let tool = Tool::counting(&clock);
     let mut session = engine.session();
     let first = clock.drive(session.execute(call("search", json!({ "a": 1, "b": [2] })), &tool));
     clock.advance(Duration::from_secs(12));
-    // The order of keys and the spelling of a number are no difference.
+    // The order of keys and the spelling of a number make no difference.
     let second = clock.drive(session.execute(call("search", json!({ "b": [2.0], "a": 1e0 })), &tool));
     assert_eq!((first.outcome, second.output), (OutcomeKind::Executed, first.output));
     assert_eq!(second.outcome.name(), "cached");
@@ -50,17 +50,17 @@ fn a_hit_is_told_as_one_and_is_what_the_tool_gave() {
     assert_eq!(second.reason.message, "the tool gave this 12s ago for the same call");
     assert_eq!(second.policies[0].verdict, callgate::call::Verdict::Answer);
     assert_eq!(tool.count(), 1);
-    assert_eq!(session.state().document()["calls"], json!({ "search": 1 }), "a hit runs nothing");
+    assert_eq!(session.state().document()["calls"], json!({ "search": 1 }), "a hit does not run the tool");
     for other in [json!({ "a": 1 }), json!({ "a": 1, "b": ["2"] }), json!({ "a": "1", "b": [2] })] {
         assert_eq!(outcomes(&engine, &clock, &tool, &[call("search", other)]), ["executed"]);
     }
-    let elsewhere = call("search", json!({ "a": 1, "b": [2] })).on_server("other");
+    let elsewhere = call("search", json!({ "a": 1, "b": [2] })).with_server("other");
     assert_eq!(outcomes(&engine, &clock, &tool, &[elsewhere]), ["executed"]);
 }
 
-/// The TTL of its model slides: called every 4 s, a result of 5 s was given out for ever.
+/// With a sliding TTL, a result of 5 s that is read every 4 s would never expire.
 #[test]
-fn the_time_to_live_counts_from_the_write_however_often_it_is_read() {
+fn ttl_counts_from_the_write_however_often_an_entry_is_read() {
     let (engine, clock) = policy("cache: { ttl: 5s }");
     let tool = Tool::counting(&clock);
     let mut ends = Vec::new();
@@ -72,7 +72,7 @@ fn the_time_to_live_counts_from_the_write_however_often_it_is_read() {
 }
 
 #[test]
-fn only_what_a_tool_really_gave_is_kept() {
+fn only_real_tool_results_are_stored() {
     let clock = noon();
     let engine = rules(
         "policies:
@@ -116,7 +116,7 @@ fn only_what_a_tool_really_gave_is_kept() {
 }
 
 #[test]
-fn gate_comes_before_a_hit_and_settle_after_it() {
+fn gate_runs_before_a_hit_and_settle_after_it() {
     let clock = noon();
     let engine = rules(
         "policies:
@@ -136,14 +136,14 @@ fn gate_comes_before_a_hit_and_settle_after_it() {
     assert_eq!(outcomes(&engine, &clock, &tool, &[input(" x"), guest]), ["executed", "denied"]);
     let mut session = engine.session();
     let hit = clock.drive(session.execute(input("x  "), &tool));
-    assert_eq!(ended(&hit), CACHED, "the key is of the final arguments");
+    assert_eq!(kind_and_code(&hit), CACHED, "the key is computed from the final arguments");
     assert_eq!(hit.output, Some(json!({ "mail": "[email]" })));
     assert_eq!(session.state().document()["labels"], json!(["found"]));
     assert_eq!(session.state().document()["facts"]["result"], json!({ "mail": "[email]" }));
 }
 
 #[test]
-fn who_shares_a_result_is_said() {
+fn scope_determines_who_shares_a_result() {
     let ana = json!({ "tenant": "t1", "principal": "ana" });
     let bob = json!({ "tenant": "t1", "principal": "bob" });
     let other_ana = json!({ "tenant": "t2", "principal": "ana" });
@@ -164,15 +164,15 @@ fn who_shares_a_result_is_said() {
         assert_eq!(outcomes(&engine, &clock, &tool, &calls), expected, "scope {scope}");
         if scope.contains("session") {
             let ends = run(&clock, &mut engine.session().named("s"), &tool, &calls[..3]);
-            assert!(ends[1..].iter().all(|outcome| ended(outcome) == CACHED));
+            assert!(ends[1..].iter().all(|outcome| kind_and_code(outcome) == CACHED));
             let ends = run(&clock, &mut engine.session().named("s"), &tool, &calls[..1]);
-            assert_eq!(ends[0].outcome.name(), "executed", "a session is one run, whatever it is called");
+            assert_eq!(ends[0].outcome.name(), "executed", "a session is one run, whatever its name");
         }
     }
 }
 
 #[test]
-fn a_key_chooses_what_makes_calls_the_same() {
+fn key_determines_which_calls_are_equal() {
     let (engine, clock) = policy("cache: { ttl: 1h, key: [$.input.query, '$.input.tags[*]'] }");
     let tool = Tool::counting(&clock);
     let calls = [
@@ -182,7 +182,7 @@ fn a_key_chooses_what_makes_calls_the_same() {
         json!({ "query": "x", "tags": ["ab"] }),
         json!({ "query": null }),
         json!({}),
-        // Nothing can be found below a text: such a call goes past the cache.
+        // A string has no members: such a call bypasses the cache.
         json!({ "query": "x", "tags": "a" }),
         json!({ "query": "x", "tags": "a" }),
     ]
@@ -192,7 +192,7 @@ fn a_key_chooses_what_makes_calls_the_same() {
 }
 
 #[test]
-fn an_expression_can_compute_the_key() {
+fn expression_can_compute_the_key() {
     let (engine, clock) = policy("cache: { ttl: 1h, key: { expr: 'to_lower(trim(input.query))' } }");
     let tool = Tool::counting(&clock);
     let calls = [
@@ -208,7 +208,7 @@ fn an_expression_can_compute_the_key() {
 }
 
 #[test]
-fn the_bound_holds_and_a_hit_makes_an_entry_the_last_to_go() {
+fn size_is_bounded_and_the_least_recently_used_entry_is_evicted() {
     for (max_entries, expected) in [
         (1, ["executed", "executed", "executed", "executed", "executed", "executed"]),
         (2, ["executed", "executed", "cached", "executed", "cached", "executed"]),
@@ -222,7 +222,7 @@ fn the_bound_holds_and_a_hit_makes_an_entry_the_last_to_go() {
 }
 
 #[test]
-fn a_tool_that_changes_what_is_kept_makes_it_forget_whatever_comes_of_it() {
+fn tool_that_may_change_data_invalidates_entries_even_on_failure() {
     let clock = noon();
     let engine = rules(
         "policies:
@@ -240,7 +240,7 @@ fn a_tool_that_changes_what_is_kept_makes_it_forget_whatever_comes_of_it() {
         ("another tool", &tool, call("search", json!({})), "cached"),
         ("a change", &tool, call("update_order", json!({})), "executed"),
         ("a change that fails", &failing, call("update_order", json!({})), "executed"),
-        ("a change that is given up", &hanging, call("update_customer", json!({})), "executed"),
+        ("a change that times out", &hanging, call("update_customer", json!({})), "executed"),
         ("a change that is denied", &tool, call("delete_customer", json!({})), "cached"),
     ] {
         outcomes(&engine, &clock, &tool, &[get()]);
@@ -249,14 +249,14 @@ fn a_tool_that_changes_what_is_kept_makes_it_forget_whatever_comes_of_it() {
     }
 }
 
-/// Each call waits until the test lets it go.
+/// Each call blocks until the test releases it.
 #[derive(Clone, Default)]
-struct Held {
+struct BlockedTool {
     started: Arc<AtomicUsize>,
     go: Arc<Notify>,
 }
 
-impl ToolExecutor for Held {
+impl ToolExecutor for BlockedTool {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
         if call.input.get("at_once").is_none() {
@@ -269,22 +269,22 @@ impl ToolExecutor for Held {
     }
 }
 
-async fn settled() {
+async fn let_tasks_run() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
-async fn of_calls_that_miss_at_once_one_goes_to_the_tool() {
+async fn concurrent_misses_are_a_single_flight() {
     let engine = rules("policies: [ { id: c, match: search, cache: { ttl: 1h } } ]").build();
-    let held = Held::default();
+    let held = BlockedTool::default();
     let spawn = |input: Value| {
         let (engine, held) = (engine.clone(), held.clone());
         tokio::spawn(async move { engine.session().execute(call("search", input), &held).await })
     };
     let tasks: Vec<_> = (0..20).map(|_| spawn(json!({}))).collect();
-    settled().await;
+    let_tasks_run().await;
     assert_eq!(held.started.load(Ordering::SeqCst), 1);
     let other = spawn(json!({ "q": "another key", "at_once": true })).await.unwrap();
     assert_eq!(other.outcome, OutcomeKind::Executed, "other keys do not wait");
@@ -300,10 +300,10 @@ async fn of_calls_that_miss_at_once_one_goes_to_the_tool() {
 }
 
 #[tokio::test]
-async fn where_the_one_that_went_brings_nothing_the_others_go_themselves() {
+async fn when_a_single_flight_fails_the_waiting_calls_run_themselves() {
     for gives_up in [false, true] {
         let engine = rules("policies: [ { id: c, match: search, cache: { ttl: 1h } } ]").build();
-        let held = Held::default();
+        let held = BlockedTool::default();
         let spawn = || {
             let (engine, held) = (engine.clone(), held.clone());
             tokio::spawn(async move {
@@ -311,17 +311,17 @@ async fn where_the_one_that_went_brings_nothing_the_others_go_themselves() {
             })
         };
         let first = spawn();
-        settled().await;
+        let_tasks_run().await;
         let others: Vec<_> = (0..5).map(|_| spawn()).collect();
-        settled().await;
+        let_tasks_run().await;
         assert_eq!(held.started.load(Ordering::SeqCst), 1);
         if gives_up {
             first.abort();
         } else {
             held.go.notify_waiters();
         }
-        settled().await;
-        assert_eq!(held.started.load(Ordering::SeqCst), 6, "none waits a second time");
+        let_tasks_run().await;
+        assert_eq!(held.started.load(Ordering::SeqCst), 6, "no call waits a second time");
         held.go.notify_waiters();
         for other in others {
             assert_eq!(other.await.unwrap().outcome, OutcomeKind::Failed);
@@ -330,14 +330,14 @@ async fn where_the_one_that_went_brings_nothing_the_others_go_themselves() {
 }
 
 #[tokio::test]
-async fn what_was_read_before_a_change_is_not_kept_after_it() {
+async fn result_read_before_a_change_is_not_stored_after_it() {
     let engine = rules("policies: [ { id: c, match: get, cache: { ttl: 1h, invalidate_on: set } } ]").build();
-    let held = Held::default();
+    let held = BlockedTool::default();
     let reading = {
         let (engine, held) = (engine.clone(), held.clone());
         tokio::spawn(async move { engine.session().execute(call("get", json!({})), &held).await })
     };
-    settled().await;
+    let_tasks_run().await;
     engine.session().execute(call("set", json!({ "at_once": true })), &held).await;
     held.go.notify_waiters();
     assert_eq!(reading.await.unwrap().outcome, OutcomeKind::Executed);
@@ -345,9 +345,9 @@ async fn what_was_read_before_a_change_is_not_kept_after_it() {
         let (engine, held) = (engine.clone(), held.clone());
         tokio::spawn(async move { engine.session().execute(call("get", json!({})), &held).await })
     };
-    settled().await;
+    let_tasks_run().await;
     held.go.notify_waiters();
-    assert_eq!(again.await.unwrap().outcome, OutcomeKind::Executed, "the tool is asked again");
+    assert_eq!(again.await.unwrap().outcome, OutcomeKind::Executed, "the tool is called again");
 }
 
 #[test]
@@ -368,10 +368,10 @@ fn entries_survive_a_reload_unless_their_key_or_scope_changed() {
 }
 
 proptest! {
-    /// Against a model that keeps everything: what is given out is what the tool gave last for the same call, not longer ago
-    /// than the time to live, and not from before a change.
+    /// Against a model that stores everything: a hit equals the last result of the tool for the same call, is not older than the
+    /// TTL, and does not precede a change.
     #[test]
-    fn a_cache_is_never_stale(steps in prop::collection::vec((0u8..8, 0u64..40), 1..60)) {
+    fn cache_is_never_stale(steps in prop::collection::vec((0u8..8, 0u64..40), 1..60)) {
         let (ttl, clock) = (60, noon());
         let engine = rules("policies: [ { id: c, match: get, cache: { ttl: 60s, max_entries: 3, invalidate_on: set } } ]")
             .clock(clock.clone()).build();
@@ -392,7 +392,7 @@ proptest! {
             match outcome.outcome {
                 OutcomeKind::Executed => given.push((what, now, output)),
                 _ => {
-                    let (_, at, gave) = last.expect("given out without having been given");
+                    let (_, at, gave) = last.expect("a hit without an earlier result");
                     prop_assert_eq!(&output, gave);
                     prop_assert!(now - at < ttl && *at >= changed);
                 }

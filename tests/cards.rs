@@ -1,11 +1,11 @@
-//! Cards, the way back from a click, and the timeline: what a host relies on where it shows questions to people.
+//! Approval cards, the routing of clicks back to their requests, and timelines, as hosts use them to show approvals to people.
 
 #[path = "cards/clicks.rs"]
 mod clicks;
 #[path = "cards/commitment.rs"]
 mod commitment;
-#[path = "cards/inert.rs"]
-mod inert;
+#[path = "cards/escaping.rs"]
+mod escaping;
 #[path = "cards/payloads.rs"]
 mod payloads;
 #[path = "cards/timelines.rs"]
@@ -15,7 +15,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callgate::card::{
-    Card, CardWords, FieldKind, MAX_ARGUMENTS, MAX_BUTTON, MAX_CARD, MAX_NOTES, Payload, Resolution, Resolved,
+    Card, CardLabels, FieldKind, MAX_ARGUMENTS, MAX_BUTTON, MAX_CARD, MAX_NOTES, Payload, Resolution,
+    Resolved,
 };
 use callgate::json::{self, Value, json};
 use callgate::message::{RequestPart, ResponsePart};
@@ -46,7 +47,7 @@ fn everything(card: &Card) -> String {
 }
 
 #[test]
-fn cards_that_ask_are_as_recorded() {
+fn pending_cards_match_snapshots() {
     for (name, case) in cases("pending") {
         let payload = Payload::read(&case).unwrap();
         let card = Card::pending(&payload.request);
@@ -55,7 +56,7 @@ fn cards_that_ask_are_as_recorded() {
 }
 
 #[test]
-fn cards_that_tell_are_as_recorded() {
+fn resolved_cards_match_snapshots() {
     for (name, case) in cases("resolved") {
         let payload = Payload::read(&case).unwrap();
         let text = |key: &str| case["resolution"].get(key).map(|text| text.as_str().unwrap().to_owned());
@@ -99,7 +100,7 @@ fn values(card: &Card, kind: FieldKind) -> Vec<&str> {
 }
 
 #[test]
-fn two_calls_that_differ_only_where_they_are_cut_look_different() {
+fn calls_that_differ_only_in_truncated_text_have_different_cards() {
     let long = |middle: &str| json!({"note": format!("{}{middle}{}", "a".repeat(2500), "z".repeat(2500))});
     let (one, other) = (pending(long("b")), pending(long("c")));
     assert!(one.incomplete && other.incomplete);
@@ -110,7 +111,7 @@ fn two_calls_that_differ_only_where_they_are_cut_look_different() {
 }
 
 #[test]
-fn what_is_cut_keeps_its_end_and_says_how_much_is_missing() {
+fn truncation_keeps_the_end_and_counts_omitted_characters() {
     let url = format!("https://bank.example/{}@evil.example/pay", "a".repeat(1000));
     let card = pending(json!({ "url": url }));
     let shown = values(&card, FieldKind::Argument)[0];
@@ -126,7 +127,7 @@ fn what_is_cut_keeps_its_end_and_says_how_much_is_missing() {
 }
 
 #[test]
-fn an_approver_is_told_that_arguments_are_not_shown() {
+fn card_reports_arguments_that_are_not_shown() {
     let many = |count: usize| Value::Object((0..count).map(|n| (format!("a{n}"), n.into())).collect());
     let card = pending(many(MAX_ARGUMENTS + 7));
     assert_eq!(values(&card, FieldKind::Argument).len(), MAX_ARGUMENTS);
@@ -135,11 +136,11 @@ fn an_approver_is_told_that_arguments_are_not_shown() {
     assert!(!pending(many(MAX_ARGUMENTS)).incomplete);
     let silent = RequestPart { input: None, ..request(Value::Null) };
     let card = Card::pending(&silent);
-    assert!(card.incomplete && card.to_text().contains("the request does not say them"), "{card:?}");
+    assert!(card.incomplete && card.to_text().contains("the request does not contain them"), "{card:?}");
 }
 
 #[test]
-fn what_a_person_changed_comes_first_and_is_never_pushed_off_by_the_rest() {
+fn edited_arguments_come_first_and_are_always_shown() {
     let many: Value = (0..100).map(|n| (format!("a{n}"), Value::from(n))).collect::<json::Map>().into();
     let mut edited = many.clone();
     edited["a99"] = json!("changed");
@@ -154,7 +155,7 @@ fn what_a_person_changed_comes_first_and_is_never_pushed_off_by_the_rest() {
 }
 
 #[test]
-fn a_number_spelled_otherwise_is_no_change() {
+fn reformatted_number_is_not_an_edit() {
     let resolution = Resolution {
         resolved: Resolved::Edited(json!({"amount": 250.0})),
         by: Vec::new(),
@@ -166,7 +167,7 @@ fn a_number_spelled_otherwise_is_no_change() {
 }
 
 #[test]
-fn an_answer_that_says_several_things_is_shown_as_the_strictest() {
+fn response_with_several_decisions_resolves_to_the_strictest() {
     let response = |approved, cancel| ResponsePart {
         approved,
         cancel,
@@ -184,7 +185,7 @@ fn an_answer_that_says_several_things_is_shown_as_the_strictest() {
 }
 
 #[test]
-fn names_and_addresses_that_mix_scripts_are_pointed_out() {
+fn names_and_addresses_with_mixed_scripts_are_flagged() {
     let note = |tool: &str, input: Value| {
         let request = RequestPart { tool_name: Some(tool.to_owned()), ..request(input) };
         values(&Card::pending(&request), FieldKind::Note).join("; ")
@@ -221,7 +222,7 @@ fn names_and_addresses_that_mix_scripts_are_pointed_out() {
 }
 
 #[test]
-fn an_argument_can_t_pass_for_a_line_of_the_card() {
+fn arguments_cannot_imitate_card_lines() {
     let card = pending(json!({"x": "1\n\nTool: harmless", "Tool": "harmless"}));
     let lines: Vec<String> = card.to_text().lines().map(str::to_owned).collect();
     assert!(lines.contains(&"Tool: refund".to_owned()));
@@ -233,13 +234,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_card_is_never_longer_than_it_may_be(texts in prop::collection::vec("\\PC{0,40}|[<a\u{202e}\u{e0041}]{0,3000}", 8), many in 0..60usize) {
+    fn cards_never_exceed_their_length_limit(texts in prop::collection::vec("\\PC{0,40}|[<a\u{202e}\u{e0041}]{0,3000}", 8), many in 0..60usize) {
         let [title, question, approve, deny, tool, server, principal, value] = texts.try_into().unwrap();
         let input: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(value.clone()))).collect::<json::Map>().into();
         let edited: Value = (0..many).map(|n| (format!("{value}{n}"), Value::from(format!("{value}!")))).collect::<json::Map>().into();
         let request = RequestPart {
             message: Some(question), tool_name: Some(tool), policies: vec![value.clone(); 9], expires_at: Some(value), server: Some(server),
-            card: CardWords { title: Some(title), approve: Some(approve), deny: Some(deny) }, ..request(input)
+            card: CardLabels { title: Some(title), approve: Some(approve), deny: Some(deny) }, ..request(input)
         };
         let resolution = Resolution {
             resolved: Resolved::Edited(edited), by: vec![principal.clone(); 12], at: Some(principal.clone()), reason: Some(principal),
@@ -249,7 +250,7 @@ proptest! {
             let texts = texts.chain([&card.title, &card.text]).chain(card.actions.iter().map(|action| &action.label));
             let length: usize = texts.map(|text| text.chars().count()).sum();
             prop_assert!(length <= MAX_CARD, "{length}");
-            // The words themselves, and what says that there are more.
+            // The label itself and the note that it was truncated.
             prop_assert!(card.actions.iter().all(|action| action.label.chars().count() < MAX_BUTTON + 100));
         }
     }

@@ -1,11 +1,12 @@
-//! One file, one case: rules, tools and calls in, outcomes out. Adding a case is adding a file under `tests/cases/`.
+//! Evaluation cases: each file under `tests/cases/` contains rules, tools and calls; its snapshot contains the outcomes. Add a file to
+//! add a case.
 
 use std::path::Path;
 
 use callgate::call::Outcome;
 use callgate::{Engine, SessionState, ToolDescriptor, engine};
 
-use crate::{playback, workshop};
+use crate::{fixtures, recorded_calls};
 
 struct Noon;
 
@@ -19,7 +20,7 @@ fn text<'a>(case: &'a serde_yaml::Value, key: &str) -> &'a str {
     case.get(key).and_then(serde_yaml::Value::as_str).unwrap_or_default()
 }
 
-/// Runs a case and prints one line an outcome: what people rely on, without ids of rules and times.
+/// Runs a case and prints one line per outcome, without revisions and durations.
 fn run(path: &Path) -> String {
     let case: serde_yaml::Value = serde_yaml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let chains = match engine::load_text(text(&case, "rules")) {
@@ -31,7 +32,7 @@ fn run(path: &Path) -> String {
         tools => callgate::json::from_str(tools).unwrap(),
     };
     let mut session =
-        Engine::builder(chains).keys(workshop::keys()).tools(tools).clock(Noon).build().session();
+        Engine::builder(chains).keys(fixtures::keys()).tools(tools).clock(Noon).build().session();
     for layer in ["prompt", "call"] {
         match text(&case, layer) {
             "" => {}
@@ -41,8 +42,8 @@ fn run(path: &Path) -> String {
             }
         }
     }
-    let records = playback::records(text(&case, "calls"));
-    let mut printed: String = playback::play(&mut session, &records).iter().map(print).collect();
+    let records = recorded_calls::records(text(&case, "calls"));
+    let mut printed: String = recorded_calls::play(&mut session, &records).iter().map(print).collect();
     if session.state() != &SessionState::default() {
         printed.push_str(&format!("session: {}\n", session.state().document()));
     }
@@ -68,7 +69,7 @@ fn print(outcome: &Outcome) -> String {
 }
 
 #[test]
-fn each_case_comes_to_its_outcomes() {
+fn each_case_matches_its_snapshot() {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../snapshots/cases");
     settings.set_prepend_module_to_snapshot(false);

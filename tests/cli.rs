@@ -1,4 +1,4 @@
-//! The command line as people and programs meet it: the real binary in a directory of its own.
+//! End-to-end tests of the command line: the real binary in a temporary directory.
 
 mod approvals;
 mod check;
@@ -21,10 +21,10 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// A directory with a few files, in which `callgate` is run.
-struct Desk(TempDir);
+/// A temporary directory with files, in which `callgate` runs.
+struct TestDir(TempDir);
 
-impl Desk {
+impl TestDir {
     fn new(files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -42,17 +42,17 @@ impl Desk {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Ended {
+    fn run(&self, arguments: &[&str]) -> CommandResult {
         self.command(arguments).stdin(Stdio::null()).output().unwrap().into()
     }
 
-    fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> Ended {
+    fn run_with_input(&self, arguments: &[&str], input: impl AsRef<[u8]>) -> CommandResult {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = input.as_ref().to_vec();
-        // Whether all of the input is read is the program's affair.
+        // The program need not read all of the input.
         let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
@@ -60,15 +60,15 @@ impl Desk {
     }
 }
 
-/// A run that came to its end.
+/// The result of a finished command.
 #[derive(Debug)]
-struct Ended {
+struct CommandResult {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
-impl From<Output> for Ended {
+impl From<Output> for CommandResult {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -78,21 +78,21 @@ impl From<Output> for Ended {
     }
 }
 
-impl Ended {
-    /// Everything that was seen of it.
-    fn shown(&self) -> String {
+impl CommandResult {
+    /// Exit code, stdout and stderr as one text.
+    fn transcript(&self) -> String {
         format!("exit {:?}\n-- stdout\n{}-- stderr\n{}", self.code, self.stdout, self.stderr)
     }
 }
 
-/// For snapshots, with what differs from run to run masked.
+/// Snapshot settings, which mask text that differs from run to run.
 fn settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots/cli"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.add_filter(r"[\d.]+ (µs|ms|s) in all", "[time] in all");
-    // As wide as the column.
+    // Keeps the width of the column.
     settings.add_filter(r"[ .\d]{4} [µm]s", " [time]");
     settings.add_filter(r"revision [0-9a-f]{12}", "revision [revision]");
     settings.add_filter(r"until \d{4}-\d\d-\d\d \d\d:\d\d UTC", "until [expiry]");
@@ -102,8 +102,8 @@ fn settings() -> insta::Settings {
 const GOOD: &str = "policies: [{ id: no, match: t, deny: { message: No } }]";
 
 #[test]
-fn check_says_in_its_exit_status_what_it_found() {
-    let desk = Desk::new(&[("good.yaml", GOOD), ("bad.yaml", "policies: [{ id: a, denny: {} }]")]);
+fn check_reports_its_result_by_the_exit_status() {
+    let dir = TestDir::new(&[("good.yaml", GOOD), ("bad.yaml", "policies: [{ id: a, denny: {} }]")]);
     for (arguments, code) in [
         (&["check", "good.yaml"][..], 0),
         (&["check", "good.yaml", "--deny-warnings"], 0),
@@ -118,33 +118,33 @@ fn check_says_in_its_exit_status_what_it_found() {
         (&["--help"], 0),
         (&["--version"], 0),
     ] {
-        assert_eq!(desk.run(arguments).code, Some(code), "{arguments:?}");
+        assert_eq!(dir.run(arguments).code, Some(code), "{arguments:?}");
     }
 }
 
 #[test]
-fn check_shows_problems_on_stdout_and_their_number_on_stderr() {
-    let desk = Desk::new(&[("good.yaml", GOOD), ("bad.yaml", "policies:\n  - id: a\n    denny: {}\n")]);
+fn check_prints_problems_to_stdout_and_their_number_to_stderr() {
+    let dir = TestDir::new(&[("good.yaml", GOOD), ("bad.yaml", "policies:\n  - id: a\n    denny: {}\n")]);
     settings().bind(|| {
-        insta::assert_snapshot!("check_good", desk.run(&["check", "good.yaml"]).shown());
-        insta::assert_snapshot!("check_bad", desk.run(&["check", "bad.yaml"]).shown());
+        insta::assert_snapshot!("check_good", dir.run(&["check", "good.yaml"]).transcript());
+        insta::assert_snapshot!("check_bad", dir.run(&["check", "bad.yaml"]).transcript());
     });
 }
 
 #[test]
-fn check_writes_a_list_for_programs_also_where_nothing_is_wrong() {
-    let desk = Desk::new(&[("good.yaml", GOOD), ("bad.yaml", "policies: [{ id: a, denny: {} }]")]);
-    let good = desk.run(&["check", "--format", "json", "good.yaml"]);
+fn check_json_is_an_array_also_without_problems() {
+    let dir = TestDir::new(&[("good.yaml", GOOD), ("bad.yaml", "policies: [{ id: a, denny: {} }]")]);
+    let good = dir.run(&["check", "--format", "json", "good.yaml"]);
     assert_eq!((good.stdout.trim(), good.stderr.as_str()), ("[]", ""));
-    let bad = desk.run(&["check", "--format", "json", "bad.yaml"]);
+    let bad = dir.run(&["check", "--format", "json", "bad.yaml"]);
     let list: Vec<callgate::json::Value> = callgate::json::from_str(&bad.stdout).unwrap();
     assert!(list.iter().any(|problem| problem["code"] == "CG201" && problem["line"] == 1), "{list:?}");
     assert_eq!(bad.stderr, "");
 }
 
 #[test]
-fn check_reads_tools_and_refuses_schemas_that_can_not_be_used() {
-    let desk = Desk::new(&[
+fn check_reads_tools_and_rejects_unusable_schemas() {
+    let dir = TestDir::new(&[
         ("good.yaml", GOOD),
         ("list.json", r#"[{"name":"t","input_schema":{"type":"object"}}]"#),
         ("mcp.json", r#"{"tools":[{"name":"t","inputSchema":{"type":"object"}}],"nextCursor":null}"#),
@@ -153,7 +153,7 @@ fn check_reads_tools_and_refuses_schemas_that_can_not_be_used() {
         ("twice.json", "[\n  {\"name\": \"a\", \"name\": \"b\"}\n]"),
         ("text.json", "\"t\""),
     ]);
-    let check = |file| desk.run(&["check", "good.yaml", "--tools", file]);
+    let check = |file| dir.run(&["check", "good.yaml", "--tools", file]);
     assert_eq!(check("list.json").code, Some(0));
     assert_eq!(check("mcp.json").code, Some(0));
     let unusable = check("unusable.json");
@@ -162,7 +162,7 @@ fn check_reads_tools_and_refuses_schemas_that_can_not_be_used() {
     for (file, place) in [
         ("nameless.json", "nameless.json:2:3: missing field `name`"),
         ("twice.json", "twice.json:2:17: duplicate key `name`"),
-        ("text.json", "`text.json` is no list of tools"),
+        ("text.json", "`text.json` is not an array of tools"),
     ] {
         let ended = check(file);
         assert_eq!(ended.code, Some(2), "{file}");
@@ -171,59 +171,59 @@ fn check_reads_tools_and_refuses_schemas_that_can_not_be_used() {
 }
 
 #[test]
-fn init_writes_a_bundle_that_does_what_it_says() {
-    let desk = Desk::new(&[]);
-    let written = desk.run(&["init", "my rules"]);
+fn init_writes_a_working_bundle() {
+    let dir = TestDir::new(&[]);
+    let written = dir.run(&["init", "my rules"]);
     let mut commands = written.stdout.lines().filter_map(|line| line.strip_prefix("  callgate "));
     let mut run_next = || {
-        // As a shell reads the printed commands.
+        // The shell parses the printed command.
         let line = format!("'{}' {}", env!("CARGO_BIN_EXE_callgate"), commands.next().unwrap());
-        let shell = Command::new("sh").current_dir(desk.0.path()).args(["-c", &line]).output();
-        Ended::from(shell.unwrap())
+        let shell = Command::new("sh").current_dir(dir.0.path()).args(["-c", &line]).output();
+        CommandResult::from(shell.unwrap())
     };
     let (check, run, test) = (run_next(), run_next(), run_next());
     settings().bind(|| {
-        insta::assert_snapshot!("init", written.shown());
-        insta::assert_snapshot!("init_check", check.shown());
-        insta::assert_snapshot!("init_run", run.shown());
-        insta::assert_snapshot!("init_test", test.shown());
+        insta::assert_snapshot!("init", written.transcript());
+        insta::assert_snapshot!("init_check", check.transcript());
+        insta::assert_snapshot!("init_run", run.transcript());
+        insta::assert_snapshot!("init_test", test.transcript());
     });
 }
 
 #[test]
-fn init_overwrites_nothing_and_then_writes_nothing() {
-    let desk = Desk::new(&[("calls.jsonl", "mine")]);
-    let ended = desk.run(&["init", "."]);
+fn init_writes_nothing_if_a_file_exists() {
+    let dir = TestDir::new(&[("calls.jsonl", "mine")]);
+    let ended = dir.run(&["init", "."]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
-    assert!(ended.stderr.contains("`./calls.jsonl` is there already"), "{}", ended.stderr);
-    assert!(!desk.0.path().join("rules.yaml").exists());
-    assert_eq!(fs::read_to_string(desk.0.path().join("calls.jsonl")).unwrap(), "mine");
+    assert!(ended.stderr.contains("`./calls.jsonl` already exists"), "{}", ended.stderr);
+    assert!(!dir.0.path().join("rules.yaml").exists());
+    assert_eq!(fs::read_to_string(dir.0.path().join("calls.jsonl")).unwrap(), "mine");
 }
 
 #[test]
-fn rule_has_a_page_for_every_code_it_lists() {
-    let desk = Desk::new(&[]);
-    let listed = desk.run(&["rule"]).stdout;
+fn rule_prints_a_page_for_every_listed_code() {
+    let dir = TestDir::new(&[]);
+    let listed = dir.run(&["rule"]).stdout;
     assert_eq!(listed.lines().count(), callgate::diagnostic::ALL.len());
     for line in listed.lines() {
         let (id, name) = line.split_once("  ").unwrap();
-        let pages = [id, name, &id.to_lowercase()].map(|word| desk.run(&["rule", word]));
+        let pages = [id, name, &id.to_lowercase()].map(|word| dir.run(&["rule", word]));
         assert!(pages.iter().all(|page| page.code == Some(0) && page.stdout == pages[0].stdout), "{line}");
         assert!(pages[0].stdout.contains(id) && pages[0].stdout.contains(name), "{line}");
     }
-    let unknown = desk.run(&["rule", "unknwon-key"]);
+    let unknown = dir.run(&["rule", "unknwon-key"]);
     assert_eq!(unknown.code, Some(2));
     assert!(unknown.stderr.contains("did you mean `unknown-key`?"), "{}", unknown.stderr);
 }
 
 #[test]
-fn colours_come_only_where_they_are_asked_for() {
-    let desk = Desk::new(&[("good.yaml", GOOD)]);
-    let plain = desk.run(&["check", "good.yaml"]);
+fn check_prints_colours_only_on_request() {
+    let dir = TestDir::new(&[("good.yaml", GOOD)]);
+    let plain = dir.run(&["check", "good.yaml"]);
     assert!(!plain.stdout.contains('\u{1b}'));
-    let forced = desk.command(&["check", "good.yaml"]).env("CLICOLOR_FORCE", "1").output().unwrap();
-    assert!(Ended::from(forced).stdout.contains('\u{1b}'));
-    let mut refused = desk.command(&["check", "good.yaml"]);
+    let forced = dir.command(&["check", "good.yaml"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(CommandResult::from(forced).stdout.contains('\u{1b}'));
+    let mut refused = dir.command(&["check", "good.yaml"]);
     let refused = refused.env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1").output().unwrap();
-    assert!(!Ended::from(refused).stdout.contains('\u{1b}'));
+    assert!(!CommandResult::from(refused).stdout.contains('\u{1b}'));
 }

@@ -1,4 +1,4 @@
-//! A session whose calls run side by side: none passes a policy that reads what another one changes, and none waits without need.
+//! Concurrent calls of one session: no call passes a policy that reads what another call changes, and none waits without need.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::approvals::scene::KEY;
-use crate::workshop::{call, ended, keys, noon, rules};
+use crate::fixtures::{call, keys, kind_and_code, noon, rules};
 
-/// Tools that all take their turns; `slow` ones end when they are let.
+/// Tools that yield to each other; `slow` ones end when the test releases them.
 #[derive(Clone)]
 struct Tools {
     let_end: Arc<Semaphore>,
@@ -40,13 +40,13 @@ impl ToolExecutor for Tools {
         if call.tool.starts_with("slow") {
             let _turn = self.let_end.acquire().await.unwrap();
         }
-        others_go_on().await;
+        yield_to_others().await;
         Ok(json!({ "did": call.tool }).into())
     }
 }
 
-/// Lets every other task do what it can.
-async fn others_go_on() {
+/// Lets every other task make progress.
+async fn yield_to_others() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -64,8 +64,8 @@ fn begin(session: &ConcurrentSession, tools: &Tools, tool: &str) -> JoinHandle<O
     tokio::spawn(async move { session.execute(call, &tools).await })
 }
 
-/// How many of these calls, all made at once, ran.
-async fn ran(session: &ConcurrentSession, tools: &Tools, calls: usize) -> usize {
+/// Makes these calls at once and returns how many ran.
+async fn count_runs(session: &ConcurrentSession, tools: &Tools, calls: usize) -> usize {
     let mut all = JoinSet::new();
     for _ in 0..calls {
         let (session, tools) = (session.clone(), tools.clone());
@@ -74,14 +74,14 @@ async fn ran(session: &ConcurrentSession, tools: &Tools, calls: usize) -> usize 
     let outcomes = all.join_all().await;
     assert!(session.is_idle());
     let executed = outcomes.iter().filter(|outcome| outcome.outcome.name() == "executed").count();
-    assert_eq!(executed, tools.started(), "what ran is what is said to have run");
+    assert_eq!(executed, tools.started(), "the outcomes do not match the calls that ran");
     executed
 }
 
 const ONCE: &str = "  - { id: once, match: { tool: [launch, slow_launch], where: { path: '$.session.calls.*', gte: 1 } }, deny: {} }";
 
 #[tokio::test]
-async fn of_calls_that_come_at_once_as_many_run_as_may() {
+async fn concurrent_calls_run_exactly_as_many_as_allowed() {
     let limits = [
         (ONCE, 1),
         ("  - { id: few, match: launch, rate_limit: { limit: 3, per: run } }", 3),
@@ -91,17 +91,17 @@ async fn of_calls_that_come_at_once_as_many_run_as_may() {
     ];
     for (policy, may) in limits {
         let (session, _) = session(policy);
-        assert_eq!(ran(&session, &Tools::new(), 12).await, may, "{policy}");
+        assert_eq!(count_runs(&session, &Tools::new(), 12).await, may, "{policy}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn so_it_is_on_several_threads() {
+async fn concurrent_calls_on_several_threads_run_as_many_as_allowed() {
     for _ in 0..20 {
         let (once, _) = session(ONCE);
-        assert_eq!(ran(&once, &Tools::new(), 5).await, 1);
+        assert_eq!(count_runs(&once, &Tools::new(), 5).await, 1);
         let (few, _) = session("  - { id: few, match: launch, rate_limit: { limit: 3, per: run } }");
-        assert_eq!(ran(&few, &Tools::new(), 5).await, 3);
+        assert_eq!(count_runs(&few, &Tools::new(), 5).await, 3);
     }
 }
 
@@ -109,61 +109,61 @@ const LABELLED: &str = "  - { id: tainted, match: slow_fetch, label: { add: [web
   - { id: sealed, match: { tool: send, where: { path: '$.session.labels[*]', eq: web } }, deny: {} }";
 
 #[tokio::test]
-async fn a_call_waits_for_one_that_may_change_what_it_is_judged_by_and_no_other_does() {
+async fn call_waits_only_for_calls_that_may_change_what_its_policies_read() {
     let (session, _) = session(LABELLED);
     let tools = Tools::new();
     let fetch = begin(&session, &tools, "slow_fetch");
-    others_go_on().await;
+    yield_to_others().await;
     let send = begin(&session, &tools, "send");
-    others_go_on().await;
+    yield_to_others().await;
     assert_eq!(
         begin(&session, &tools, "other").await.unwrap().outcome.name(),
         "executed",
-        "it is held up by nobody"
+        "no call blocks it"
     );
     assert!(!send.is_finished(), "the label is not known yet");
     assert_eq!(tools.started(), 2);
     tools.let_end.add_permits(1);
     assert_eq!(fetch.await.unwrap().outcome.name(), "executed");
-    assert_eq!(ended(&send.await.unwrap()), ("denied", "denied"));
+    assert_eq!(kind_and_code(&send.await.unwrap()), ("denied", "denied"));
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_counts_as_started_and_holds_up_nobody() {
+async fn cancelled_call_counts_as_started_and_blocks_no_other() {
     let (session, _) = session(ONCE);
     let tools = Tools::new();
     let given_up = begin(&session, &tools, "slow_launch");
-    others_go_on().await;
+    yield_to_others().await;
     assert_eq!(tools.started(), 1);
     given_up.abort();
     assert!(given_up.await.unwrap_err().is_cancelled());
     assert!(session.is_idle());
-    assert_eq!(ended(&begin(&session, &tools, "launch").await.unwrap()), ("denied", "denied"));
-    // One that is given up before its tool starts does not count.
+    assert_eq!(kind_and_code(&begin(&session, &tools, "launch").await.unwrap()), ("denied", "denied"));
+    // A call that is cancelled before its tool starts does not count.
     let (session, tools) = (self::session(ONCE).0, Tools::new());
     begin(&session, &tools, "launch").abort();
-    others_go_on().await;
+    yield_to_others().await;
     assert_eq!(begin(&session, &tools, "launch").await.unwrap().outcome.name(), "executed");
 }
 
 #[tokio::test]
-async fn a_budget_makes_calls_wait_only_where_it_could_be_used_up() {
+async fn budget_makes_calls_wait_only_if_it_could_be_exhausted() {
     let (session, _) = session("  - { id: cap, budget: { calls: 3, on_exceed: deny } }");
     let tools = Tools::new();
     let slow = begin(&session, &tools, "slow_one");
-    others_go_on().await;
+    yield_to_others().await;
     assert_eq!(begin(&session, &tools, "one").await.unwrap().outcome.name(), "executed");
     let two = begin(&session, &tools, "slow_two");
     let three = begin(&session, &tools, "three");
-    others_go_on().await;
+    yield_to_others().await;
     assert_eq!(tools.started(), 3);
-    assert!(!three.is_finished(), "whether one is left is not known yet");
+    assert!(!three.is_finished(), "it is not known yet whether a call is left");
     tools.let_end.add_permits(2);
     assert_eq!(three.await.unwrap().reason.code, "budget_exceeded");
     assert_eq!([slow.await.unwrap(), two.await.unwrap()].map(|call| call.outcome.name()), ["executed"; 2]);
 }
 
-/// A tool that calls another one of the same session, and waits for it.
+/// A tool that calls another one of the same session and waits for it.
 struct Nested<'s>(&'s ConcurrentSession, Tools);
 
 impl ToolExecutor for Nested<'_> {
@@ -174,7 +174,7 @@ impl ToolExecutor for Nested<'_> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_waits_for_one_that_waits_for_it_is_undecided_in_the_end() {
+async fn circular_wait_between_calls_ends_as_undecided() {
     let (session, _) = session(ONCE);
     let tools = Tools::new();
     let outcome = session.execute(call("outer", json!({})), &Nested(&session, tools.clone())).await;
@@ -189,8 +189,8 @@ fn answer(question: &RequestPart, approved: bool) -> ResponsePart {
 }
 
 #[tokio::test]
-async fn an_approved_call_runs_once_however_often_it_is_taken_up_and_meanwhile_others_run() {
-    // Who comes second looks again by the clock, so it must not stand still.
+async fn approved_call_resumed_concurrently_runs_once_beside_other_calls() {
+    // The second one polls with a clock, so this clock must advance.
     let engine = rules("policies: [ { id: ask, match: launch, approval: {} } ]");
     let session = engine.keys(Keys::parse(KEY).unwrap()).build().session().named("one").concurrent();
     let tools = Tools::new();
@@ -201,22 +201,22 @@ async fn an_approved_call_runs_once_however_often_it_is_taken_up_and_meanwhile_o
     assert!(session.anyone_may_answer(&question));
     assert_eq!(begin(&session, &tools, "other").await.unwrap().outcome.name(), "executed");
     let waits = session.take_up(asked.clone(), &question, &[], &tools).await;
-    assert_eq!(waits.outcome.name(), "suspended", "nobody has answered");
+    assert_eq!(waits.outcome.name(), "suspended", "no response yet");
     let yes = [answer(&question, true)];
     let other = ToolCall { input: json!({ "to": 2 }), ..asked.clone() };
     let changed = session.take_up(other, &question, &yes, &tools).await;
-    assert_ne!(changed.outcome.name(), "executed", "another call than was shown");
+    assert_ne!(changed.outcome.name(), "executed", "other arguments than in the request");
     assert_eq!(tools.started(), 1);
-    // On the heap: a test's thread has little stack.
+    // On the heap: a test's thread has a small stack.
     let taken_up = || Box::pin(session.take_up(asked.clone(), &question, &yes, &tools));
     let (one, two) = tokio::join!(taken_up(), taken_up());
     let runs = [&one, &two].iter().filter(|outcome| outcome.outcome.name() == "executed").count();
     assert!(runs >= 1, "{one:?} {two:?}");
-    assert_eq!(tools.started(), 2, "once, beside the other call");
+    assert_eq!(tools.started(), 2, "once, besides the other call");
 }
 
 #[tokio::test]
-async fn a_denied_call_does_not_run() {
+async fn denied_call_does_not_run() {
     let (session, _) = session("  - { id: ask, match: launch, approval: {} }");
     let tools = Tools::new();
     let asked = ToolCall::new("a", "launch", json!({}));
@@ -228,7 +228,7 @@ async fn a_denied_call_does_not_run() {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_where_an_earlier_process_left_it() {
+async fn session_continues_where_an_earlier_process_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("file:{}", folder.path().join("state.db").display());
     let text = "policies:
@@ -240,14 +240,14 @@ async fn a_session_goes_on_where_an_earlier_process_left_it() {
     };
     let tools = Tools::new();
     let did = later("one").execute(call("read", json!({})), &tools).await;
-    assert_eq!(ended(&did).0, "executed");
+    assert_eq!(kind_and_code(&did).0, "executed");
     let did = later("one").execute(call("send", json!({})), &tools).await;
     assert_eq!((did.outcome.name(), did.reason.policy.as_deref()), ("denied", Some("no-sending")));
     let did = later("another").execute(call("send", json!({})), &tools).await;
-    assert_eq!(ended(&did).0, "executed");
+    assert_eq!(kind_and_code(&did).0, "executed");
 }
 
-/// Tools whose calls end in the order in which they are let.
+/// Tools whose calls end in the order in which the test releases them.
 #[derive(Clone, Default)]
 struct InOrder(Arc<HashMap<String, Semaphore>>);
 
@@ -272,7 +272,7 @@ const ORDERED: &str = "
   - { id: few, match: pay, rate_limit: { limit: 2, per: run } }
   - { id: enough, match: { tool: stop, where: { path: '$.session.labels[*]', eq: bad-web } }, halt: {} }";
 
-/// A call of a round: its tool, and what it says.
+/// A call of a round: its tool and its arguments.
 fn step() -> impl Strategy<Value = (&'static str, &'static str, &'static str)> {
     let tools = prop::sample::select(
         ["set", "set", "set", "blur", "fetch", "pay", "send", "stop", "other"].as_slice(),
@@ -283,7 +283,7 @@ fn step() -> impl Strategy<Value = (&'static str, &'static str, &'static str)> {
 
 type Steps = Vec<(&'static str, &'static str, &'static str)>;
 
-/// What came of calls that were all made at once in this order, and ended in that one; and of what was called afterwards.
+/// The outcomes of calls that were started at once in this order and ended in that one, and of some calls afterwards.
 async fn at_once(steps: &Steps, ends: &[usize]) -> Vec<String> {
     let (session, _) = session(ORDERED);
     let name = |index: usize| format!("c{index}");
@@ -293,20 +293,20 @@ async fn at_once(steps: &Steps, ends: &[usize]) -> Vec<String> {
         let call = ToolCall::new(name(index), *tool, json!({ "status": status, "order": order }));
         let (session, tools) = (session.clone(), tools.clone());
         calls.push(tokio::spawn(async move { session.execute(call, &tools).await }));
-        others_go_on().await;
+        yield_to_others().await;
     }
     for index in ends {
         tools.0[&name(*index)].add_permits(1);
-        others_go_on().await;
+        yield_to_others().await;
     }
     let mut outcomes = Vec::new();
     for call in calls {
         outcomes.push(call.await.unwrap());
     }
-    then(&session, outcomes).await
+    with_later_calls(&session, outcomes).await
 }
 
-/// The same calls one after the other.
+/// The same calls in sequence.
 async fn one_by_one(steps: &Steps) -> Vec<String> {
     let (session, _) = session(ORDERED);
     let mut outcomes = Vec::new();
@@ -314,10 +314,10 @@ async fn one_by_one(steps: &Steps) -> Vec<String> {
         let call = ToolCall::new(format!("c{index}"), *tool, json!({ "status": status, "order": order }));
         outcomes.push(session.execute(call, &InOrder::default()).await);
     }
-    then(&session, outcomes).await
+    with_later_calls(&session, outcomes).await
 }
 
-async fn then(session: &ConcurrentSession, mut outcomes: Vec<Outcome>) -> Vec<String> {
+async fn with_later_calls(session: &ConcurrentSession, mut outcomes: Vec<Outcome>) -> Vec<String> {
     assert!(session.is_idle());
     let state = session.state();
     for tool in ["pay", "send", "stop", "other"] {
@@ -333,7 +333,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
-    fn in_whatever_order_calls_end_they_see_and_leave_what_they_do_one_by_one(
+    fn concurrent_calls_have_the_effects_of_sequential_ones_in_any_order(
         (steps, ends) in prop::collection::vec(step(), 1..7)
             .prop_flat_map(|steps| { let ends: Vec<usize> = (0..steps.len()).collect(); (Just(steps), Just(ends).prop_shuffle()) }),
     ) {
@@ -347,7 +347,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_slow_call_that_came_first_does_not_replace_the_fact_of_a_later_one() {
+async fn slow_earlier_call_does_not_overwrite_the_fact_of_a_later_one() {
     let steps = vec![("set", "good", "o1"), ("set", "bad", "o1"), ("pay", "", "")];
     for ends in [[0, 1, 2], [1, 0, 2], [2, 1, 0]] {
         let told = at_once(&steps, &ends).await;

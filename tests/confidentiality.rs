@@ -1,5 +1,5 @@
-//! I10: what a `redact` policy covers is in nothing that leaves the process: neither plain nor encoded, nor as a digest that
-//! anyone can make.
+//! I10: values that a `redact` policy covers never leave the process: neither plain nor encoded, nor as a digest that
+//! anyone can compute.
 
 mod follows;
 mod programs;
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use callgate::approval::{Question, seal_answer};
-use callgate::call::{ApprovalDecision, ApprovalRequest, RunShadow};
+use callgate::call::{ApprovalDecision, ApprovalRequest, RunShadowEffect};
 use callgate::card::Card;
 use callgate::explain::render;
 use callgate::host::{Clock, Observer, SystemClock};
@@ -20,7 +20,7 @@ use callgate::message::{
     Approver, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
 use callgate::seal::Keys;
-use callgate::state::FileStore;
+use callgate::state::SqliteStore;
 use callgate::{Engine, Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor, policy};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -28,10 +28,10 @@ use proptest::sample::select;
 use search::Search;
 
 const KEY: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
-/// What redaction covers: words anywhere in a text, and a number of nine digits that is a whole value.
+/// The redacted patterns: words anywhere in a string, and a number of nine digits that is a whole value.
 const PATTERNS: [&str; 2] = ["CANARY [0-9a-f]{8}/[0-9]{2}", r"^\d{9}$"];
 
-/// Secrets of one try.
+/// Secrets of one test case.
 #[derive(Clone, Debug)]
 struct Secrets {
     words: Vec<String>,
@@ -50,8 +50,8 @@ fn secrets() -> impl Strategy<Value = Secrets> {
         .prop_map(|(words, pin)| Secrets { words, pin })
 }
 
-/// A value that holds a secret: as a text, in a text, as a number, below others, as a key, as JSON in a string.
-fn placed(secrets: &Secrets) -> impl Strategy<Value = Value> + use<> {
+/// A value with a secret: as a string, inside a string, as a number, nested, as a key, as JSON in a string.
+fn secret_value(secrets: &Secrets) -> impl Strategy<Value = Value> + use<> {
     let pin = secrets.pin;
     let leaf = (select(secrets.words.clone()), 0..8).prop_map(move |(word, way)| match way {
         0 => json!(word),
@@ -71,8 +71,8 @@ fn placed(secrets: &Secrets) -> impl Strategy<Value = Value> + use<> {
     })
 }
 
-/// Policies of every kind, which say what they can of a call and of the session. `tell` is a tool that nothing is redacted of.
-fn talkative() -> impl Strategy<Value = Value> {
+/// Policies of every kind that expose as much as possible of a call and of the session. Nothing is redacted for the tool `tell`.
+fn exposing_policy() -> impl Strategy<Value = Value> {
     let all = "{{ input.a }} {{ input }} {{ session.facts }} {{ context.note }}";
     let facts = "{{ session.facts.kept }} {{ session.facts }}";
     let on = |tool: &str, kind: &str, value: Value| json!({ "match": tool, kind: value });
@@ -140,7 +140,7 @@ fn talkative() -> impl Strategy<Value = Value> {
     ])
 }
 
-/// What the policy that redacts covers. Secrets are only where it does.
+/// What the `redact` policy covers. Secrets occur only there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Covered {
     Both,
@@ -148,15 +148,15 @@ enum Covered {
     Output,
 }
 
-/// `give` says all it may; `tell` says nothing.
-struct Gossip {
+/// `give` returns as much as possible; `tell` returns nothing.
+struct LeakyTool {
     covered: Covered,
     fails: bool,
-    /// Where only results are covered: what is secret in them.
+    /// The secret in results, if only results are covered.
     secret: Value,
 }
 
-impl ToolExecutor for Gossip {
+impl ToolExecutor for LeakyTool {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         let echo = |value: &Value| Ok(json!({ "echo": value, "text": value.to_string() }).into());
         match (call.tool.as_str(), self.covered, self.fails) {
@@ -170,7 +170,7 @@ impl ToolExecutor for Gossip {
     }
 }
 
-/// All that observers see.
+/// Everything that observers receive.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -197,12 +197,12 @@ impl Observer for Log {
         self.add(decision);
     }
 
-    fn on_run_shadow(&self, _: &str, shadow: &RunShadow) {
+    fn on_run_shadow(&self, _: &str, shadow: &RunShadowEffect) {
         self.add(shadow);
     }
 }
 
-/// What a history holds beside the calls, which are the model's own.
+/// A history without its calls, which come from the model itself.
 fn beside_calls(history: &History) -> String {
     let of = |message: &Message| {
         let parts = message.parts().iter().filter(|part| !matches!(part.content(), Content::Call(_)));
@@ -212,7 +212,7 @@ fn beside_calls(history: &History) -> String {
     written.write(Dialect::AiSdk).to_string()
 }
 
-/// Every file of a directory, byte by byte.
+/// The content of every file of a directory.
 fn files(directory: &Path) -> Vec<u8> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| fs::read(path).unwrap()).collect()
@@ -228,10 +228,10 @@ proptest! {
     #[test]
     fn i10_no_secret_leaves_the_process(
         (secrets, calls) in secrets().prop_flat_map(|secrets| {
-            let call = (placed(&secrets), placed(&secrets), any::<bool>());
+            let call = (secret_value(&secrets), secret_value(&secrets), any::<bool>());
             (Just(secrets), prop::collection::vec(call, 1..3))
         }),
-        mut policies in prop::collection::vec(talkative(), 1..7),
+        mut policies in prop::collection::vec(exposing_policy(), 1..7),
         covered in select(vec![Covered::Both, Covered::Input, Covered::Output]),
         style in select(vec![json!("mask"), json!("hash"), json!("remove"), json!({ "keep_last": 3 })]),
     ) {
@@ -252,13 +252,13 @@ proptest! {
         let chains = Arc::new(built.chains.take().unwrap_or_else(|| panic!("{:?}", built.diagnostics)));
         let directory = tempfile::tempdir().unwrap();
         let log = Log::default();
-        let store = Arc::new(FileStore::open(&directory.path().join("state.db")).unwrap());
+        let store = Arc::new(SqliteStore::open(&directory.path().join("state.db")).unwrap());
         let engine = Engine::builder(chains)
             .keys(Keys::parse(KEY).unwrap())
             .store(store)
             .observer(log.clone())
             .build();
-        // What arguments hold comes from somewhere: the context may have it, too. Where only arguments are covered, results show what
+        // Arguments have a source: the context may contain the same values. If only arguments are covered, results show what
         // policies take from the context.
         let note = match covered {
             Covered::Input => "n",
@@ -283,8 +283,8 @@ proptest! {
                 let call = json!([tool, null, input]);
                 documents.extend([a.clone(), b.clone(), input.clone(), call]);
             }
-            let tool = Gossip { covered, fails: *fails, secret };
-            // Explained, each call on its own.
+            let tool = LeakyTool { covered, fails: *fails, secret };
+            // With an explanation, each call in its own session.
             let mut session = engine.session().named(format!("explained {index}"));
             for (name, input) in [("give", input.clone()), ("tell", json!({ "a": 1 }))] {
                 let call = ToolCall::new("c1", name, input).with_context(context.clone());
@@ -295,7 +295,7 @@ proptest! {
                     seen.push(render::text(&explanation, Some(&built.sources), false, true));
                 }
             }
-            // And over a history in which people answer.
+            // And over a history with approvals.
             let session = || engine.session().named("talk").with_context(context.clone());
             let parts = vec![
                 Part::call(format!("g{index}"), "give", input.clone()),
@@ -328,7 +328,7 @@ proptest! {
     }
 }
 
-/// The store answers from a thread of its own, so time has to pass for it.
+/// The store answers from its own thread, so real time has to pass.
 fn drive<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }

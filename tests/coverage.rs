@@ -1,4 +1,4 @@
-//! Coverage of policy tests: what is told to be missing is what no case came to, and the shipped bundles lack nothing.
+//! Branch coverage of policy tests: the report lists what no case covers, and the shipped bundles are fully covered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,19 +8,19 @@ use std::sync::Arc;
 use callgate::policy::{self, Built};
 use callgate::suite::{self, Coverage, CoverageReport, LoadedSuite, WhyNot, render};
 
-use crate::playback::project;
+use crate::recorded_calls::project;
 
 fn run(mut built: Built, mut loaded: LoadedSuite) -> CoverageReport {
     let chains = Arc::new(built.chains.take().unwrap_or_else(|| panic!("{:?}", built.diagnostics)));
     loaded.check_against(&chains);
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
     let coverage = Arc::new(Coverage::of(&chains, &built.files));
-    let report = loaded.suite.run_covered(&chains, &coverage, &mut |_| {});
+    let report = loaded.suite.run_with_coverage(&chains, &coverage, &mut |_| {});
     assert!(report.passed(), "{}", render::text(&report, false));
     coverage.report(&built.sources)
 }
 
-/// What cases cover of rules. `calls`: the cases, each without its name.
+/// Returns the coverage of rules by cases, which are given without their names.
 fn covered(rules: &str, cases: &[&str]) -> CoverageReport {
     let mut text = "cases:\n".to_owned();
     for (number, case) in cases.iter().enumerate() {
@@ -32,19 +32,19 @@ fn covered(rules: &str, cases: &[&str]) -> CoverageReport {
     run(policy::build_texts([("rules.yaml", rules)]), suite::load_texts([("rules.test.yaml", text)]))
 }
 
-/// What is missing: the word for each place with its words, and the sides that no case came to.
+/// Lists what is not covered: for each place its type and source, and the sides that no case covers.
 fn missing(report: &CoverageReport) -> Vec<String> {
-    let told = report
+    let lines = report
         .places()
         .filter_map(|place| Some(format!("{} {}: {}", place.what, place.text, place.missing()?)));
-    told.collect()
+    lines.collect()
 }
 
-/// Rules of one policy, then cases with what is missing after this case and those before it.
-type Story<'s> = (&'s str, &'s [(&'s str, &'s [&'s str])]);
+/// Rules, then cases in order, each with what is still missing after it.
+type Scenario<'s> = (&'s str, &'s [(&'s str, &'s [&'s str])]);
 
-fn tell(stories: &[Story<'_>]) {
-    for (rules, steps) in stories {
+fn assert_missing(scenarios: &[Scenario<'_>]) {
+    for (rules, steps) in scenarios {
         for known in 1..=steps.len() {
             let cases: Vec<&str> =
                 steps[..known].iter().map(|(case, _)| *case).filter(|case| !case.is_empty()).collect();
@@ -59,8 +59,8 @@ const RUN: &str = "call: { tool: pay, input: { amount: 5 } }, expect: { runs: 1 
 const NOT_RUN: &str = "call: { tool: pay, input: { amount: 50 } }, expect: { runs: 0 }";
 
 #[test]
-fn the_parts_of_a_matcher_are_to_be_true_and_false() {
-    tell(&[
+fn matcher_parts_must_be_true_and_false() {
+    assert_missing(&[
         // A policy and the patterns of its tools.
         (
             "policies: [ { id: p, match: [pay, \"re*\"], deny: {} } ]",
@@ -82,10 +82,10 @@ fn the_parts_of_a_matcher_are_to_be_true_and_false() {
                 ("call: { tool: get }, expect: executed", &[]),
             ],
         ),
-        // Every name fits a star, and a policy for every call never fails to match.
+        // `*` matches every name, and a policy for every call never fails to match.
         ("policies: [ { id: p, match: \"*\", deny: {} } ]", &[("call: { tool: t }, expect: denied", &[])]),
         ("policies: [ { id: p, halt: {} } ]", &[("call: { tool: t }, expect: halted", &[])]),
-        // Servers are asked where the tool fits.
+        // The server is evaluated only if the tool matches.
         (
             "policies: [ { id: p, match: { tool: pay, server: bank }, deny: {} } ]",
             &[
@@ -97,7 +97,7 @@ fn the_parts_of_a_matcher_are_to_be_true_and_false() {
                 ("call: { tool: pay, server: shop }, expect: executed", &[]),
             ],
         ),
-        // A test, also where the index leaves its policy out.
+        // A test counts also if the index skips its policy.
         (
             "policies: [ { id: p, match: { where: { path: $.input.to, eq: eve } }, deny: {} } ]",
             &[
@@ -108,7 +108,7 @@ fn the_parts_of_a_matcher_are_to_be_true_and_false() {
                 ("call: { tool: t, input: { to: bob } }, expect: executed", &[]),
             ],
         ),
-        // What is absent is false, unless it is said to match.
+        // A test of an absent value is false unless `absent: match` is set.
         (
             "policies: [ { id: p, match: { where: { path: $.input.to, ne: bob, absent: match } }, deny: {} } ]",
             &[
@@ -122,7 +122,7 @@ fn the_parts_of_a_matcher_are_to_be_true_and_false() {
                 ("call: { tool: t, input: { to: bob } }, expect: executed", &[]),
             ],
         ),
-        // What is undecided is neither true nor false, though the policy acts.
+        // An undecided test is neither true nor false, although the policy applies.
         (
             "policies: [ { id: p, match: { where: { path: $.input.amount, gt: 9 } }, deny: {} } ]",
             &[
@@ -158,9 +158,9 @@ fn the_parts_of_a_matcher_are_to_be_true_and_false() {
 }
 
 #[test]
-fn a_part_counts_where_the_whole_comes_to_it() {
-    tell(&[
-        // Of `any`, what stands behind a part that holds is not reached.
+fn parts_count_only_if_evaluation_reaches_them() {
+    assert_missing(&[
+        // `any` short-circuits after a part that is true.
         (
             "policies: [ { id: p, match: { where: { any: [ { path: $.input.a, eq: 1 }, { path: $.input.b, eq: 1 } ] } }, deny: {} } ]",
             &[
@@ -180,7 +180,7 @@ fn a_part_counts_where_the_whole_comes_to_it() {
                 ("call: { tool: t, input: { a: 2, b: 1 } }, expect: denied", &[]),
             ],
         ),
-        // Of `all`, what stands behind one that does not hold; a list is `all`, and a list of one is its only item.
+        // `all` short-circuits after a part that is false; a list is `all`, and a list of one is its only item.
         (
             "policies: [ { id: p, match: { where: [ { path: $.input.a, eq: 1 }, { path: $.input.b, eq: 1 } ] }, deny: {} } ]",
             &[
@@ -216,7 +216,7 @@ fn a_part_counts_where_the_whole_comes_to_it() {
                 ("call: { tool: t, input: { a: 2 } }, expect: denied", &[]),
             ],
         ),
-        // Conditions are asked where tool and server fit.
+        // Conditions are evaluated only if tool and server match.
         (
             "policies: [ { id: p, match: { tool: pay, where: { path: $.input.a, eq: 1 } }, deny: {} } ]",
             &[(
@@ -233,9 +233,9 @@ fn a_part_counts_where_the_whole_comes_to_it() {
 }
 
 #[test]
-fn what_a_policy_does_is_to_be_seen() {
-    tell(&[
-        // Of two that deny, only the first gives the reason.
+fn policy_effects_must_be_observed() {
+    assert_missing(&[
+        // If two policies deny, only the first gives the reason.
         (
             "policies: [ { id: first, match: t, deny: {} }, { id: second, match: [t, u], deny: {} } ]",
             &[
@@ -264,7 +264,7 @@ fn what_a_policy_does_is_to_be_seen() {
                 &[
                     "policy p: never failed to match",
                     "tool t: never false",
-                    "kind approval: never asked a person",
+                    "kind approval: never required approval",
                     "policy q: never failed to match",
                     "tool t: never false",
                 ],
@@ -280,33 +280,33 @@ fn what_a_policy_does_is_to_be_seen() {
         (
             "policies: [ { id: p, validate: { schema: { required: [a] } } } ]",
             &[
-                (
-                    "call: { tool: t, input: { a: 1 } }, expect: executed",
-                    &["kind validate: never failed to fit"],
-                ),
+                ("call: { tool: t, input: { a: 1 } }, expect: executed", &["kind validate: never invalid"]),
                 ("call: { tool: t }, expect: invalid", &[]),
             ],
         ),
         (
             "policies: [ { id: p, rate_limit: { limit: 1, per: 1h } } ]",
             &[
-                ("call: { tool: t }, expect: executed", &["kind rate_limit: never used up"]),
+                ("call: { tool: t }, expect: executed", &["kind rate_limit: never exceeded"]),
                 ("steps: [ { tool: t }, { tool: t, expect: denied } ]", &[]),
             ],
         ),
         (
             "policies: [ { id: p, rate_limit: { limit: 1, per: run } } ]",
             &[
-                ("call: { tool: t }, expect: executed", &["kind rate_limit: never used up"]),
+                ("call: { tool: t }, expect: executed", &["kind rate_limit: never exceeded"]),
                 ("steps: [ { tool: t }, { tool: t, expect: denied } ]", &[]),
             ],
         ),
-        // No two calls of a case run at once.
+        // Calls of a case never run concurrently.
         ("policies: [ { id: p, concurrency: { max: 1 } } ]", &[("call: { tool: t }, expect: executed", &[])]),
         (
             "policies: [ { id: p, cache: { ttl: 1h, scope: shared } } ]",
             &[
-                ("call: { tool: t, returns: 1 }, expect: executed", &["kind cache: never gave what it kept"]),
+                (
+                    "call: { tool: t, returns: 1 }, expect: executed",
+                    &["kind cache: never answered from the cache"],
+                ),
                 ("steps: [ { tool: t, returns: 1 }, { tool: t, expect: cached } ]", &[]),
             ],
         ),
@@ -326,7 +326,7 @@ fn what_a_policy_does_is_to_be_seen() {
                 (
                     "call: { tool: t }, expect: executed",
                     &[
-                        "kind retry: never tried again",
+                        "kind retry: never retried",
                         "error timeout: never reached",
                         "error \"/50./\": never reached",
                     ],
@@ -334,7 +334,7 @@ fn what_a_policy_does_is_to_be_seen() {
                 (
                     "call: { tool: t, fails: other }, expect: failed",
                     &[
-                        "kind retry: never tried again",
+                        "kind retry: never retried",
                         "error timeout: never true",
                         "error \"/50./\": never true",
                     ],
@@ -349,7 +349,7 @@ fn what_a_policy_does_is_to_be_seen() {
         (
             "policies: [ { id: p, timeout: 5s } ]",
             &[
-                ("call: { tool: t }, expect: executed", &["kind timeout: never gave up"]),
+                ("call: { tool: t }, expect: executed", &["kind timeout: never timed out"]),
                 ("call: { tool: t, takes: 6s }, expect: failed", &[]),
             ],
         ),
@@ -371,22 +371,22 @@ fn what_a_policy_does_is_to_be_seen() {
                 ("call: { tool: t, fails: other }, expect: failed", &[]),
             ],
         ),
-        // Of budgets, cases use up those of calls.
+        // Cases can exceed only the budgets of calls.
         (
             "policies: [ { id: p, match: { where: { path: $.session.labels, contains: x } }, budget: { calls: 1, on_exceed: deny, tokens: 5 } } ]",
             &[
                 (
                     "call: { tool: t }, expect: executed",
-                    &["policy p: never matched", "kind budget: never used up"],
+                    &["policy p: never matched", "kind budget: never exceeded"],
                 ),
                 (
                     "session: { labels: [x] }, call: { tool: t }, expect: executed",
-                    &["kind budget: never used up"],
+                    &["kind budget: never exceeded"],
                 ),
                 ("session: { labels: [x] }, steps: [ { tool: t }, { tool: t, expect: denied } ]", &[]),
             ],
         ),
-        // Labels and the like do what their matching says.
+        // Labels have no effect beyond their match that could be missing.
         (
             "policies: [ { id: p, match: t, label: { add: [read] } } ]",
             &[
@@ -401,8 +401,8 @@ fn what_a_policy_does_is_to_be_seen() {
 }
 
 #[test]
-fn the_parts_of_transforms_and_redactions_are_to_do_something() {
-    tell(&[
+fn transform_steps_and_detectors_must_have_an_effect() {
+    assert_missing(&[
         (
             "policies: [ { id: p, transform: { input: [ { path: $.input.a, trim: true }, { path: $.input.a, lowercase: true } ] } } ]",
             &[
@@ -410,7 +410,7 @@ fn the_parts_of_transforms_and_redactions_are_to_do_something() {
                     "call: { tool: t, input: { a: \" x\" } }, expect: executed",
                     &["step { path: $.input.a, lowercase: true }: never changed anything"],
                 ),
-                // The second sees what the first left.
+                // The second step gets the output of the first.
                 ("call: { tool: t, input: { a: \" X\" } }, expect: { input: { a: x } }", &[]),
             ],
         ),
@@ -442,7 +442,7 @@ fn the_parts_of_transforms_and_redactions_are_to_do_something() {
                 ("call: { tool: t, fails: no zz with k-1 }, expect: failed", &[]),
             ],
         ),
-        // Where only the result is searched, arguments don't count.
+        // If only the result is searched, arguments do not count.
         (
             "policies: [ { id: p, redact: { in: output, detect: email } } ]",
             &[(
@@ -454,7 +454,7 @@ fn the_parts_of_transforms_and_redactions_are_to_do_something() {
 }
 
 #[test]
-fn the_default_for_what_nothing_permits_is_to_apply_and_to_be_lifted() {
+fn default_for_unmatched_calls_must_apply_and_be_overridden() {
     for (word, outcome) in [("deny", "denied"), ("approval", "suspended")] {
         let rules =
             format!("defaults: {{ unmatched: {word} }}\npolicies: [ {{ id: p, match: t, allow: {{}} }} ]");
@@ -462,7 +462,7 @@ fn the_default_for_what_nothing_permits_is_to_apply_and_to_be_lifted() {
         let report = covered(&rules, &["call: { tool: t }, expect: executed"]);
         assert_eq!(missing(&report)[0], format!("unmatched {word}: never applied"));
         let report = covered(&rules, &[&stopped]);
-        assert_eq!(missing(&report)[0], format!("unmatched {word}: never lifted"));
+        assert_eq!(missing(&report)[0], format!("unmatched {word}: never overridden"));
         let report = covered(&rules, &[&stopped, "call: { tool: t }, expect: executed"]);
         assert_eq!(missing(&report), [""; 0]);
     }
@@ -471,7 +471,7 @@ fn the_default_for_what_nothing_permits_is_to_apply_and_to_be_lifted() {
 }
 
 #[test]
-fn shadows_count_and_what_cases_can_not_come_to_is_told_apart() {
+fn shadow_policies_count_and_untestable_policies_are_listed_separately() {
     let rules = "
 policies:
   - { id: watched, mode: shadow, match: t, deny: {} }
@@ -482,7 +482,7 @@ policies:
 ";
     let report = covered(rules, &["call: { tool: t }, expect: executed"]);
     let lacks =
-        ["policy watched: never failed to match", "tool t: never false", "kind rate_limit: never used up"];
+        ["policy watched: never failed to match", "tool t: never false", "kind rate_limit: never exceeded"];
     assert_eq!(missing(&report), lacks);
     let modes: Vec<_> =
         report.files[0].policies.iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
@@ -496,17 +496,17 @@ policies:
 }
 
 #[test]
-fn what_is_covered_is_rounded_down() {
+fn percentages_are_rounded_down() {
     let rules = "policies: [ { id: p, match: { tool: t, where: { path: $.input.a, eq: 1 } }, deny: {} } ]";
     let report = covered(rules, &["call: { tool: t, input: { a: 1 } }, expect: denied"]);
     assert_eq!((report.covered, report.total, report.percent), (4, 7, 57.1));
     assert!(report.reaches(57.14) && !report.reaches(57.15));
 }
 
-/// Reads a tracefile by the words of `geninfo(1)`: every line is one that is known, stands where it may stand, and counts what it says.
-/// Gives back of each file the branches that were never taken, by line.
-fn strictly_read(text: &str) -> BTreeMap<String, Vec<usize>> {
-    let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("no number: {text}"));
+/// Parses a tracefile strictly as `geninfo(1)` documents it: every line must be known, at an allowed position, with consistent counts.
+/// Returns for each file the lines of the branches that were never taken.
+fn parse_strictly(text: &str) -> BTreeMap<String, Vec<usize>> {
+    let number = |text: &str| text.parse::<u64>().unwrap_or_else(|_| panic!("not a number: {text}"));
     let mut files = BTreeMap::new();
     assert!(text.ends_with("end_of_record\n"));
     for record in text.split_terminator("end_of_record\n") {
@@ -530,14 +530,14 @@ fn strictly_read(text: &str) -> BTreeMap<String, Vec<usize>> {
                 ("FNF" | "FNH" | "BRF" | "BRH" | "LF" | "LH", [count]) => {
                     totals.insert(key.to_owned(), number(count)).is_none()
                 }
-                _ => panic!("no line of a tracefile: {line}"),
+                _ => panic!("not a line of a tracefile: {line}"),
             };
-            assert!(is_new, "twice: {line}");
+            assert!(is_new, "duplicate: {line}");
         }
         assert!(functions.keys().eq(calls.keys()), "functions and their calls differ");
         assert!(functions.values().all(|line| data.contains_key(line)));
         for ((line, ..), taken) in &branches {
-            assert_eq!(taken.is_some(), data[line] > 0, "a dash is for what is on a line that never ran");
+            assert_eq!(taken.is_some(), data[line] > 0, "a dash means that the line never ran");
         }
         let counts = [
             ("FNF", functions.len()),
@@ -558,7 +558,7 @@ fn strictly_read(text: &str) -> BTreeMap<String, Vec<usize>> {
 }
 
 #[test]
-fn a_tracefile_says_of_each_line_what_the_report_says() {
+fn lcov_tracefile_agrees_with_the_report() {
     let rules = "
 defaults: { unmatched: deny }
 policies:
@@ -577,7 +577,7 @@ policies:
 ";
     let report = covered(rules, &["call: { tool: pay, returns: ana@example.com }, expect: executed"]);
     let text = render::lcov(&report);
-    let read = strictly_read(&text);
+    let read = parse_strictly(&text);
     let mut lacking: Vec<usize> = Vec::new();
     for place in report.places() {
         let times = place.sides.iter().filter(|side| side.times == 0).count();
@@ -591,7 +591,7 @@ policies:
 }
 
 #[test]
-fn programs_read_it_in_the_one_document() {
+fn json_document_includes_coverage() {
     let rules = "policies: [ { id: p, match: { tool: t, where: { path: $.input.a, gt: 1 } }, deny: {} } ]";
     let cases = [
         "call: { tool: t, input: { a: 2 } }, expect: denied",
@@ -604,14 +604,17 @@ fn programs_read_it_in_the_one_document() {
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| insta::assert_snapshot!("coverage_document", document));
-    assert!(!render::json(None, None, &[]).unwrap().contains("coverage"), "it is there only if asked for");
+    assert!(
+        !render::json(None, None, &[]).unwrap().contains("coverage"),
+        "coverage is included only on request"
+    );
 }
 
-/// What the tests of a shipped bundle need not come to: bundle, place, and why.
+/// What the tests of a shipped bundle need not cover: bundle, place, and reason.
 const EXCEPTIONS: [(&str, &str, &str); 1] = [(
     "retail",
     "payments.yaml test { path: $.input.user_id, eq: { path: $.session.facts.user } }: never false",
-    "`own-profile-only` denies such a call before there is a result; the test stands there should that policy be taken out",
+    "`own-profile-only` denies such a call before there is a result; the test remains in case that policy is removed",
 )];
 
 #[test]
@@ -633,15 +636,19 @@ fn every_branch_of_the_shipped_bundles_is_covered() {
             let base = file.file.rsplit('/').next().unwrap();
             for place in file.places() {
                 let Some(missing) = place.missing() else { continue };
-                let told =
+                let description =
                     format!("{base} {} {}: {missing}", place.what, place.text.split(" #").next().unwrap());
-                let known = unused.iter().find(|(bundle, place)| *bundle == name && *place == told).copied();
+                let known =
+                    unused.iter().find(|(bundle, place)| *bundle == name && *place == description).copied();
                 if !known.is_some_and(|known| unused.remove(&known)) {
-                    open.push(format!("{}:{}:{}: {told}", file.file, place.place.line, place.place.column));
+                    open.push(format!(
+                        "{}:{}:{}: {description}",
+                        file.file, place.place.line, place.place.column
+                    ));
                 }
             }
         }
     }
-    assert_eq!(open, [""; 0], "no test comes to these");
-    assert!(unused.is_empty(), "these are covered by now: {unused:?}");
+    assert_eq!(open, [""; 0], "no test covers these");
+    assert!(unused.is_empty(), "these exceptions are covered: {unused:?}");
 }

@@ -1,4 +1,4 @@
-//! The policy language as it is promised: every example loads without a word.
+//! The policy language as documented: every example loads without diagnostics.
 
 use callgate::diagnostic::render;
 use callgate::policy;
@@ -9,13 +9,13 @@ fn assert_loads(rules: &str) {
     assert!(built.diagnostics.is_empty() && built.chains.is_some(), "{rules}\n{found}");
 }
 
-/// A rules file with one policy whose `match` and kind are given.
+/// A rules file with one policy with this `match` and kind.
 fn policy(matcher: &str, kind: &str) -> String {
     format!("policies:\n  - id: p\n    match: {matcher}\n    {kind}\n")
 }
 
 #[test]
-fn the_first_rules_file_of_the_design_loads() {
+fn complete_rules_file_loads() {
     assert_loads(
         r#"callgate: 1                        # format version
 defaults:                          # one per bundle: files that disagree are an error
@@ -40,7 +40,7 @@ policies:
 }
 
 #[test]
-fn the_example_of_every_kind_loads() {
+fn example_of_every_kind_loads() {
     for kind in [
         r#"deny:       { message: "Not outside {{ context.tenant }}", code: outside_tenant }"#,
         "allow:      {}",
@@ -66,7 +66,7 @@ fn the_example_of_every_kind_loads() {
 }
 
 #[test]
-fn the_examples_of_policies_of_a_run_load() {
+fn examples_of_stream_policies_load() {
     let matcher = "{ where: { path: \"$.session.labels[*]\", eq: untrusted-content } }";
     for kind in [
         r#"stream:     { redact: [us_ssn], drop: ["/profanity/"] }"#,
@@ -80,7 +80,7 @@ fn the_examples_of_policies_of_a_run_load() {
 }
 
 #[test]
-fn every_way_to_match_loads() {
+fn every_form_of_match_loads() {
     for matcher in [
         "sendEmail",
         "\"*\"",
@@ -95,7 +95,7 @@ fn every_way_to_match_loads() {
 }
 
 #[test]
-fn every_test_loads() {
+fn every_condition_loads() {
     for test in [
         "{ path: $.input.amount, eq: 100 }",
         "{ path: $.input.amount, ne: null }",
@@ -145,13 +145,13 @@ fn every_test_loads() {
 }
 
 #[test]
-fn a_file_without_policies_says_so_and_loads() {
+fn file_without_policies_loads() {
     assert_loads("policies: []\n");
     assert_loads("callgate: 1\ndefaults: { unmatched: deny, absent: match }\npolicies: []\n");
 }
 
 #[test]
-fn settling_policies_read_what_the_tool_gave() {
+fn settle_policies_can_read_the_output() {
     assert_loads(&policy("{ where: [{ path: $.output.status, eq: failed }] }", "label: { add: [seen] }"));
     assert_loads(&policy("{ where: [{ path: $.error, exists: true }] }", "audit: {}"));
 }

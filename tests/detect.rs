@@ -1,7 +1,7 @@
-//! What the detectors find and leave, on the corpora in `detect/`; and that redaction is total, stable and linear.
+//! Detectors and redaction: precision and recall on the corpora in `tests/detect/`; redaction is complete, idempotent and linear.
 //!
-//! A corpus line is `+ text «find»`, every find marked, or `- text` without any. `~` is taken out first: it keeps made-up
-//! keys from looking like real ones to scanners of repositories. `\n` is a line break.
+//! A corpus line is `+ text «match»` with every match marked, or `- text` without matches. `~` is removed first: it keeps secret
+//! scanners from reporting the fictitious keys. `\n` is a line break.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ fn read_line(line: &str) -> (String, Vec<Range<usize>>) {
     (text, finds)
 }
 
-/// Overlapping finds as one, as redaction sees them.
+/// Finds matches and merges overlapping ones, as redaction does.
 fn found(detector: Detector, text: &str) -> Vec<Range<usize>> {
     let mut merged: Vec<Range<usize>> = Vec::new();
     for range in detector.find(text) {
@@ -82,7 +82,7 @@ fn every(style: Style) -> Redactor {
 }
 
 #[test]
-fn names_are_stable_both_ways() {
+fn detector_names_round_trip() {
     for detector in Detector::ALL {
         assert_eq!(Detector::from_name(detector.name()), Some(detector));
         assert!(!detector.description().is_empty());
@@ -90,7 +90,7 @@ fn names_are_stable_both_ways() {
 }
 
 #[test]
-fn every_style_leaves_what_it_says() {
+fn each_style_redacts_as_documented() {
     let text = "ana@example.com paid with 4111 1111 1111 1111, CASE-77";
     let with = |style| {
         let patterns = vec![regex::Regex::new(r"CASE-\d+").unwrap()];
@@ -105,7 +105,7 @@ fn every_style_leaves_what_it_says() {
 }
 
 #[test]
-fn a_digest_is_the_same_for_equal_values_and_another_with_another_key() {
+fn digests_depend_on_the_value_and_the_key() {
     let plain = Redactor::new(vec![Detector::PaymentCard], Vec::new(), Style::Hash);
     let [one, other] = ["5a", "6b"].map(|digits| Keys::parse(&digits.repeat(32)).unwrap());
     let with = |keys: &Keys, text: &str| plain.with_keys(keys).redact_text(text).into_owned();
@@ -115,12 +115,12 @@ fn a_digest_is_the_same_for_equal_values_and_another_with_another_key() {
     assert_eq!(spaced.len(), "[payment_card:hmac-0123456789ab]".len());
     assert_ne!(spaced, with(&other, "4111 1111 1111 1111"));
     assert_eq!(with(&one, &spaced), spaced, "a digest is not redacted again");
-    // Without a key there is no digest: everyone could make it.
+    // Without a key there is no digest, because anyone could compute it.
     assert_eq!(plain.redact_text("4111 1111 1111 1111"), "[payment_card]");
 }
 
 #[test]
-fn overlapping_finds_become_one_named_by_the_longest() {
+fn overlapping_matches_merge_under_the_longest() {
     let redactor = Redactor::new(vec![Detector::Email, Detector::UrlCredentials], Vec::new(), Style::Mask);
     assert_eq!(
         redactor.redact_text("https://administrator:hunter2hunter2@db.io/x"),
@@ -129,7 +129,7 @@ fn overlapping_finds_become_one_named_by_the_longest() {
 }
 
 #[test]
-fn what_is_hidden_by_unicode_or_escapes_is_found() {
+fn finds_values_hidden_by_unicode_or_escapes() {
     for (text, redacted) in [
         ("４１１１ １１１１ １１１１ １１１１", "[payment_card]"),
         ("4111\u{2011}1111\u{a0}1111\u{2009}1111", "[payment_card]"),
@@ -145,7 +145,7 @@ fn what_is_hidden_by_unicode_or_escapes_is_found() {
 }
 
 #[test]
-fn values_are_redacted_everywhere() {
+fn redacts_keys_numbers_and_embedded_json() {
     for (value, redacted) in [
         (json!({"to": ["ana@example.com", 1, null]}), json!({"to": ["[email]", 1, null]})),
         (json!({"ana@example.com": 1, "bo@example.com": 2}), json!({"[email]": 1, "[email]~2": 2})),
@@ -183,7 +183,7 @@ fn values_are_redacted_everywhere() {
 }
 
 #[test]
-fn the_same_data_as_structure_and_as_text_is_covered_in_both() {
+fn redacts_structured_and_text_content_alike() {
     let structured = json!({"customer": {"email": "ana@example.com", "card": "4111111111111111"}});
     let mut result = json!({"content": [{"type": "text", "text": structured.to_string()}], "structuredContent": structured});
     assert_eq!(every(Style::Remove).redact_value(&mut result), Ok(true));
@@ -193,7 +193,7 @@ fn the_same_data_as_structure_and_as_text_is_covered_in_both() {
 }
 
 #[test]
-fn a_value_too_deep_is_refused_and_left() {
+fn too_deep_value_is_rejected_and_left_unchanged() {
     let nested = |levels| (0..levels).fold(json!("ana@example.com"), |inner, _| json!([inner]));
     let mut deepest = nested(callgate::json::MAX_DEPTH);
     assert_eq!(every(Style::Mask).redact_value(&mut deepest), Ok(true));
@@ -203,9 +203,9 @@ fn a_value_too_deep_is_refused_and_left() {
     assert!(too_deep.to_string().contains("ana@example.com"));
 }
 
-/// Quadratic work on any of these would take minutes.
+/// Quadratic algorithms would take minutes on any of these.
 #[test]
-fn hostile_megabytes_are_finished() {
+fn hostile_megabytes_are_redacted_in_linear_time() {
     let patterns = [
         "@",
         "a@b.",
@@ -284,14 +284,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn redacted_text_holds_no_find(text in texts(), style in styles()) {
+    fn redaction_is_idempotent(text in texts(), style in styles()) {
         let redactor = every(style);
         let once = redactor.redact_text(&text).into_owned();
         prop_assert!(matches!(redactor.redact_text(&once), Cow::Borrowed(_)), "{text:?} became {once:?}");
     }
 
     #[test]
-    fn finds_that_overlap_leave_no_piece(pieces in prop::collection::vec(prop::sample::select(vec![
+    fn overlapping_matches_leave_no_remainder(pieces in prop::collection::vec(prop::sample::select(vec![
         "4111 1111 1111 1111", "+49 30 1234567", "ana@example.com", " 1111", "5", "-",
     ]), 1..24)) {
         let redactor = every(Style::Mask);
@@ -300,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn text_without_finds_is_borrowed(text in texts()) {
+    fn text_without_matches_is_borrowed(text in texts()) {
         for detector in Detector::ALL {
             if detector.find(&text).is_empty() {
                 let redactor = Redactor::new(vec![detector], Vec::new(), Style::Remove);
@@ -310,7 +310,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_is_redacted_and_says_whether_it_changed(value in values(), style in styles()) {
+    fn redact_value_reports_whether_it_changed_anything(value in values(), style in styles()) {
         let mut redacted = value.clone();
         let changed = every(style).redact_value(&mut redacted).unwrap();
         prop_assert_eq!(changed, redacted != value);

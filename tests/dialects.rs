@@ -1,4 +1,4 @@
-//! The mapping between the canonical history and the providers' dialects.
+//! Conversion of histories between the canonical form and the providers' dialects.
 
 #[path = "dialects/answers.rs"]
 mod answers;
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use callgate::json::{self, Value, json};
 use callgate::message::{
-    AnswerError, Content, Dialect, History, Message, Output, Part, Place, Role, Settled, Settlement,
+    CallResult, Content, Dialect, History, HistoryEditError, Message, Output, Part, Place, Role, Settled,
 };
 use proptest::prelude::*;
 
-/// Every history of the corpus: its dialect, its file's name, and itself.
+/// Every history of the corpus: its dialect, file name and document.
 pub fn corpus() -> Vec<(Dialect, String, Value)> {
     let mut found = Vec::new();
     for dialect in Dialect::ALL {
@@ -33,9 +33,9 @@ pub fn corpus() -> Vec<(Dialect, String, Value)> {
     found
 }
 
-/// What a history says, as one list: how a dialect cuts it into messages does not matter.
-fn said(history: &History) -> Vec<String> {
-    let mut said = Vec::new();
+/// The content of a history as one list, independent of how a dialect splits it into messages.
+fn contents(history: &History) -> Vec<String> {
+    let mut contents = Vec::new();
     for message in history.messages() {
         let role = match message.role() {
             Role::Developer => "system",
@@ -43,7 +43,7 @@ fn said(history: &History) -> Vec<String> {
             other => other.name(),
         };
         for part in message.parts() {
-            said.push(match part.content() {
+            contents.push(match part.content() {
                 Content::Text(text) if text.is_empty() => continue,
                 Content::Text(text) => format!("{role}: {text}"),
                 Content::Call(call) => {
@@ -56,17 +56,17 @@ fn said(history: &History) -> Vec<String> {
             });
         }
     }
-    said
+    contents
 }
 
-/// The parts that only one dialect understands, in order.
+/// The parts that only one dialect supports, in order.
 fn unknown(history: &History) -> Vec<String> {
     let parts = history.messages().iter().flat_map(Message::parts);
     let unknown = parts.filter(|part| *part.content() == Content::Other);
     unknown.map(|part| part.source().map(|(dialect, json)| format!("{dialect}: {json}")).unwrap()).collect()
 }
 
-/// Every call with its result, which the provider must find: exactly one for each, and none without a call.
+/// Asserts that every call has exactly one result, and every result a call, as providers require.
 fn assert_settled(sent: &History, dialect: Dialect) {
     let read = History::read(dialect, &sent.write(dialect)).unwrap();
     for history in [sent, &read] {
@@ -79,18 +79,18 @@ fn assert_settled(sent: &History, dialect: Dialect) {
             "{dialect}: a call has no result\n{}",
             shown()
         );
-        assert_eq!(results, calls.len(), "{dialect}: not one result a call\n{}", shown());
+        assert_eq!(results, calls.len(), "{dialect}: not one result per call\n{}", shown());
         assert_eq!(history.messages().iter().flat_map(Message::parts).filter(is_approval).count(), 0);
     }
 }
 
-/// Asserts what the providers demand beyond their types: the results of a round stand right after its calls.
+/// Asserts what providers require beyond their types: the results of a round directly follow its calls.
 fn assert_in_order(dialect: Dialect, document: &Value) {
     let messages = document
         .as_array()
         .or(["messages", "contents"].iter().find_map(|list| document[*list].as_array()))
         .unwrap();
-    let said = if dialect == Dialect::Gemini { "parts" } else { "content" };
+    let parts_key = if dialect == Dialect::Gemini { "parts" } else { "content" };
     let of = |message: &Value, list: &str, id: &dyn Fn(&Value) -> Option<String>| -> Vec<String> {
         message[list].as_array().into_iter().flatten().filter_map(id).collect()
     };
@@ -119,11 +119,11 @@ fn assert_in_order(dialect: Dialect, document: &Value) {
                         "{document:#}"
                     );
                 } else {
-                    assert!(expected.is_empty(), "{expected:?} not answered\n{document:#}");
+                    assert!(expected.is_empty(), "{expected:?} have no result\n{document:#}");
                     expected = of(message, "tool_calls", &|call| text(&call["id"]));
                 }
             }
-            assert!(expected.is_empty(), "{expected:?} not answered\n{document:#}");
+            assert!(expected.is_empty(), "{expected:?} have no result\n{document:#}");
         }
         Dialect::Anthropic | Dialect::Gemini | Dialect::AiSdk => {
             let mut expected: Vec<String> = Vec::new();
@@ -132,45 +132,42 @@ fn assert_in_order(dialect: Dialect, document: &Value) {
             for message in messages {
                 let (calls, results) = match dialect {
                     Dialect::Anthropic => (
-                        of(message, said, &typed("tool_use", "id")),
-                        of(message, said, &typed("tool_result", "tool_use_id")),
+                        of(message, parts_key, &typed("tool_use", "id")),
+                        of(message, parts_key, &typed("tool_result", "tool_use_id")),
                     ),
                     Dialect::AiSdk => (
-                        of(message, said, &typed("tool-call", "toolCallId")),
-                        of(message, said, &typed("tool-result", "toolCallId")),
+                        of(message, parts_key, &typed("tool-call", "toolCallId")),
+                        of(message, parts_key, &typed("tool-result", "toolCallId")),
                     ),
                     _ => (
-                        of(message, said, &|part| text(&part["functionCall"]["id"])),
-                        of(message, said, &|part| text(&part["functionResponse"]["id"])),
+                        of(message, parts_key, &|part| text(&part["functionCall"]["id"])),
+                        of(message, parts_key, &|part| text(&part["functionResponse"]["id"])),
                     ),
                 };
                 assert_eq!(results, expected, "{dialect}\n{document:#}");
-                let first = &message[said][0];
+                let first = &message[parts_key][0];
                 let result_first = first["type"] == "tool_result"
                     || first["type"] == "tool-result"
                     || !first["functionResponse"].is_null();
                 assert!(
                     results.is_empty() || result_first,
-                    "{dialect}: something stands before the results\n{document:#}"
+                    "{dialect}: content precedes the results\n{document:#}"
                 );
                 all.extend(calls.iter().cloned());
                 expected = calls;
                 if dialect != Dialect::AiSdk && message["role"] != "system" {
-                    assert_ne!(
-                        message["role"], last,
-                        "{dialect}: the speakers do not take turns\n{document:#}"
-                    );
+                    assert_ne!(message["role"], last, "{dialect}: the roles do not alternate\n{document:#}");
                 }
                 last = message["role"].clone();
             }
-            assert!(expected.is_empty(), "{expected:?} not answered\n{document:#}");
+            assert!(expected.is_empty(), "{expected:?} have no result\n{document:#}");
             let unique: std::collections::BTreeSet<&String> = all.iter().collect();
             assert!(dialect != Dialect::Anthropic || unique.len() == all.len(), "ids repeat\n{document:#}");
         }
     }
 }
 
-/// An approval part that is not the provider's own.
+/// Returns whether a part is an approval part of Callgate, not of the provider.
 fn is_approval(part: &&Part) -> bool {
     let hosted = part
         .source()
@@ -179,7 +176,7 @@ fn is_approval(part: &&Part) -> bool {
 }
 
 #[test]
-fn a_history_written_in_its_own_dialect_is_equal_as_json() {
+fn histories_round_trip_in_their_own_dialect() {
     for (dialect, name, document) in corpus() {
         let written = History::read(dialect, &document).unwrap().write(dialect);
         assert!(written == document, "{dialect}/{name}\n{written:#}");
@@ -188,19 +185,19 @@ fn a_history_written_in_its_own_dialect_is_equal_as_json() {
 }
 
 #[test]
-fn a_history_says_the_same_in_every_other_dialect() {
+fn histories_keep_their_content_in_every_other_dialect() {
     for (from, name, document) in corpus() {
         let history = History::read(from, &document).unwrap();
         for to in Dialect::ALL.into_iter().filter(|to| *to != from) {
             let written = history.write(to);
             let read = History::read(to, &written).unwrap();
-            assert_eq!(said(&read), said(&history), "{from}/{name} in {to}\n{written:#}");
+            assert_eq!(contents(&read), contents(&history), "{from}/{name} in {to}\n{written:#}");
             if name != "strange" {
                 assert_eq!(unknown(&read), unknown(&history), "{from}/{name} in {to}\n{written:#}");
                 let back = History::read(from, &read.write(from)).unwrap();
                 assert_eq!(
-                    (said(&back), unknown(&back)),
-                    (said(&history), unknown(&history)),
+                    (contents(&back), unknown(&back)),
+                    (contents(&history), unknown(&history)),
                     "{from}/{name} by {to}"
                 );
             }
@@ -209,7 +206,7 @@ fn a_history_says_the_same_in_every_other_dialect() {
 }
 
 #[test]
-fn translations_are_as_recorded() {
+fn translations_match_snapshots() {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../snapshots");
     settings.set_prepend_module_to_snapshot(false);
@@ -227,7 +224,7 @@ fn translations_are_as_recorded() {
 }
 
 #[test]
-fn what_is_sent_has_exactly_one_result_for_each_call() {
+fn provider_history_has_exactly_one_result_per_call() {
     for (from, _, document) in corpus() {
         let history = History::read(from, &document).unwrap();
         for to in Dialect::ALL {
@@ -240,7 +237,7 @@ fn what_is_sent_has_exactly_one_result_for_each_call() {
 }
 
 #[test]
-fn a_settled_history_is_sent_as_it_is() {
+fn settled_history_is_sent_unchanged() {
     for (dialect, name, document) in corpus() {
         if ["parallel-calls", "built-in-tools", "server-tools", "images-and-refusals", "a-request"]
             .contains(&name.as_str())
@@ -252,12 +249,12 @@ fn a_settled_history_is_sent_as_it_is() {
 }
 
 #[test]
-fn a_document_that_is_no_history_is_told_so() {
+fn rejects_documents_that_are_not_histories() {
     for (document, expected) in [
         (json!(5), "this is a number"),
         (json!("text"), "this is a string"),
-        (json!({"model": "m"}), "this is an object without the list `messages`"),
-        (json!({"messages": {}}), "this is an object without the list `messages`"),
+        (json!({"model": "m"}), "this is an object without the array `messages`"),
+        (json!({"messages": {}}), "this is an object without the array `messages`"),
     ] {
         let error = History::read(Dialect::OpenaiChat, &document).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
@@ -274,21 +271,21 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn i5_a_generated_history_says_the_same_in_every_dialect(history in generated::history(), detour in 0..5usize) {
+    fn i5_generated_history_keeps_its_content_in_every_dialect(history in generated::history(), detour in 0..5usize) {
         for dialect in Dialect::ALL {
             let written = history.write(dialect);
             let read = History::read(dialect, &written).unwrap();
-            prop_assert_eq!(said(&read), said(&history), "{}\n{:#}", dialect, written);
+            prop_assert_eq!(contents(&read), contents(&history), "{}\n{:#}", dialect, written);
             prop_assert_eq!(unknown(&read), unknown(&history), "{}\n{:#}", dialect, written);
             prop_assert!(read.write(dialect) == written, "{}\n{:#}", dialect, written);
             let other = Dialect::ALL[detour];
             let twice = History::read(other, &read.write(other)).unwrap();
-            prop_assert_eq!(said(&twice), said(&history), "{} then {}\n{:#}", dialect, other, written);
+            prop_assert_eq!(contents(&twice), contents(&history), "{} then {}\n{:#}", dialect, other, written);
         }
     }
 
     #[test]
-    fn i5_what_is_sent_settles_every_call_once(history in generated::history()) {
+    fn i5_provider_history_settles_every_call_once(history in generated::history()) {
         for dialect in Dialect::ALL {
             assert_settled(&history.for_provider(dialect), dialect);
             assert_in_order(dialect, &history.for_provider(dialect).write(dialect));
@@ -298,17 +295,17 @@ proptest! {
     }
 
     #[test]
-    fn i5_results_appended_are_each_their_own_call_s(history in generated::history()) {
+    fn i5_appended_results_belong_to_their_calls(history in generated::history()) {
         let mut history = history;
         let open: Vec<(Place, String)> =
             history.calls_without_result().iter().map(|call| (call.place, call.digest.to_string())).collect();
-        let settled = |(place, digest): &(Place, String)| Settlement {
+        let settled = |(place, digest): &(Place, String)| CallResult {
             place: *place, output: Output::Text(digest.clone()), settled: Settled::Output,
         };
         let before = history.occurrences().len();
         if let Err(error) = history.append_results(open.iter().map(settled).collect()) {
-            // Only where two calls of one id leave no place that is the one's and not the other's.
-            prop_assert!(matches!(error, AnswerError::SharedId { .. }), "{}", error);
+            // Only if two calls share an id and no position distinguishes their results.
+            prop_assert!(matches!(error, HistoryEditError::SharedId { .. }), "{}", error);
             return Ok(());
         }
         prop_assert!(history.calls_without_result().is_empty());
@@ -322,7 +319,7 @@ proptest! {
     }
 
     #[test]
-    fn no_document_makes_reading_panic_or_lose(document in generated::document(), dialect in 0..5usize, to in 0..5usize) {
+    fn reading_never_panics_or_loses_content(document in generated::document(), dialect in 0..5usize, to in 0..5usize) {
         let (dialect, to) = (Dialect::ALL[dialect], Dialect::ALL[to]);
         if let Ok(history) = History::read(dialect, &document) {
             prop_assert!(history.write(dialect) == document, "{}\n{:#}\n{:#}", dialect, document, history.write(dialect));
@@ -333,7 +330,7 @@ proptest! {
     }
 }
 
-/// A call whose arguments are left out, in the form of each dialect, with what stands for them.
+/// A call in each dialect whose arguments are `given`, or missing.
 fn without_arguments(dialect: Dialect, given: Option<&Value>) -> Value {
     let with = |mut call: Value, member: &str| {
         if let Some(given) = given {
@@ -363,18 +360,18 @@ fn arguments_in(dialect: Dialect, given: Option<&Value>) -> Vec<Value> {
 }
 
 #[test]
-fn missing_null_and_empty_arguments_are_none_in_every_dialect_and_nothing_else_is() {
+fn missing_null_and_empty_arguments_become_an_empty_object() {
     for dialect in Dialect::ALL {
         for given in [None, Some(json!(null)), Some(json!("")), Some(json!({}))] {
             assert_eq!(arguments_in(dialect, given.as_ref()), [json!({})], "{dialect:?} {given:?}");
         }
-        // What is malformed stays so.
+        // Malformed arguments stay as they are.
         for given in [json!(" "), json!("{"), json!("\"\""), json!([]), json!(0), json!(false)] {
             let arguments = arguments_in(dialect, Some(&given));
             assert!(!arguments[0].is_object(), "{dialect:?} {given} {arguments:?}");
         }
     }
-    // Where arguments are JSON text, that may be the word itself.
+    // In dialects with arguments as JSON strings, `null` can be that string.
     for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses] {
         assert_eq!(arguments_in(dialect, Some(&json!("null"))), [json!({})]);
     }

@@ -1,5 +1,5 @@
-//! Rules files and test files in editors: the YAML language server itself, driven with the schemas that `callgate schema`
-//! prints. It underlines what is wrong and nothing else, offers exactly the keys that there are, and says of each what it is.
+//! Editor support for rules and test files: the YAML language server with the schemas that `callgate schema` prints. It reports all
+//! errors and nothing else, completes exactly the existing keys, and documents each of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn schema(of: &str) -> String {
     format!("file://{}/schemas/{of}.schema.json", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// As docs/editors.md says it of a workspace.
+/// The workspace settings that docs/editors.md shows.
 fn settings() -> Value {
     let mut schemas = callgate::json::Map::new();
     schemas.insert(schema("rules"), json!(["policies/**/*.yaml", "!*.test.yaml"]));
@@ -27,7 +27,7 @@ fn settings() -> Value {
     json!({ "yaml": { "validate": true, "hover": true, "completion": true, "schemas": schemas } })
 }
 
-/// One open document. In its text `‸` is where something is completed, `¦` where the pointer is; neither is part of it.
+/// One open document. In its text, `‸` marks a completion and `¦` a hover position; neither is part of the text.
 struct Document {
     name: String,
     text: String,
@@ -46,25 +46,25 @@ impl Document {
     fn request(&self, number: usize) -> Value {
         let (mut complete, mut hover, mut lines) = (Vec::new(), Vec::new(), Vec::new());
         for (number, line) in self.text.lines().enumerate() {
-            let mut kept = String::new();
+            let mut plain = String::new();
             for character in line.chars() {
-                let at = json!([number, kept.encode_utf16().count()]);
+                let at = json!([number, plain.encode_utf16().count()]);
                 match character {
                     '‸' => complete.push(at),
                     '¦' => hover.push(at),
-                    _ => kept.push(character),
+                    _ => plain.push(character),
                 }
             }
-            lines.push(kept);
+            lines.push(plain);
         }
         let uri = format!("file:///work{number}/{}", self.name);
         json!({ "uri": uri, "text": lines.join("\n"), "complete": complete, "hover": hover })
     }
 }
 
-/// What the server said of a document.
+/// Diagnostics, completions and hover texts of the server for a document.
 #[derive(serde::Deserialize)]
-struct Said {
+struct Findings {
     /// Lines from 0, with messages.
     diagnostics: Vec<(usize, String)>,
     /// Labels, with documentation.
@@ -72,7 +72,7 @@ struct Said {
     hover: Vec<String>,
 }
 
-fn ask(documents: &[Document]) -> Vec<Said> {
+fn query(documents: &[Document]) -> Vec<Findings> {
     let pins = fs::read_to_string(here().join("package-lock.json")).unwrap();
     let home = installed("editors", &pins, |home| {
         for file in ["package.json", "package-lock.json"] {
@@ -82,7 +82,7 @@ fn ask(documents: &[Document]) -> Vec<Said> {
         npm.args(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(home);
         install(&mut [npm]);
     });
-    // Packages are looked for beside the script. Tests that run at once write the same.
+    // Node resolves packages relative to the script. Concurrent tests write the same file.
     let script = home.join(format!("drive-{}.mjs", std::process::id()));
     fs::copy(here().join("drive.mjs"), &script).unwrap();
     let requests = (0..).zip(documents).map(|(number, document)| format!("{}\n", document.request(number)));
@@ -90,12 +90,13 @@ fn ask(documents: &[Document]) -> Vec<Said> {
         run(Command::new("node").arg(&script).arg(settings().to_string()), &requests.collect::<String>());
     let _ = fs::remove_file(&script);
     assert!(done, "{printed}");
-    let said: Vec<Said> = printed.lines().map(|line| callgate::json::from_str(line).expect(line)).collect();
-    assert_eq!(said.len(), documents.len(), "{printed}");
-    said
+    let findings: Vec<Findings> =
+        printed.lines().map(|line| callgate::json::from_str(line).expect(line)).collect();
+    assert_eq!(findings.len(), documents.len(), "{printed}");
+    findings
 }
 
-/// Of each kind a policy that is right, and one in which each line that ends with `# ✗ MESSAGE` is wrong.
+/// For each kind, a valid policy and one in which each line that ends with `# ✗ MESSAGE` is invalid.
 const KIND_BY_KIND: &[(&str, &str, &str)] = &[
     (
         "transform",
@@ -176,38 +177,38 @@ const KIND_BY_KIND: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The lines of a text that say they are wrong, with what is to be said of them.
+/// The lines that are marked as invalid, each with the expected message.
 fn marked(text: &str) -> Vec<(usize, &str)> {
     let marked = |(number, line): (usize, &'static str)| Some((number, line.split_once("# ✗ ")?.1));
     let text: &'static str = Box::leak(text.to_owned().into_boxed_str());
     text.lines().enumerate().filter_map(marked).collect()
 }
 
-fn assert_marked(document: &Document, said: &Said) {
+fn assert_marked(document: &Document, findings: &Findings) {
     let expected = marked(&document.text);
     let text = &document.text;
     for (line, message) in &expected {
-        let told = said.diagnostics.iter().any(|(at, told)| at == line && told.contains(message));
-        assert!(told, "line {line}: {message}\n{text}\n{:?}", said.diagnostics);
+        let reported = findings.diagnostics.iter().any(|(at, actual)| at == line && actual.contains(message));
+        assert!(reported, "line {line}: {message}\n{text}\n{:?}", findings.diagnostics);
     }
-    for (line, told) in &said.diagnostics {
-        assert!(expected.iter().any(|(at, _)| at == line), "line {line}: {told}\n{text}");
+    for (line, actual) in &findings.diagnostics {
+        assert!(expected.iter().any(|(at, _)| at == line), "line {line}: {actual}\n{text}");
     }
 }
 
 #[test]
-fn what_is_wrong_is_underlined_and_nothing_else_in_a_policy_of_each_kind() {
+fn reports_exactly_the_errors_of_each_policy_kind() {
     let kinds: Vec<&str> = KIND_BY_KIND.iter().map(|(kind, ..)| *kind).collect();
     assert_eq!(kinds, KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>());
     let document = |policy: &str| {
-        // A policy of the run can't say `tool`.
+        // A policy of the run cannot have `tool`.
         let matcher = "{ where: [ { path: $.context.principal, eq: ana } ] }";
         Document::rules(&format!("callgate: 1\npolicies:\n  - id: p\n    match: {matcher}\n    {policy}\n"))
     };
     let documents: Vec<Document> =
         KIND_BY_KIND.iter().flat_map(|(_, right, wrong)| [document(right), document(wrong)]).collect();
-    for (document, said) in documents.iter().zip(ask(&documents)) {
-        assert_marked(document, &said);
+    for (document, findings) in documents.iter().zip(query(&documents)) {
+        assert_marked(document, &findings);
     }
     for (document, right) in documents.iter().step_by(2).zip(KIND_BY_KIND) {
         assert!(marked(&document.text).is_empty());
@@ -262,15 +263,15 @@ cases:
 ";
 
 #[test]
-fn every_mistake_of_a_file_is_on_its_line() {
+fn reports_each_error_on_its_line() {
     let documents = [Document::rules(WRONG_RULES), Document::tests(WRONG_TESTS)];
-    for (document, said) in documents.iter().zip(ask(&documents)) {
-        assert_marked(document, &said);
+    for (document, findings) in documents.iter().zip(query(&documents)) {
+        assert_marked(document, &findings);
     }
 }
 
 #[test]
-fn the_shipped_files_are_right_whether_a_modeline_or_a_setting_names_the_schema() {
+fn shipped_files_are_valid_by_modeline_and_by_settings() {
     let policies = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
     let mut documents = Vec::new();
     let mut open = vec![policies.clone()];
@@ -288,21 +289,21 @@ fn the_shipped_files_are_right_whether_a_modeline_or_a_setting_names_the_schema(
     }
     assert!(documents.len() > 10);
     documents.push(Document { name: "policies/wrong.yaml".to_owned(), text: "polices: []".to_owned() });
-    let mut said = ask(&documents);
-    assert_eq!(said.pop().unwrap().diagnostics.len(), 2, "the setting is not followed");
-    for (document, said) in documents.iter().zip(said) {
-        assert_eq!(said.diagnostics, [], "{}", document.name);
+    let mut findings = query(&documents);
+    assert_eq!(findings.pop().unwrap().diagnostics.len(), 2, "the setting has no effect");
+    for (document, findings) in documents.iter().zip(findings) {
+        assert_eq!(findings.diagnostics, [], "{}", document.name);
     }
 }
 
-/// A record with the lines that lead to it; the last of them ends where its keys begin.
+/// A record with the YAML lines that lead to it; the last line ends where its keys start.
 struct Reached {
     record: &'static Record,
     lines: String,
     indent: usize,
 }
 
-/// Every record that a file may hold, each once, with a way to it.
+/// Every record that a file may contain, each once, with a path to it.
 fn reach(root: &'static Record) -> Vec<Reached> {
     let mut found = vec![Reached { record: root, lines: String::new(), indent: 0 }];
     let mut next = 0;
@@ -322,7 +323,7 @@ fn reach(root: &'static Record) -> Vec<Reached> {
     found
 }
 
-/// The record in a shape, and whether it is the item of a list there.
+/// Returns the record in a shape, and whether it is an item of a list.
 fn record_in(shape: &'static Shape) -> Option<(&'static Record, bool)> {
     match shape {
         Shape::Record(record) => Some((record, false)),
@@ -333,7 +334,7 @@ fn record_in(shape: &'static Shape) -> Option<(&'static Record, bool)> {
     }
 }
 
-/// A value of a shape, as short as may be.
+/// A minimal value of a shape.
 fn sample(shape: &Shape) -> String {
     match shape {
         Shape::Any | Shape::Number => "1".to_owned(),
@@ -348,44 +349,44 @@ fn sample(shape: &Shape) -> String {
     }
 }
 
-/// How a text of a kind of file is opened.
+/// Opens a string as a rules or a test file.
 type Open = fn(&str) -> Document;
 
 fn every_record() -> Vec<(Open, Reached)> {
     let rules = reach(callgate::policy::rules_record()).into_iter();
-    let tests = reach(callgate::suite::tests_record()).into_iter();
+    let tests = reach(callgate::suite::test_file_record()).into_iter();
     let rules = rules.map(|reached| (Document::rules as Open, reached));
     let tests = tests.map(|reached| (Document::tests as Open, reached));
     rules.chain(tests).collect()
 }
 
 #[test]
-fn exactly_the_keys_that_there_are_are_offered_with_their_texts() {
+fn completes_exactly_the_keys_of_each_record() {
     let records = every_record();
     assert!(records.len() > 40, "{}", records.len());
     let documents: Vec<Document> =
         records.iter().map(|(open, reached)| open(&format!("{}‸\n", reached.lines))).collect();
-    for (((_, reached), document), said) in records.iter().zip(&documents).zip(ask(&documents)) {
-        let offered = &said.complete[0];
+    for (((_, reached), document), findings) in records.iter().zip(&documents).zip(query(&documents)) {
+        let offered = &findings.complete[0];
         for field in reached.record.fields {
             let item = offered.iter().find(|(label, _)| label == field.name);
             let (_, text) =
                 item.unwrap_or_else(|| panic!("`{}` is not offered\n{}", field.name, document.text));
             assert!(text.starts_with(field.doc), "`{}`: {text}\n{}", field.name, document.text);
         }
-        // The server offers the whole, with all that must be there, under the name of the record.
+        // The server also offers a snippet of the whole record with its required keys, under the name of the record.
         let known = |label: &str| reached.record.fields.iter().any(|field| field.name == label);
         let whole = [reached.record.name, "Callgate rules file", "Callgate policy tests", "- (array item)"];
-        let strange: Vec<_> = offered
+        let unexpected: Vec<_> = offered
             .iter()
             .filter(|(label, _)| !known(label) && !whole.iter().any(|whole| label.starts_with(whole)))
             .collect();
-        assert!(strange.is_empty(), "{strange:?}\n{}", document.text);
+        assert!(unexpected.is_empty(), "{unexpected:?}\n{}", document.text);
     }
 }
 
 #[test]
-fn each_key_says_what_it_is() {
+fn hover_documents_each_key() {
     let records = every_record();
     let with_all_keys = |(open, reached): &(Open, Reached)| {
         let keys = reached.record.fields.iter();
@@ -395,26 +396,39 @@ fn each_key_says_what_it_is() {
         open(&format!("{}{}\n", reached.lines, lines.join(&separator)))
     };
     let documents: Vec<Document> = records.iter().map(with_all_keys).collect();
-    for (((_, reached), document), said) in records.iter().zip(&documents).zip(ask(&documents)) {
-        for (field, text) in reached.record.fields.iter().zip(&said.hover) {
-            assert!(text.contains(field.doc), "`{}` says {text}\n{}", field.name, document.text);
+    for (((_, reached), document), findings) in records.iter().zip(&documents).zip(query(&documents)) {
+        for (field, text) in reached.record.fields.iter().zip(&findings.hover) {
+            assert!(text.contains(field.doc), "`{}` has hover text {text}\n{}", field.name, document.text);
         }
-        assert_eq!(said.hover.len(), reached.record.fields.len());
+        assert_eq!(findings.hover.len(), reached.record.fields.len());
     }
 }
 
 #[test]
-fn words_are_offered_and_explained() {
+fn completes_and_documents_enum_values() {
     let documents = [
         Document::rules("policies:\n  - id: a\n    mode: ‸\n    match: t\n    deny: {}\n"),
         Document::rules("policies:\n  - id: a\n    ¦mode: shadow\n    match: t\n    deny: {}\n"),
         Document::tests("cases:\n  - name: a\n    call: { tool: t }\n    expect:\n      outcome: ‸\n"),
     ];
-    let said = ask(&documents);
-    let labels: Vec<&str> = said[0].complete[0].iter().map(|(label, _)| label.trim_matches('"')).collect();
+    let findings = query(&documents);
+    let labels: Vec<&str> =
+        findings[0].complete[0].iter().map(|(label, _)| label.trim_matches('"')).collect();
     assert_eq!(labels, ["enforce", "shadow", "off"]);
-    assert_eq!(said[0].complete[0][1].1, "it records what it would have done, and changes nothing");
-    let text = &said[1].hover[0];
-    assert!(text.contains("* `shadow`: it records what it would have done, and changes nothing"), "{text}");
-    assert!(said[2].complete[0].iter().any(|(label, _)| label == "suspended"), "{:?}", said[2].complete);
+    assert_eq!(
+        findings[0].complete[0][1].1,
+        "shadow mode: the policy records what it would have done, and changes nothing"
+    );
+    let text = &findings[1].hover[0];
+    assert!(
+        text.contains(
+            "* `shadow`: shadow mode: the policy records what it would have done, and changes nothing"
+        ),
+        "{text}"
+    );
+    assert!(
+        findings[2].complete[0].iter().any(|(label, _)| label == "suspended"),
+        "{:?}",
+        findings[2].complete
+    );
 }

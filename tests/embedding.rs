@@ -1,4 +1,4 @@
-//! What hosts rely on when they embed the engine.
+//! Guarantees for hosts that embed the engine.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,9 +16,9 @@ impl ToolExecutor for Echo {
 }
 
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<OutcomeKind>>>);
+struct OutcomeLog(Arc<Mutex<Vec<OutcomeKind>>>);
 
-impl Observer for Seen {
+impl Observer for OutcomeLog {
     fn on_outcome(&self, outcome: &Outcome) {
         self.0.lock().unwrap().push(outcome.outcome);
     }
@@ -26,10 +26,10 @@ impl Observer for Seen {
 
 const RULES: &str = "policies: [ { id: no, match: forbidden, deny: {} } ]";
 
-/// Servers put each agent run on a task of its own.
+/// Servers run each agent in its own task.
 #[tokio::test]
-async fn sessions_of_one_engine_run_on_tasks_of_their_own() {
-    let seen = Seen::default();
+async fn sessions_of_one_engine_run_in_separate_tasks() {
+    let seen = OutcomeLog::default();
     let engine = Engine::builder(engine::load_text(RULES).unwrap()).observer(seen.clone()).build();
     let tasks: Vec<_> = (0..50)
         .map(|number| {
@@ -55,15 +55,15 @@ async fn sessions_of_one_engine_run_on_tasks_of_their_own() {
 }
 
 #[test]
-fn rules_that_do_not_load_say_all_that_is_wrong() {
+fn invalid_rules_report_all_errors() {
     let error = Engine::from_text("policies: [ { id: a, dney: {} }, { id: a, allow: {} } ]").unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("did you mean `deny`?") && text.contains("the id `a` is taken"), "{text}");
+    assert!(text.contains("did you mean `deny`?") && text.contains("duplicate id `a`"), "{text}");
     assert_eq!(error.built().diagnostics.len(), 2);
 }
 
 #[test]
-fn outcomes_and_calls_are_read_as_they_are_written() {
+fn outcomes_and_calls_round_trip_through_json() {
     let engine = Engine::from_text(RULES).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let call =
@@ -75,21 +75,21 @@ fn outcomes_and_calls_are_read_as_they_are_written() {
     assert_eq!(read, outcome);
 }
 
-/// Never answers.
-struct Stuck;
+/// Never returns.
+struct HangingTool;
 
-impl ToolExecutor for Stuck {
+impl ToolExecutor for HangingTool {
     async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
         std::future::pending().await
     }
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_is_counted_and_leaves_the_session_usable() {
+async fn cancelled_call_is_counted_and_leaves_the_session_usable() {
     let rules = "policies: [ { id: once, match: { tool: pay, where: { path: $.session.calls.pay, gte: 1 } }, deny: {} } ]";
     let mut session = Engine::from_text(rules).unwrap().session();
     {
-        let mut call = std::pin::pin!(session.execute(ToolCall::new("c1", "pay", json!({})), &Stuck));
+        let mut call = std::pin::pin!(session.execute(ToolCall::new("c1", "pay", json!({})), &HangingTool));
         tokio::select! {
             biased;
             _ = &mut call => panic!("the tool never answers"),
@@ -102,13 +102,13 @@ async fn a_call_that_is_given_up_is_counted_and_leaves_the_session_usable() {
     assert_eq!(other.outcome, OutcomeKind::Executed);
 }
 
-/// An array in an array in an array …
+/// Deeply nested arrays.
 fn nested(depth: usize) -> callgate::json::Value {
     (0..depth).fold(json!("ana@example.com"), |value, _| json!([value]))
 }
 
 #[tokio::test]
-async fn what_is_nested_too_deeply_to_be_searched_is_withheld() {
+async fn value_nested_too_deeply_to_search_is_withheld() {
     struct Deep;
     impl ToolExecutor for Deep {
         async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
@@ -124,7 +124,7 @@ async fn what_is_nested_too_deeply_to_be_searched_is_withheld() {
 }
 
 #[test]
-fn a_schema_beside_the_rules_is_part_of_them() {
+fn schema_file_is_part_of_the_rules() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     write("rules.yaml", "policies: [ { id: fits, match: pay, validate: { schema: { file: pay.json } } } ]");
@@ -137,5 +137,5 @@ fn a_schema_beside_the_rules_is_part_of_them() {
         seen.push((effect, engine.revision()));
     }
     assert_eq!((seen[0].0, seen[1].0), (callgate::Effect::Invalid, callgate::Effect::Run));
-    assert_ne!(seen[0].1, seen[1].1, "the revision is the digest of all that was compiled");
+    assert_ne!(seen[0].1, seen[1].1, "the revision is the digest of everything compiled");
 }

@@ -1,4 +1,4 @@
-//! What policies around a call do together, and what comes of it when one of them refuses or fails half-way.
+//! Interaction of the policies around a call, including refusals and failures halfway.
 
 mod caches;
 mod reloads;
@@ -10,20 +10,25 @@ use callgate::host::{Clock, Lookup, ManualClock, StoreFuture};
 use callgate::json::{Value, json};
 use callgate::{Engine, OutcomeKind, Session, ToolCall, ToolError, engine};
 
-use crate::altered_stores::{Alteration, Altered};
-use crate::workshop::{Tool, call, ended, noon, rules, run};
+use crate::corrupted_stores::{Alteration, Altered};
+use crate::fixtures::{Tool, call, kind_and_code, noon, rules, run};
 
 fn engine_at(text: &str) -> (Engine, ManualClock) {
     let clock = noon();
     (rules(text).clock(clock.clone()).build(), clock)
 }
 
-fn ends(clock: &ManualClock, session: &mut Session, tool: &Tool, calls: &[ToolCall]) -> Vec<&'static str> {
+fn outcome_kinds(
+    clock: &ManualClock,
+    session: &mut Session,
+    tool: &Tool,
+    calls: &[ToolCall],
+) -> Vec<&'static str> {
     run(clock, session, tool, calls).iter().map(|outcome| outcome.outcome.name()).collect()
 }
 
 #[test]
-fn limits_of_a_run_count_each_for_itself_and_shadows_take_nothing_of_them() {
+fn run_limits_count_separately_and_shadow_limits_consume_nothing() {
     let (engine, clock) = engine_at(
         "policies:
           - { id: few, match: search, rate_limit: { limit: 2, per: run } }
@@ -39,17 +44,17 @@ fn limits_of_a_run_count_each_for_itself_and_shadows_take_nothing_of_them() {
         ["search", "search", "search", "other", "other", "other"].map(|tool| call(tool, json!({}))).to_vec();
     let (yes, no) = ("executed", "denied");
     assert_eq!(
-        ends(&clock, &mut session, &tool, &calls),
+        outcome_kinds(&clock, &mut session, &tool, &calls),
         [yes, yes, no, yes, yes, no],
-        "the layer allows four in all"
+        "the layer allows four in total"
     );
     let mut session = engine.session();
-    assert_eq!(ends(&clock, &mut session, &tool, &calls), [yes, yes, no, yes, yes, yes]);
-    assert_eq!(ends(&clock, &mut session, &tool, &calls[3..4]), [no]);
+    assert_eq!(outcome_kinds(&clock, &mut session, &tool, &calls), [yes, yes, no, yes, yes, yes]);
+    assert_eq!(outcome_kinds(&clock, &mut session, &tool, &calls[3..4]), [no]);
 }
 
 #[test]
-fn what_a_stopped_call_of_a_round_counts_is_known_to_those_after_it() {
+fn counts_of_a_stopped_call_are_visible_to_later_calls_of_the_round() {
     let text = |limit: &str| {
         format!(
             "policies:
@@ -72,19 +77,19 @@ fn what_a_stopped_call_of_a_round_counts_is_known_to_those_after_it() {
         let ends: Vec<_> = outcomes.iter().map(|outcome| outcome.outcome.name()).collect();
         assert_eq!(ends, expected, "{limit}");
     }
-    // What halts half-way stops the siblings after it, whatever was decided for them.
+    // A halt halfway stops the siblings after it, whatever was decided for them.
     let (engine, clock) = engine_at(&text("per: 1h, on_exceed: halt, key: $.input.key"));
     let tool = Tool::counting(&clock);
     let mut session = engine.session();
     clock.drive(session.execute(large.clone(), &tool));
     let outcomes = clock.drive(session.execute_round(vec![large, call("other", json!({}))], &tool));
-    let ends: Vec<_> = outcomes.iter().map(ended).collect();
+    let ends: Vec<_> = outcomes.iter().map(kind_and_code).collect();
     assert_eq!(ends, [("halted", "rate_limited"), ("halted", "session_halted")]);
     assert_eq!(tool.count(), 0);
 }
 
 #[test]
-fn an_attempt_counts_also_where_its_arguments_do_not_fit() {
+fn attempt_counts_even_if_its_arguments_are_invalid() {
     let (engine, clock) = engine_at(
         "policies:
           - { id: shape, match: pay, validate: { schema: { type: object, required: [amount] } } }
@@ -93,12 +98,12 @@ fn an_attempt_counts_also_where_its_arguments_do_not_fit() {
     );
     let tool = Tool::counting(&clock);
     let calls = [json!({}), json!({}), json!({ "amount": 1 }), json!({})].map(|input| call("pay", input));
-    let found = ends(&clock, &mut engine.session(), &tool, &calls);
+    let found = outcome_kinds(&clock, &mut engine.session(), &tool, &calls);
     assert_eq!(found, ["invalid", "invalid", "executed", "halted"]);
 }
 
 #[test]
-fn what_is_refused_already_is_not_kept_waiting() {
+fn refused_call_is_not_made_to_wait() {
     let (engine, clock) = engine_at(
         "policies:
           - { id: no, match: pay, deny: { code: never } }
@@ -106,14 +111,17 @@ fn what_is_refused_already_is_not_kept_waiting() {
     );
     let (tool, start) = (Tool::counting(&clock), clock.now());
     let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("pay", json!({})); 3]);
-    assert!(outcomes.iter().all(|outcome| ended(outcome) == ("denied", "never")), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| kind_and_code(outcome) == ("denied", "never")), "{outcomes:?}");
     assert_eq!(clock.now(), start);
-    // Others wait for their turn, also where a person is asked afterwards.
-    assert_eq!(ends(&clock, &mut engine.session(), &tool, &[call("search", json!({}))]), ["executed"]);
+    // Other calls wait for the limit, even if they require approval afterwards.
+    assert_eq!(
+        outcome_kinds(&clock, &mut engine.session(), &tool, &[call("search", json!({}))]),
+        ["executed"]
+    );
     assert_eq!(clock.now().duration_since(start).as_hours(), 1);
 }
 
-/// Rules with a script around every call of `search`, inside of what `before` says and outside of what `after` says.
+/// Rules with a script around every call of `search`, and these other policies.
 fn with_script(script: &str, others: &str) -> (Engine, ManualClock) {
     let script = json!(script);
     engine_at(&format!(
@@ -121,9 +129,9 @@ fn with_script(script: &str, others: &str) -> (Engine, ManualClock) {
     ))
 }
 
-/// I3: a refusal says that nothing was done. Where something was, it is settled as what it is.
+/// I3: a refusal means that the tool did not run. If it ran, the outcome says so.
 #[test]
-fn a_refusal_after_the_tool_ran_forgets_nothing_of_what_ran() {
+fn refusal_after_execution_keeps_the_effects_of_the_call() {
     let others = "
   - { id: large, match: { tool: search, where: { path: $.input.n, gt: 9 } }, deny: { code: large } }
   - { id: stop, match: { tool: search, where: { path: $.input.n, eq: 7 } }, halt: {} }
@@ -143,11 +151,11 @@ fn a_refusal_after_the_tool_ran_forgets_nothing_of_what_ran() {
             let (engine, clock) = with_script(&script, others);
             let (tool, mut session) = (Tool::counting(&clock), engine.session());
             let outcome = clock.drive(session.execute(call("search", json!({ "n": 1 })), &tool));
-            assert_eq!((ended(&outcome), tool.count()), (expected, runs), "{script}");
+            assert_eq!((kind_and_code(&outcome), tool.count()), (expected, runs), "{script}");
             assert_eq!(
                 json!(outcome.audit[0].fields),
                 json!({ "noted": 1 }),
-                "{script}: what was recorded stays"
+                "{script}: audit entries are kept"
             );
             let labels = if runs > 0 { json!(["untrusted"]) } else { json!([]) };
             assert_eq!(session.state().document()["labels"], labels, "{script}");
@@ -158,7 +166,7 @@ fn a_refusal_after_the_tool_ran_forgets_nothing_of_what_ran() {
 }
 
 #[test]
-fn no_person_is_asked_about_what_was_done_already_by_an_earlier_attempt() {
+fn no_approval_is_requested_after_an_earlier_attempt_ran() {
     for inner in ["approve(\"Again?\"); next(input)", "input.n = 2; next(input)"] {
         let first = "if is_null(cache_get(1)) { cache_set(1, 1, \"1h\"); return next(input); }";
         let script = format!("{first} {inner}");
@@ -170,13 +178,13 @@ fn no_person_is_asked_about_what_was_done_already_by_an_earlier_attempt() {
         );
         let tool = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("down")))]);
         let outcome = clock.drive(engine.session().execute(call("search", json!({ "n": 1 })), &tool));
-        assert_eq!((ended(&outcome), tool.count()), (("failed", "denied"), 1), "{inner}");
+        assert_eq!((kind_and_code(&outcome), tool.count()), (("failed", "denied"), 1), "{inner}");
         assert_eq!(outcome.approval, None);
     }
 }
 
 #[test]
-fn only_what_the_tool_gave_just_now_is_kept_also_where_a_script_makes_something_of_it() {
+fn only_a_single_current_tool_result_is_stored_around_a_script() {
     let canned = "
   - { id: c, priority: 1, match: search, cache: { ttl: 1h } }
   - { id: canned, match: { tool: search, where: { path: $.input.n, eq: 2 } }, respond: { output: 0 } }";
@@ -195,9 +203,9 @@ fn only_what_the_tool_gave_just_now_is_kept_also_where_a_script_makes_something_
     }
 }
 
-/// I10 where only one side is hidden: what a script or `recover` carries to the other one.
+/// I10 if only one side is redacted: a script or `recover` must not carry values to the other side.
 #[test]
-fn i10_what_is_hidden_on_one_side_is_not_told_by_way_of_the_other() {
+fn i10_value_redacted_on_one_side_does_not_leak_through_the_other() {
     let hide = |side: &str| {
         format!("  - {{ id: hide, match: '*', redact: {{ in: [{side}], patterns: ['S3CRET\\d'] }} }}\n")
     };
@@ -229,7 +237,7 @@ fn i10_what_is_hidden_on_one_side_is_not_told_by_way_of_the_other() {
         let asked = call("search", json!({ "to": "S3CRET1", "map": {} }));
         let mut outcome = clock.drive(session.execute(asked, &tool));
         if side == "output" {
-            // The arguments themselves are not hidden here.
+            // The arguments themselves are not redacted here.
             outcome.input = Value::Null;
             if let Some(approval) = &mut outcome.approval {
                 approval.input = Value::Null;
@@ -240,7 +248,7 @@ fn i10_what_is_hidden_on_one_side_is_not_told_by_way_of_the_other() {
     }
 }
 
-/// Gives others a turn whenever a cache is asked.
+/// Yields to other tasks at each cache lookup.
 struct Slow;
 
 impl Alteration for Slow {
@@ -255,7 +263,7 @@ impl Alteration for Slow {
 }
 
 #[tokio::test]
-async fn calls_under_rules_that_nest_caches_in_opposite_order_do_not_wait_for_each_other() {
+async fn caches_nested_in_opposite_order_do_not_deadlock() {
     let text = |first: i32, second: i32| {
         format!(
             "policies:
@@ -284,13 +292,13 @@ async fn calls_under_rules_that_nest_caches_in_opposite_order_do_not_wait_for_ea
         (first, second) = both => {
             assert!(first.output.is_some() && second.output.is_some());
         }
-        () = patience => panic!("each waits for the other"),
+        () = patience => panic!("the calls deadlock"),
     }
 }
 
-/// I9, with what waits: a call ends under the rules that it began with.
+/// The retry time is that of the limit that takes longest to refill.
 #[test]
-fn a_call_that_several_limits_refuse_may_come_again_when_the_last_has_enough() {
+fn refused_call_reports_the_longest_retry_time_of_several_limits() {
     let (engine, clock) = engine_at(
         "policies:
           - { id: short, match: search, rate_limit: { limit: 1, per: 10s } }
@@ -302,9 +310,9 @@ fn a_call_that_several_limits_refuse_may_come_again_when_the_last_has_enough() {
     assert_eq!(outcomes[1].retry_after_ms, Some(60_000));
 }
 
-/// One who reads while another one changes may get what was there before.
+/// A call with arguments from a script is counted by limits and wrapped by the policies inside the script only.
 #[test]
-fn what_a_script_asks_for_takes_of_limits_and_is_wrapped_by_what_is_inside_only() {
+fn call_by_a_script_is_limited_and_wrapped_by_inner_policies_only() {
     let (engine, clock) = with_script(
         "input.n = 2; next(input)",
         "  - { id: limit, match: { tool: search, where: { path: $.input.n, eq: 2 } }, rate_limit: { limit: 2, per: 1h } }
@@ -315,7 +323,7 @@ fn what_a_script_asks_for_takes_of_limits_and_is_wrapped_by_what_is_inside_only(
     let tool = Tool::scripted(&clock, [error("slow"), error("slow"), error("down")]);
     let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({ "n": 1 })); 2]);
     assert_eq!(outcomes[0].outcome, OutcomeKind::Failed);
-    assert_eq!(outcomes[0].attempts, Some(4), "three inside, and once more by the one outside");
-    assert_eq!(ended(&outcomes[1]), ("denied", "rate_limited"));
+    assert_eq!(outcomes[0].attempts, Some(4), "three by the inner policy, and one more by the outer");
+    assert_eq!(kind_and_code(&outcomes[1]), ("denied", "rate_limited"));
     assert_eq!(tool.count(), 4);
 }

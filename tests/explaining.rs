@@ -1,29 +1,30 @@
-//! Explanations: one file under `tests/explaining/` is rules, calls of a session, and what is told of the last of them.
+//! Explanations of decisions: each file under `tests/explaining/` contains rules and the calls of a session; its snapshot explains the
+//! last call.
 
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use callgate::call::{CallRecord, Recorded};
+use callgate::call::{CallRecord, RecordedResult};
 use callgate::diagnostic::SourceMap;
-use callgate::explain::{Because, Explanation, Heard, render};
+use callgate::explain::{Explanation, Heard, WhyNotReason, render};
 use callgate::host::ManualClock;
 use callgate::json::{Value, json};
 use callgate::{
     Engine, Outcome, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine, policy,
 };
 
-use crate::playback::project;
-use crate::workshop::keys;
+use crate::fixtures::keys;
+use crate::recorded_calls::project;
 
-/// A tool that answers as recorded.
-struct Recording(Option<Recorded>);
+/// A tool that returns the recorded result.
+struct Recording(Option<RecordedResult>);
 
 impl ToolExecutor for Recording {
     async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
         match self.0.clone() {
-            Some(Recorded::Output(output)) => Ok(output.into()),
-            Some(Recorded::Error { message, kind }) => Err(ToolError { message, kind }),
+            Some(RecordedResult::Output(output)) => Ok(output.into()),
+            Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
             None => Ok(ToolAnswer { output: Value::Null, dry: true, interim: false }),
         }
     }
@@ -70,13 +71,13 @@ static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
     jsonschema::draft202012::new(&schema).unwrap()
 });
 
-fn misfits(document: &str) -> Vec<String> {
+fn schema_errors(document: &str) -> Vec<String> {
     let document = serde_json::from_str(document).unwrap();
     SCHEMA.iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
 #[test]
-fn each_case_is_told_as_it_is() {
+fn each_explanation_matches_its_snapshot() {
     let found = RefCell::new(Vec::new());
     settings().bind(|| {
         insta::glob!("explaining/*.yaml", |path| {
@@ -85,23 +86,23 @@ fn each_case_is_told_as_it_is() {
             let session = file["session"].as_array().unwrap();
             let Explained { outcome, explanation, sources } =
                 explain(file["rules"].as_str().unwrap(), session);
-            let mut told = render::text(&explanation, Some(&sources), false, false);
+            let mut report = render::text(&explanation, Some(&sources), false, false);
             for policy in file["why_not"].as_array().unwrap() {
                 let why_not = explanation.why_not(policy.as_str().unwrap()).unwrap();
-                told.push_str(&format!("\n--why-not {}\n", policy.as_str().unwrap()));
-                told.push_str(&render::why_not(&why_not, Some(&sources), false));
-                found.borrow_mut().extend(misfits(&render::json(&why_not).unwrap()));
+                report.push_str(&format!("\n--why-not {}\n", policy.as_str().unwrap()));
+                report.push_str(&render::why_not(&why_not, Some(&sources), false));
+                found.borrow_mut().extend(schema_errors(&render::json(&why_not).unwrap()));
             }
-            insta::assert_snapshot!(name, told);
+            insta::assert_snapshot!(name, report);
             let document = render::json(&explanation).unwrap();
             found
                 .borrow_mut()
-                .extend(misfits(&document).into_iter().map(|misfit| format!("{name}: {misfit}")));
+                .extend(schema_errors(&document).into_iter().map(|error| format!("{name}: {error}")));
             if file.get("json").is_some() {
                 insta::assert_snapshot!(format!("{name}.json"), document);
             }
             if json!([explanation.outcome, explanation.reason]) != json!([outcome.outcome, outcome.reason]) {
-                found.borrow_mut().push(format!("{name} is not told as it ended"));
+                found.borrow_mut().push(format!("{name}: the explanation and the outcome differ"));
             }
         });
     });
@@ -109,22 +110,22 @@ fn each_case_is_told_as_it_is() {
 }
 
 #[test]
-fn the_schema_refuses_what_no_explanation_is() {
+fn schema_rejects_invalid_explanations() {
     let Explained { explanation, .. } =
         explain("policies: [{ id: a, match: t, deny: {} }]", &[json!({ "tool": "t", "input": {} })]);
     let whole = callgate::json::to_value(&explanation).unwrap();
-    assert_eq!(misfits(&whole.to_string()), Vec::<String>::new());
+    assert_eq!(schema_errors(&whole.to_string()), Vec::<String>::new());
     for (member, value) in
         [("version", json!(2)), ("decision", json!("maybe")), ("steps", json!([{}])), ("new", json!(1))]
     {
         let mut broken = whole.clone();
         broken[member] = value;
-        assert!(!misfits(&broken.to_string()).is_empty(), "{member}");
+        assert!(!schema_errors(&broken.to_string()).is_empty(), "{member}");
     }
 }
 
 #[test]
-fn a_decision_is_explained_without_executing_anything() {
+fn explains_a_decision_without_executing_the_call() {
     let rules = "policies:\n  - { id: large, match: { tool: pay, where: { path: $.input.amount, gt: 100 } }, deny: {} }\n  \
                  - { id: few, match: pay, rate_limit: { limit: 1, per: 1h } }";
     let built = policy::build_texts([("rules.yaml", rules)]);
@@ -134,7 +135,7 @@ fn a_decision_is_explained_without_executing_anything() {
         let call = ToolCall::new("c1", "pay", json!({ "amount": amount }));
         engine.explain(&call, &state, &built.sources).unwrap()
     };
-    // Nothing is taken of the limit, however often it is asked.
+    // Explaining does not acquire from the limit, however often it runs.
     for _ in 0..3 {
         let explanation = explain(50);
         assert_eq!((explanation.decision, explanation.outcome), ("run", None));
@@ -142,13 +143,13 @@ fn a_decision_is_explained_without_executing_anything() {
     }
     let explanation = explain(250);
     assert_eq!(explanation.why, "`large` denies: `$.input.amount` is 250: `gt: 100`");
-    assert_eq!(explanation.why_not("large").unwrap().because, Because::ItDecided);
+    assert_eq!(explanation.why_not("large").unwrap().because, WhyNotReason::ItDecided);
     assert_eq!(explanation.at.as_ref().unwrap().line, 2);
     assert!(explanation.why_not("lage").is_none());
 }
 
 #[test]
-fn layers_are_told_apart() {
+fn steps_name_their_layer() {
     let engine = Engine::from_text("policies: [{ id: bundle, match: pay, allow: {} }]").unwrap();
     let prompt = engine::load_text("policies: [{ id: prompt, match: pay, deny: {} }]").unwrap();
     let mut session = engine.session().with_layer(prompt);
@@ -159,20 +160,20 @@ fn layers_are_told_apart() {
     let layers: Vec<_> = explanation.steps.iter().map(|step| (step.policy.as_str(), step.layer)).collect();
     assert_eq!(layers, [("bundle", 0), ("prompt", 1)]);
     assert!(explanation.why_not("prompt").unwrap().words.ends_with("(it is one of the prompt's policies)"));
-    assert_eq!(explanation.why_not("bundle").unwrap().because, Because::Stricter);
+    assert_eq!(explanation.why_not("bundle").unwrap().because, WhyNotReason::Stricter);
 }
 
-/// The files of the page, and its commands with what they print.
+/// Runs the commands of the page with its files, and compares their output.
 #[test]
-fn the_page_shows_what_is_printed() {
+fn documentation_matches_printed_explanations() {
     let page = std::fs::read_to_string(project("docs/explain.md")).unwrap();
-    let desk = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let blocks = |language: &str| -> Vec<String> {
         let fence = format!("```{language}\n");
         page.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
     };
     for (language, name) in [("yaml", "rules.yaml"), ("json", "call.json"), ("jsonl", "session.jsonl")] {
-        std::fs::write(desk.path().join(name), &blocks(language)[0]).unwrap();
+        std::fs::write(directory.path().join(name), &blocks(language)[0]).unwrap();
     }
     let mut commands = 0;
     for block in blocks("console") {
@@ -183,7 +184,7 @@ fn the_page_shows_what_is_printed() {
             let output = std::process::Command::new(binary)
                 .args(&arguments)
                 .env_remove("CLICOLOR_FORCE")
-                .current_dir(desk.path())
+                .current_dir(directory.path())
                 .output()
                 .unwrap();
             assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
@@ -197,9 +198,9 @@ fn the_page_shows_what_is_printed() {
 
 #[cfg(feature = "file-store")]
 #[test]
-fn a_store_that_does_not_say_what_is_left_is_told_of_without_that() {
+fn limit_is_explained_without_remaining_count_if_store_has_none() {
     let directory = tempfile::tempdir().unwrap();
-    let store = callgate::state::FileStore::open(&directory.path().join("state.db")).unwrap();
+    let store = callgate::state::SqliteStore::open(&directory.path().join("state.db")).unwrap();
     let chains =
         engine::load_text("policies: [{ id: few, match: pay, rate_limit: { limit: 2, per: 1h } }]").unwrap();
     let engine = Engine::builder(chains).keys(keys()).store(Arc::new(store)).build();
@@ -209,6 +210,6 @@ fn a_store_that_does_not_say_what_is_left_is_told_of_without_that() {
     let (_, explanation) = runtime.block_on(session.explain(call, &Recording(None), &SourceMap::default()));
     let explanation = explanation.unwrap();
     let step = explanation.steps_of("few").next().unwrap();
-    assert_eq!(step.words, "takes 1 of `2 per 1h`");
+    assert_eq!(step.words, "acquires 1 of `2 per 1h`");
     assert!(step.limit.as_ref().unwrap().left.is_none());
 }

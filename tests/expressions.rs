@@ -1,4 +1,4 @@
-//! What expressions say, table by table.
+//! Evaluation of expressions: tables of sources with their values or errors.
 
 use callgate::call::{CallView, Root, SessionState, ToolCall};
 use callgate::json::{Value, json};
@@ -24,7 +24,7 @@ fn example() -> Value {
 }
 
 #[test]
-fn says_what_is_true() {
+fn true_expressions_evaluate_to_true() {
     for text in [
         "input.n == 5",
         "input.n == 5.0 && input.one == 1",
@@ -69,7 +69,7 @@ fn says_what_is_true() {
 }
 
 #[test]
-fn values_of_different_types_are_never_merely_unequal() {
+fn comparing_different_types_is_an_error() {
     let values = ["5", "\"5\"", "true", "()", "[5]", "#{n: 5}"];
     for (i, a) in values.iter().enumerate() {
         for (j, b) in values.iter().enumerate().filter(|(j, _)| *j != i) {
@@ -83,7 +83,7 @@ fn values_of_different_types_are_never_merely_unequal() {
 }
 
 #[test]
-fn what_has_the_wrong_type_raises() {
+fn operands_of_the_wrong_type_are_errors() {
     for text in [
         "[1, \"2\"] == [1, 2]",
         "[1, \"2\"] == [9, 2]",
@@ -130,19 +130,19 @@ fn what_has_the_wrong_type_raises() {
 }
 
 #[test]
-fn what_is_not_there_raises() {
-    for (text, says) in [
-        ("input.missing == 1", "there is no `missing`"),
-        ("input[\"missing\"] == 1", "there is no `missing`"),
-        ("input.o.x.y == 1", "there is no `x`"),
-        ("is_null(input.missing)", "there is no `missing`"),
-        ("tool.x == 1", "`x` is read from a value that is no object"),
-        ("input.n && true", "a value of type number stands where a boolean is needed"),
+fn missing_values_are_errors() {
+    for (text, expected) in [
+        ("input.missing == 1", "the object has no key `missing`"),
+        ("input[\"missing\"] == 1", "the object has no key `missing`"),
+        ("input.o.x.y == 1", "the object has no key `x`"),
+        ("is_null(input.missing)", "the object has no key `missing`"),
+        ("tool.x == 1", "`x` is read from a value that is not an object"),
+        ("input.n && true", "expected a boolean, found a value of type number"),
         ("input.list[3] == 1", "no element 3"),
         ("input.list[-4] == 1", "no element -4"),
         ("at(input.list, 3) == 1", "none at 3"),
-        ("input.items[input.missing].price == 1", "there is no `missing`"),
-        ("input.items.all(|i| i.missing == 1)", "there is no `missing`"),
+        ("input.items[input.missing].price == 1", "the object has no key `missing`"),
+        ("input.items.all(|i| i.missing == 1)", "the object has no key `missing`"),
         ("output == 1", "only once the call has settled"),
         ("error == \"x\"", "only once the call has settled"),
         ("server == \"x\"", "the call has no `server`"),
@@ -150,17 +150,17 @@ fn what_is_not_there_raises() {
         ("[1].all(|x| server == \"x\")", "the call has no `server`"),
     ] {
         let error = eval(text, example()).expect_err(text);
-        assert!(error.contains(says), "{text}: {error}");
+        assert!(error.contains(expected), "{text}: {error}");
     }
-    assert!(eval("input.n == 1", json!([1])).unwrap_err().contains("no JSON object"));
+    assert!(eval("input.n == 1", json!([1])).unwrap_err().contains("not a JSON object"));
     let (call, session) = (ToolCall::new("c", "t", json!({})), SessionState::default());
     let view = CallView::new(&call, &session);
     let error = Predicate::compile("context.tenant == \"a\"").unwrap().eval(&view).unwrap_err();
-    assert_eq!(error.message, "there is no `tenant`");
+    assert_eq!(error.message, "the object has no key `tenant`");
 }
 
 #[test]
-fn numbers_keep_their_digits_or_raise() {
+fn numbers_beyond_float_precision_are_compared_exactly() {
     let parse = |text: &str| callgate::json::parse(text).unwrap();
     let input = parse(
         r#"{"p":9007199254740993,"q":9007199254740992.0,"big":18446744073709551617,"huge":1e400,
@@ -179,32 +179,32 @@ fn numbers_keep_their_digits_or_raise() {
 }
 
 #[test]
-fn refuses_what_expressions_may_not_say_and_points_at_it() {
+fn rejects_invalid_expressions_with_position_and_help() {
     for (text, at, message, help) in [
         ("true && inptu.a == 1", 8, "unknown variable `inptu`", "did you mean `input`?"),
         (
             "input.s.starts_wiht(\"a\")",
             8,
             "unknown function `starts_wiht`",
-            "did you mean `starts_with(text, start)`?",
+            "did you mean `starts_with(string, start)`?",
         ),
-        ("\"ü\" == lower(tool)", 8, "unknown function `lower`", "did you mean `to_lower(text)`?"),
-        ("tool ==\n  to_lowr(tool)", 10, "unknown function `to_lowr`", "did you mean `to_lower(text)`?"),
-        ("len(input.a, 1) == 1", 0, "takes 1 values, this call gives 2", "len(text, array or object)"),
-        ("input.a.len(1) == 1", 8, "takes 1 values", "len(text, array or object)"),
+        ("\"ü\" == lower(tool)", 8, "unknown function `lower`", "did you mean `to_lower(string)`?"),
+        ("tool ==\n  to_lowr(tool)", 10, "unknown function `to_lowr`", "did you mean `to_lower(string)`?"),
+        ("len(input.a, 1) == 1", 0, "takes 1 arguments, this call has 2", "len(string, array or object)"),
+        ("input.a.len(1) == 1", 8, "takes 1 arguments", "len(string, array or object)"),
         ("input.a.all(|x| y > x)", 16, "unknown variable `y`", "did you mean `x`?"),
         ("input.a.all(|x| foo(x))", 16, "unknown function `foo`", ""),
         ("input.a.all(true)", 12, "takes a closure", "all(array, |x| …)"),
         ("input.a.all(|x, y| x == y)", 12, "one parameter", ""),
         ("input.a.all(|input| input)", 12, "choose another name", ""),
-        ("input.list.push(1)", 11, "is for `around` scripts", ""),
-        ("is_null(next(input))", 8, "is for `around` scripts", ""),
-        ("tool == 'a'", 8, "no string", "double quotes"),
-        ("tool == `a${id}`", 8, "no place", ""),
+        ("input.list.push(1)", 11, "is available only in `around` scripts", ""),
+        ("is_null(next(input))", 8, "is available only in `around` scripts", ""),
+        ("tool == 'a'", 8, "is not a string", "double quotes"),
+        ("tool == `a${id}`", 8, "is not supported", ""),
         ("input?.a", 5, "`?.`", ""),
-        ("tool.matches(id)", 13, "must be written out", ""),
+        ("tool.matches(id)", 13, "must be a string literal", ""),
         ("tool.matches(\"(\")", 13, "invalid regex `(`", ""),
-        ("1 << 2 == 1", 2, "no operator", ""),
+        ("1 << 2 == 1", 2, "not an operator", ""),
         ("sleep(3)", 0, "unknown function `sleep`", ""),
         ("Fn(\"x\").call()", 0, "unknown function", ""),
         ("input.call(input)", 6, "unknown function", ""),
@@ -249,7 +249,7 @@ fn refuses_what_expressions_may_not_say_and_points_at_it() {
 }
 
 #[test]
-fn hostile_expressions_end_in_an_error() {
+fn hostile_expressions_are_errors() {
     let list: Vec<u32> = (0..2_000).collect();
     let input = json!({"list": list, "text": "x".repeat(40_000), "many": vec![0; 200_000]});
     for text in [
@@ -269,17 +269,17 @@ fn hostile_expressions_end_in_an_error() {
 }
 
 #[test]
-fn a_large_value_is_readable() {
+fn reads_large_values() {
     let input = json!({"body": "x".repeat(10 << 20), "rows": vec![1; 50_000]});
     assert_eq!(eval("input.body.starts_with(\"x\") && input.body != \"x\"", input.clone()), Ok(true));
     assert_eq!(eval("input.rows.len() == 50000 && 1 in input.rows", input), Ok(true));
 }
 
 #[test]
-fn what_the_session_could_not_decide_is_undecided() {
+fn undecided_session_values_make_expressions_undecided() {
     let mut session = SessionState::default();
-    session.keep_fact("order", Some("o1"), json!({"status": "pending"}));
-    session.keep_fact("other", None, json!(1));
+    session.set_fact("order", Some("o1"), json!({"status": "pending"}));
+    session.set_fact("other", None, json!(1));
     let input = json!({"order_id": "o1"});
     let reads = [
         ("session.facts.order[input.order_id].status == \"pending\"", true),
@@ -309,7 +309,7 @@ fn what_the_session_could_not_decide_is_undecided() {
 }
 
 #[test]
-fn knows_which_members_it_reads() {
+fn reports_the_members_it_reads() {
     let read = |text: &str| Predicate::compile(text).unwrap().roots_read().into_iter().collect::<Vec<_>>();
     assert_eq!(
         read("input.a == 1 && session.facts.x[context.k] == 2"),
@@ -320,13 +320,13 @@ fn knows_which_members_it_reads() {
 }
 
 #[test]
-fn is_shared_between_threads() {
+fn predicates_are_send_and_sync() {
     fn shareable<T: Send + Sync>() {}
     shareable::<Predicate>();
 }
 
 #[test]
-fn operators_bind_as_in_rhai() {
+fn operator_precedence_matches_rhai() {
     for text in [
         "1 + 1 in [2] == true",
         "1 in [1] && !(2 in [1])",

@@ -1,4 +1,4 @@
-//! Stores and clocks that fail, or do what they rarely do, while a call is executed.
+//! Stores and clocks that fail or behave unusually while a call executes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use callgate::json::json;
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
 
-use crate::altered_stores::{Alteration, Altered};
-use crate::workshop::{Tool, call, ended, noon, rules, run};
+use crate::corrupted_stores::{Alteration, Altered};
+use crate::fixtures::{Tool, call, kind_and_code, noon, rules, run};
 
-/// A store that fails, in the ways in which the one of the other tests does not.
+/// A store that fails in ways that other tests do not cover.
 enum Failing {
-    /// Before there is a future.
+    /// It panics before it returns a future.
     AtOnce,
-    /// When a slot is given back.
+    /// It panics when a slot is released.
     GivingBack,
-    /// It says that there is enough at once, and there never is.
+    /// It always reports an immediate retry, which never succeeds.
     Lying,
 }
 
@@ -48,7 +48,7 @@ impl Alteration for Failing {
 }
 
 #[test]
-fn a_store_that_panics_takes_no_outcome_with_it() {
+fn panicking_store_loses_no_outcome() {
     for (store, policy, expected) in [
         (Failing::AtOnce, "rate_limit: { limit: 1, per: 1h }", ("denied", "store_unavailable")),
         (
@@ -70,23 +70,23 @@ fn a_store_that_panics_takes_no_outcome_with_it() {
         let tool = Tool::counting(&clock);
         let round = vec![call("search", json!({})), call("other", json!({}))];
         let outcomes = clock.drive(engine.session().execute_round(round, &tool));
-        assert_eq!(ended(&outcomes[0]), expected, "{policy}");
+        assert_eq!(kind_and_code(&outcomes[0]), expected, "{policy}");
         assert_eq!(outcomes[1].outcome, OutcomeKind::Executed, "{policy}: a sibling is not lost");
     }
 }
 
 #[tokio::test]
-async fn waiting_ends_though_the_store_always_promises() {
+async fn wait_ends_even_if_the_store_always_promises_a_retry() {
     let text = "policies: [ { id: p, match: search, rate_limit: { limit: 1, per: 1h, on_exceed: wait, max_wait: 20ms } } ]";
     let engine = rules(text).store(Arc::new(Altered::by(Failing::Lying))).build();
     let outcome = engine.session().execute(call("search", json!({})), &Tool::counting(&noon())).await;
-    assert_eq!(ended(&outcome), ("denied", "rate_limited"));
+    assert_eq!(kind_and_code(&outcome), ("denied", "rate_limited"));
 }
 
-/// A clock that can tell the time and can't wait, as the machine's clock outside of a runtime with timers.
-struct Sleepless(ManualClock);
+/// A clock that tells the time but cannot sleep, like the system clock outside a runtime with timers.
+struct ClockWithoutTimers(ManualClock);
 
-impl Clock for Sleepless {
+impl Clock for ClockWithoutTimers {
     fn now(&self) -> Timestamp {
         self.0.now()
     }
@@ -96,7 +96,7 @@ impl Clock for Sleepless {
 }
 
 #[test]
-fn a_clock_that_can_not_wait_costs_its_call_and_no_other() {
+fn clock_that_cannot_sleep_fails_only_its_call() {
     for (policy, expected, runs) in [
         ("timeout: 1s", ("indeterminate", "internal_error"), 1),
         ("retry: { attempts: 2, idempotent: true }", ("failed", "internal_error"), 1),
@@ -115,7 +115,7 @@ fn a_clock_that_can_not_wait_costs_its_call_and_no_other() {
         let text = format!(
             "policies: [ {{ id: p, match: search, {policy} }}, {{ id: seen, match: search, label: {{ add: [seen] }} }} ]"
         );
-        let engine = rules(&text).clock(Sleepless(clock.clone())).build();
+        let engine = rules(&text).clock(ClockWithoutTimers(clock.clone())).build();
         let tool = match policy.starts_with("retry") {
             true => Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("down")))]),
             false => Tool::scripted(&clock, [(Duration::from_secs(9), Ok(json!(1)))]),
@@ -127,7 +127,7 @@ fn a_clock_that_can_not_wait_costs_its_call_and_no_other() {
         let mut session = engine.session();
         let other = Tool::counting(&clock);
         let outcome = clock.drive(session.execute(call("search", json!({})), &tool));
-        assert_eq!((ended(&outcome), tool.count()), (expected, runs), "{policy}: {outcome:?}");
+        assert_eq!((kind_and_code(&outcome), tool.count()), (expected, runs), "{policy}: {outcome:?}");
         let labelled = session.state().document()["labels"] == json!(["seen"]);
         assert_eq!(labelled, runs > 0, "{policy}: what may have run counts as run");
         let next = clock.drive(session.execute(call("other", json!({})), &other));
@@ -136,7 +136,7 @@ fn a_clock_that_can_not_wait_costs_its_call_and_no_other() {
 }
 
 #[test]
-fn without_its_store_a_limit_that_lets_pass_takes_no_other_with_it() {
+fn limit_that_allows_on_store_error_does_not_affect_other_limits() {
     let clock = noon();
     let text = "policies:
       - { id: store, match: search, rate_limit: { limit: 5, per: 1h, on_store_error: allow } }
@@ -144,11 +144,11 @@ fn without_its_store_a_limit_that_lets_pass_takes_no_other_with_it() {
     let engine = rules(text).clock(clock.clone()).store(Arc::new(Altered::by(Failing::AtOnce))).build();
     let tool = Tool::counting(&clock);
     let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({})); 2]);
-    let ends: Vec<_> = outcomes.iter().map(ended).collect();
+    let ends: Vec<_> = outcomes.iter().map(kind_and_code).collect();
     assert_eq!(ends, [("executed", "unmatched"), ("denied", "rate_limited")]);
 }
 
-/// Somebody gives a slot back just when another one is refused.
+/// A slot is released just when another call is refused.
 struct JustFreed;
 
 impl Alteration for JustFreed {
@@ -170,7 +170,7 @@ impl Alteration for JustFreed {
 }
 
 #[test]
-fn a_slot_that_comes_free_while_it_is_asked_for_is_not_missed() {
+fn slot_released_during_a_request_is_not_missed() {
     let clock = noon();
     let text =
         "policies: [ { id: p, match: search, concurrency: { max: 1, on_exceed: wait, max_wait: 1h } } ]";
@@ -179,5 +179,5 @@ fn a_slot_that_comes_free_while_it_is_asked_for_is_not_missed() {
     let (tool, start) = (Tool::counting(&clock), clock.now());
     let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({})); 2]);
     assert!(outcomes.iter().all(|outcome| outcome.outcome == OutcomeKind::Executed), "{outcomes:?}");
-    assert_eq!(clock.now(), start, "it waited for what was there");
+    assert_eq!(clock.now(), start, "it waited although a slot was free");
 }

@@ -1,4 +1,4 @@
-//! What only a store in a file promises: it outlives processes, is shared by them, and leaves alone what is not its own.
+//! The file store's own guarantees: durable, shared by processes, and never touching files that are not its own.
 
 mod failing;
 mod opening;
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use callgate::host::{Account, Allowance, Amount, Record, RecordKey, StateStore, Take, Write};
 use callgate::json::{Value, json};
-use callgate::state::FileStore;
+use callgate::state::SqliteStore;
 use jiff::Timestamp;
 use tempfile::TempDir;
 
-/// A place for one store.
-struct Place(TempDir);
+/// A temporary directory for one store.
+struct TempStore(TempDir);
 
-impl Place {
+impl TempStore {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -27,11 +27,11 @@ impl Place {
         self.0.path().join("state.db")
     }
 
-    fn open(&self) -> FileStore {
-        FileStore::open(&self.path()).unwrap()
+    fn open(&self) -> SqliteStore {
+        SqliteStore::open(&self.path()).unwrap()
     }
 
-    /// The names of all files there.
+    /// The names of all files in the directory.
     fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<_> =
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-/// Runs a future to its end on this thread, with nothing of a runtime but that.
+/// Runs a future to completion on this thread, without timers and I/O.
 fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
@@ -70,24 +70,24 @@ fn total(limit: u64) -> Allowance {
     Allowance::Total { limit: Amount::whole(limit), keep: Duration::from_secs(3600) }
 }
 
-/// Whether so much could be taken, and is now.
-fn takes(store: &dyn StateStore, second: i64, take: Take) -> bool {
+/// Tries to acquire the amount. Returns whether it succeeded.
+fn try_acquire(store: &dyn StateStore, second: i64, take: Take) -> bool {
     run(store.take(at(second), &[take])).unwrap().is_empty()
 }
 
-fn slot(store: &dyn StateStore, key: &str) -> bool {
-    takes(store, 0, whole(key, Allowance::Slots { max: 1 }, 0))
+fn try_slot(store: &dyn StateStore, key: &str) -> bool {
+    try_acquire(store, 0, whole(key, Allowance::Slots { max: 1 }, 0))
 }
 
-fn refused(path: &Path) -> String {
-    let error = FileStore::open(path).map(|_| ()).unwrap_err().to_string();
+fn open_error(path: &Path) -> String {
+    let error = SqliteStore::open(path).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains(&path.display().to_string()), "{error}");
     error
 }
 
 #[test]
-fn what_was_written_is_there_when_it_is_opened_again() {
-    let place = Place::new();
+fn reopened_store_has_all_data() {
+    let temp = TempStore::new();
     let (limit, per) = (Amount::whole(3), Duration::from_secs(60));
     let allowances = [
         Allowance::Gcra { limit, per, burst: limit },
@@ -95,7 +95,7 @@ fn what_was_written_is_there_when_it_is_opened_again() {
         Allowance::SlidingWindow { limit, per },
         Allowance::Total { limit, keep: per },
     ];
-    let (value, place_in_cache) = (
+    let (value, cache_space) = (
         json!({"a": 1.10}),
         callgate::host::CacheSpace { name: "c", max_entries: 9, account: Account::NOBODY },
     );
@@ -105,33 +105,33 @@ fn what_was_written_is_there_when_it_is_opened_again() {
         expires_at: Timestamp::MAX,
     };
     {
-        let store = place.open();
+        let store = temp.open();
         assert!(write(&store, "k", &value, None));
         for (key, allowance) in ["a", "b", "c", "d"].into_iter().zip(allowances) {
-            assert!(takes(&store, 30, whole(key, allowance, 2)));
+            assert!(try_acquire(&store, 30, whole(key, allowance, 2)));
         }
-        run(store.cache_put(place_in_cache, "k", entry.clone(), 0)).unwrap();
+        run(store.cache_put(cache_space, "k", entry.clone(), 0)).unwrap();
     }
-    let store = place.open();
+    let store = temp.open();
     let kept = record(&store, "k").unwrap();
     assert_eq!(kept.value.to_string(), value.to_string());
     for (key, allowance) in ["a", "b", "c", "d"].into_iter().zip(allowances) {
-        assert!(!takes(&store, 31, whole(key, allowance, 2)), "{allowance:?}");
-        assert!(takes(&store, 31, whole(key, allowance, 1)), "{allowance:?}");
+        assert!(!try_acquire(&store, 31, whole(key, allowance, 2)), "{allowance:?}");
+        assert!(try_acquire(&store, 31, whole(key, allowance, 1)), "{allowance:?}");
     }
     for (key, allowance) in ["a", "b", "c", "d"].into_iter().zip(allowances) {
-        assert!(takes(&store, 31 + 3600, whole(key, allowance, 3)), "{allowance:?}");
+        assert!(try_acquire(&store, 31 + 3600, whole(key, allowance, 3)), "{allowance:?}");
     }
-    assert_eq!(run(store.cache_get(at(0), place_in_cache, "k")).unwrap().entry, Some(entry));
-    // A version that was given before is not given again.
+    assert_eq!(run(store.cache_get(at(0), cache_space, "k")).unwrap().entry, Some(entry));
+    // Versions are not reused after reopening.
     assert!(write(&store, "other", &value, None));
     assert!(record(&store, "other").unwrap().version > kept.version);
 }
 
 #[test]
-fn says_what_it_is_and_shows_nothing_of_what_it_holds() {
-    let place = Place::new();
-    let store = place.open();
+fn debug_output_shows_the_path_but_no_content() {
+    let temp = TempStore::new();
+    let store = temp.open();
     assert!(store.is_shared());
     assert!(write(&store, "secret", &json!("secret"), None));
     let shown = format!("{store:?}");
@@ -139,18 +139,18 @@ fn says_what_it_is_and_shows_nothing_of_what_it_holds() {
 }
 
 #[test]
-fn leaves_nothing_but_its_file_behind() {
-    let place = Place::new();
-    let stores = [place.open(), place.open()];
-    assert!(place.files().len() > 3);
+fn closed_store_leaves_only_its_file() {
+    let temp = TempStore::new();
+    let stores = [temp.open(), temp.open()];
+    assert!(temp.files().len() > 3);
     drop(stores);
-    assert_eq!(place.files(), ["state.db"]);
+    assert_eq!(temp.files(), ["state.db"]);
 }
 
 #[test]
-fn what_fails_undoes_nothing_that_is_done_at_the_same_time() {
-    let place = Place::new();
-    let store = place.open();
+fn failed_operation_does_not_roll_back_concurrent_ones() {
+    let temp = TempStore::new();
+    let store = temp.open();
     let bad = [whole("k", total(1), 1), whole("k", total(2), 1)];
     let good = [whole("k", total(3), 1)];
     let large = json!("x".repeat(5 << 20));
@@ -167,5 +167,7 @@ fn what_fails_undoes_nothing_that_is_done_at_the_same_time() {
     });
     assert!(matches!(answers, (Ok(true), Err(_), Err(_), Ok(_), Ok(true))), "{answers:?}");
     assert!(record(&store, "a").is_some() && record(&store, "b").is_none() && record(&store, "c").is_some());
-    assert!(takes(&store, 0, whole("k", total(3), 2)) && !takes(&store, 0, whole("k", total(3), 1)));
+    assert!(
+        try_acquire(&store, 0, whole("k", total(3), 2)) && !try_acquire(&store, 0, whole("k", total(3), 1))
+    );
 }

@@ -1,4 +1,4 @@
-//! The gateway between parts that nobody here wrote: the official clients and servers, and servers and clients that mean harm.
+//! End-to-end tests of the gateway with third-party parts: the official MCP clients and servers, and hostile servers and clients.
 
 mod conformance;
 mod faults;
@@ -9,7 +9,7 @@ mod sessions;
 
 use std::path::{Path, PathBuf};
 
-/// A file of this folder.
+/// The path of a file in `tests/gateway`.
 pub fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway").join(name)
 }

@@ -1,14 +1,14 @@
-//! The gateway over HTTP: what it says and hears at its door and at servers, as bytes on sockets.
+//! The gateway over HTTP: requests and responses at its endpoint and at upstream servers, as bytes on sockets.
 
 mod approvals;
 mod callers;
 mod connections;
-mod door;
-mod endings;
+mod endpoint;
+mod harness;
 mod identity;
 mod protocol;
 mod results;
-mod scene;
 mod servers;
 mod sessions;
+mod shutdown;
 mod tokens;

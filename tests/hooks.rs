@@ -1,14 +1,14 @@
-//! The host's own code in the chain, beside the policies and under the same rules.
+//! Host hooks in the chain, beside the policies and under the same rules.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use callgate::host::Toolbox;
+use callgate::host::ClosureTools;
 use callgate::json::{Value, json};
-use callgate::lifecycle::{Before, Config, HookCall, OnError, ToolHooks};
+use callgate::lifecycle::{Before, Config, ErrorAction, HookCall, ToolHooks};
 use callgate::{EngineBuilder, ToolDescriptor, ToolError};
 
-use crate::workshop::{Tool, call, ended, noon, rules, run};
+use crate::fixtures::{Tool, call, kind_and_code, noon, rules, run};
 
 fn outcome(engine: EngineBuilder, tool: &Tool, input: Value) -> callgate::Outcome {
     let clock = noon();
@@ -21,7 +21,7 @@ const CAP: &str =
     "policies: [ { id: cap, match: { tool: pay, where: [ { path: $.input.amount, gt: 100 } ] }, deny: {} } ]";
 
 #[test]
-fn what_hooks_say_before_a_call_is_what_becomes_of_it() {
+fn before_hooks_determine_the_outcome_of_a_call() {
     let tool = Tool::counting(&noon());
     for (says, kind, code, ran) in [
         (Before::Continue, "executed", "unmatched", true),
@@ -34,24 +34,25 @@ fn what_hooks_say_before_a_call_is_what_becomes_of_it() {
         let before = tool.count();
         let hook = ToolHooks::new("hook").before(move |_| says.clone());
         let outcome = outcome(rules(CAP).middleware(hook), &tool, json!({ "amount": 5 }));
-        assert_eq!(ended(&outcome), (kind, code));
+        assert_eq!(kind_and_code(&outcome), (kind, code));
         assert_eq!(tool.count() > before, ran, "{kind}");
     }
 }
 
 #[test]
-fn a_hook_lifts_nothing_and_the_strictest_wins() {
+fn hook_lifts_no_restriction_and_the_strictest_outcome_wins() {
     let tool = Tool::counting(&noon());
     let answering = ToolHooks::new("answers").before(|_| Before::Skip(json!(1)));
-    let outcome_of = |engine: EngineBuilder| ended(&outcome(engine, &tool, json!({ "amount": 500 }))).0;
+    let outcome_of =
+        |engine: EngineBuilder| kind_and_code(&outcome(engine, &tool, json!({ "amount": 500 }))).0;
     assert_eq!(outcome_of(rules(CAP).middleware(answering.clone())), "denied");
     let halting = ToolHooks::new("halts").before(|_| Before::Halt("stop".into()));
     assert_eq!(outcome_of(rules(CAP).middleware(answering).middleware(halting)), "halted");
 }
 
-/// What it says is waited for, and is as strict as what others say at once.
+/// The chain waits for the hook's answer, which is as strict as an immediate one.
 #[test]
-fn a_hook_before_a_call_may_take_its_time() {
+fn before_hook_may_be_async() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let asks = |verdict: fn(u64) -> Before| {
@@ -69,12 +70,15 @@ fn a_hook_before_a_call_may_take_its_time() {
     let mut session = rules(NONE).clock(clock.clone()).middleware(edits).middleware(blocks).build().session();
     let mut run = |n: u64| clock.drive(session.execute(call("pay", json!({ "n": n })), &tool));
     let (let_by, blocked) = (run(0), run(1));
-    assert_eq!((ended(&let_by).0, &tool.inputs()[..]), ("executed", &[json!({ "n": 1 })][..]));
-    assert_eq!((ended(&blocked), blocked.reason.message.as_str()), (("denied", "blocked"), "2 is too much"));
+    assert_eq!((kind_and_code(&let_by).0, &tool.inputs()[..]), ("executed", &[json!({ "n": 1 })][..]));
+    assert_eq!(
+        (kind_and_code(&blocked), blocked.reason.message.as_str()),
+        (("denied", "blocked"), "2 is too much")
+    );
 }
 
 #[test]
-fn each_hook_sees_the_arguments_as_the_one_before_left_them() {
+fn each_hook_sees_the_arguments_as_edited_by_the_previous_one() {
     let tool = Tool::counting(&noon());
     let add = |name: &str| {
         ToolHooks::new(name)
@@ -84,16 +88,16 @@ fn each_hook_sees_the_arguments_as_the_one_before_left_them() {
     assert_eq!(tool.inputs(), [json!({ "n": 3 })]);
 }
 
-/// Of those that come before, the later one has the last word on the arguments, and the first word on what goes wrong.
+/// Of two `before` hooks the later one has the last word on the arguments, and handles errors first.
 #[test]
-fn a_hook_of_one_tool_stands_beside_those_of_all_and_overrides_them_there() {
+fn hook_for_one_tool_overrides_hooks_for_all_tools() {
     let clock = noon();
     let failed = || (Duration::ZERO, Err(ToolError::new("down")));
     let tool = Tool::scripted(&clock, [failed()]);
     let hook = |name: &str, unit: &'static str| {
         ToolHooks::new(name)
             .before(move |_| Before::Edit(json!({ "unit": unit })))
-            .on_error(move |_, _| OnError::Recover(json!(unit)))
+            .on_error(move |_, _| ErrorAction::Recover(json!(unit)))
     };
     let engine = rules(NONE).clock(clock.clone());
     let engine =
@@ -112,27 +116,30 @@ fn metadata_reaches_rules_and_tool() {
         .before(|_| Before::Annotate(callgate::json::Map::from_iter([("team".to_owned(), json!("red"))])));
     let rule = "policies: [ { id: red, match: { tool: pay, where: [ { path: $.context.metadata.team, eq: red } ] }, \
                 deny: {} } ]";
-    assert_eq!(ended(&outcome(rules(rule).middleware(tag.clone()), &tool, json!({}))).0, "denied");
+    assert_eq!(kind_and_code(&outcome(rules(rule).middleware(tag.clone()), &tool, json!({}))).0, "denied");
     outcome(rules(NONE).middleware(tag), &tool, json!({}));
     assert_eq!(tool.calls()[0].context, json!({ "metadata": { "team": "red" } }));
 }
 
 #[test]
-fn a_hook_that_panics_denies_before_and_changes_nothing_after() {
+fn panicking_hook_denies_before_the_call_and_changes_nothing_after() {
     let tool = Tool::counting(&noon());
     let before = ToolHooks::new("clumsy").before(|_| panic!("clumsy"));
-    assert_eq!(ended(&outcome(rules(NONE).middleware(before), &tool, json!({}))), ("denied", "blocked"));
+    assert_eq!(
+        kind_and_code(&outcome(rules(NONE).middleware(before), &tool, json!({}))),
+        ("denied", "blocked")
+    );
     let after = ToolHooks::new("clumsy").after(|_| panic!("clumsy"));
-    assert_eq!(ended(&outcome(rules(NONE).middleware(after), &tool, json!({}))).0, "executed");
+    assert_eq!(kind_and_code(&outcome(rules(NONE).middleware(after), &tool, json!({}))).0, "executed");
     let around = ToolHooks::new("clumsy").around(|_, _| panic!("clumsy"));
     assert_eq!(
-        ended(&outcome(rules(NONE).middleware(around), &tool, json!({}))),
+        kind_and_code(&outcome(rules(NONE).middleware(around), &tool, json!({}))),
         ("failed", "internal_error")
     );
 }
 
 #[test]
-fn around_changes_the_result_calls_again_or_returns_early() {
+fn around_hook_changes_the_result_calls_again_or_returns_early() {
     let tool = Tool::counting(&noon());
     let doubled = ToolHooks::new("twice").around(|_, mut next| {
         Box::pin(async move {
@@ -144,17 +151,17 @@ fn around_changes_the_result_calls_again_or_returns_early() {
     let outcome_of = |hook| outcome(rules(NONE).middleware(hook), &tool, json!({ "q": 1 }));
     assert_eq!(outcome_of(doubled).output, Some(json!([1, 2])));
     let early = ToolHooks::new("early").around(|_, _| Box::pin(async { Ok(json!("cached")) }));
-    assert_eq!(ended(&outcome_of(early)), ("answered", "answered"));
+    assert_eq!(kind_and_code(&outcome_of(early)), ("answered", "answered"));
     let trimmed = ToolHooks::new("trim").around(|call, mut next| {
         let q = call.input["q"].clone();
         Box::pin(async move { next.with_input(json!({ "trimmed": q })).await })
     });
-    assert_eq!(ended(&outcome_of(trimmed)).0, "executed");
+    assert_eq!(kind_and_code(&outcome_of(trimmed)).0, "executed");
     assert_eq!(tool.inputs().last(), Some(&json!({ "trimmed": 1 })));
 }
 
 #[test]
-fn i1_other_arguments_of_a_hook_go_through_gate_again() {
+fn i1_arguments_changed_by_a_hook_pass_the_gate_again() {
     let tool = Tool::counting(&noon());
     let raise = ToolHooks::new("raise")
         .around(|_, mut next| Box::pin(async move { next.with_input(json!({ "amount": 500 })).await }));
@@ -162,27 +169,27 @@ fn i1_other_arguments_of_a_hook_go_through_gate_again() {
     assert_eq!((stopped.outcome.name(), tool.count()), ("failed", 0));
     let ask = CAP.replace("deny: {}", "approval: {}");
     let asked = outcome(rules(&ask).middleware(raise), &tool, json!({ "amount": 5 }));
-    assert_eq!((ended(&asked), tool.count()), (("suspended", "approval_required"), 0));
+    assert_eq!((kind_and_code(&asked), tool.count()), (("suspended", "approval_required"), 0));
     assert_eq!(asked.approval.unwrap().input, json!({ "amount": 500 }));
 }
 
 #[test]
-fn an_error_can_be_exchanged_or_recovered_and_every_hook_hears_of_the_end_in_reverse_order() {
+fn error_can_be_replaced_or_recovered_and_hooks_end_in_reverse_order() {
     let clock = noon();
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let hook = |name: &'static str, fate: OnError| {
+    let hook = |name: &'static str, fate: ErrorAction| {
         let heard = Arc::clone(&heard);
         ToolHooks::new(name).on_error(move |_, _| fate.clone()).after(move |end| {
             heard.lock().unwrap().push(format!("{name} {}", end.outcome.outcome));
         })
     };
     for (fate, kind, told) in [
-        (OnError::Keep, "failed", "boom"),
-        (OnError::Replace(ToolError::new("mended")), "failed", "mended"),
-        (OnError::Recover(json!("try 5")), "recovered", "try 5"),
+        (ErrorAction::Keep, "failed", "boom"),
+        (ErrorAction::Replace(ToolError::new("mended")), "failed", "mended"),
+        (ErrorAction::Recover(json!("try 5")), "recovered", "try 5"),
     ] {
         let tool = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("boom")))]);
-        let engine = rules(NONE).middleware(hook("a", OnError::Keep)).middleware(hook("b", fate));
+        let engine = rules(NONE).middleware(hook("a", ErrorAction::Keep)).middleware(hook("b", fate));
         let outcome = outcome(engine, &tool, json!({}));
         let said = outcome.error.or(outcome.output.map(|output| output.as_str().unwrap().to_owned()));
         assert_eq!((outcome.outcome.name(), said.as_deref()), (kind, Some(told)));
@@ -194,18 +201,18 @@ fn an_error_can_be_exchanged_or_recovered_and_every_hook_hears_of_the_end_in_rev
 }
 
 #[test]
-fn i10_what_policies_hide_is_hidden_in_what_a_hook_gives() {
+fn i10_hook_results_are_redacted() {
     let clock = noon();
     let tool = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("boom")))]);
     let rule = "policies: [ { id: hide, redact: { in: [output], detect: [email] } } ]";
-    let telling = ToolHooks::new("tells").on_error(|_, _| OnError::Recover(json!("ask ana@example.com")));
+    let telling = ToolHooks::new("tells").on_error(|_, _| ErrorAction::Recover(json!("ask ana@example.com")));
     let outcome = outcome(rules(rule).middleware(telling), &tool, json!({}));
     assert!(!outcome.output.unwrap().to_string().contains("ana@"));
 }
 
-/// What they return is waited for, in order.
+/// Their futures are awaited, in order.
 #[test]
-fn hooks_after_a_call_and_on_its_errors_may_be_async() {
+fn after_and_error_hooks_may_be_async() {
     let clock = noon();
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
     let tool = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("boom")))]);
@@ -217,7 +224,7 @@ fn hooks_after_a_call_and_on_its_errors_may_be_async() {
                     (on_error.clone(), format!("{name}: {} of {}", error.message, call.tool));
                 async move {
                     callgate::Clock::sleep(&clock, Duration::from_secs(2)).await;
-                    OnError::Replace(ToolError::new(message))
+                    ErrorAction::Replace(ToolError::new(message))
                 }
             })
             .after_async(move |end| {
@@ -237,12 +244,12 @@ fn hooks_after_a_call_and_on_its_errors_may_be_async() {
     assert_eq!(*heard.lock().unwrap(), [format!("b {told}"), format!("a {told}")]);
 }
 
-fn described(name: &str, server: Option<&str>) -> ToolDescriptor {
+fn tool_descriptor(name: &str, server: Option<&str>) -> ToolDescriptor {
     let description = format!("{name} of {}", server.unwrap_or("all"));
     callgate::json::from_value(json!({ "name": name, "server": server, "description": description })).unwrap()
 }
 
-/// The descriptor is that of the call's own server, or of a tool without one; tools of the session shadow the engine's.
+/// The descriptor is that of the call's own server, or of a tool without a server; tools of the session shadow the engine's.
 #[test]
 fn every_hook_gets_the_descriptor_of_the_tool() {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -267,17 +274,17 @@ fn every_hook_gets_the_descriptor_of_the_tool() {
         })
         .on_error(move |call, _| {
             note("on_error", call.descriptor, &on_error);
-            OnError::Keep
+            ErrorAction::Keep
         })
         .after(move |end| note("after", end.descriptor, &after));
     let clock = noon();
     let tool = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("boom")))]);
-    let engine = rules(NONE).tools([described("pay", None), described("pay", Some("bank"))]);
-    let mut session = engine.middleware(hook).build().session().with_tools([described("look", None)]);
+    let engine = rules(NONE).tools([tool_descriptor("pay", None), tool_descriptor("pay", Some("bank"))]);
+    let mut session = engine.middleware(hook).build().session().with_tools([tool_descriptor("look", None)]);
     for (of, expected) in [
         (call("pay", json!({})), "pay of all"),
-        (call("pay", json!({})).on_server("bank"), "pay of bank"),
-        (call("pay", json!({})).on_server("shop"), "pay of all"),
+        (call("pay", json!({})).with_server("bank"), "pay of bank"),
+        (call("pay", json!({})).with_server("shop"), "pay of all"),
         (call("look", json!({})), "look of all"),
         (call("nothing", json!({})), "unknown"),
     ] {
@@ -289,17 +296,17 @@ fn every_hook_gets_the_descriptor_of_the_tool() {
     }
 }
 
-/// One rule for all of them: `before` and `after` see every call, as it came; what wraps the execution sees what gate lets by.
+/// One rule for all hooks: `before` and `after` see every call as it arrived; wrappers see the calls that pass the gate.
 #[test]
-fn every_hook_sees_malformed_unknown_and_unoffered_calls_by_one_rule() {
+fn hooks_see_malformed_unknown_and_unoffered_calls_by_one_rule() {
     let clock = noon();
-    let tools = Toolbox::new().with("look", async |_| Ok(json!(1))).with("pay", async |_| Ok(json!(2)));
+    let tools = ClosureTools::new().with("look", async |_| Ok(json!(1))).with("pay", async |_| Ok(json!(2)));
     for (what, tool, input, offers, expected, points) in [
         ("valid", "look", json!({}), true, ("executed", "unmatched"), "before around after"),
         ("malformed", "look", json!("{ \"a\": "), true, ("denied", "invalid_arguments"), "before after"),
-        ("a list", "look", json!([1]), true, ("denied", "invalid_arguments"), "before after"),
+        ("an array", "look", json!([1]), true, ("denied", "invalid_arguments"), "before after"),
         ("unknown", "nothing", json!({}), false, ("failed", "tool_error"), "before around error after"),
-        ("unknown, of an offer", "nothing", json!({}), true, ("denied", "not_offered"), "before after"),
+        ("unknown, with an offer", "nothing", json!({}), true, ("denied", "not_offered"), "before after"),
         ("not offered", "pay", json!({}), true, ("denied", "not_offered"), "before after"),
         ("both", "pay", json!("{"), true, ("denied", "invalid_arguments"), "before after"),
     ] {
@@ -319,7 +326,7 @@ fn every_hook_sees_malformed_unknown_and_unoffered_calls_by_one_rule() {
             })
             .on_error(move |_, _| {
                 error.lock().unwrap().push("error".to_owned());
-                OnError::Keep
+                ErrorAction::Keep
             })
             .after(move |end| {
                 assert!(!end.outcome.reason.message.is_empty());
@@ -327,23 +334,23 @@ fn every_hook_sees_malformed_unknown_and_unoffered_calls_by_one_rule() {
             });
         let mut session = rules(NONE).middleware(hook).build().session();
         if offers {
-            let config = Config { tools: vec![described("look", None)], ..Config::default() };
+            let config = Config { tools: vec![tool_descriptor("look", None)], ..Config::default() };
             let config = session.begin(config).unwrap();
             clock.drive(session.before_model(config)).unwrap();
         }
         let outcome = clock.drive(session.execute(call(tool, input), &tools));
-        assert_eq!(ended(&outcome), expected, "{what}");
+        assert_eq!(kind_and_code(&outcome), expected, "{what}");
         assert_eq!(seen.lock().unwrap().join(" "), points, "{what}");
     }
 }
 
 #[test]
-fn a_hook_can_mend_arguments_that_are_malformed() {
+fn hook_can_repair_malformed_arguments() {
     let tool = Tool::counting(&noon());
     let mend = ToolHooks::new("mend").before(|call| match call.input.as_str() {
         Some("{ \"a\": 1") => Before::Edit(json!({ "a": 1 })),
         _ => Before::Continue,
     });
     let outcome = outcome(rules(NONE).middleware(mend), &tool, json!("{ \"a\": 1"));
-    assert_eq!((ended(&outcome).0, tool.inputs()), ("executed", vec![json!({ "a": 1 })]));
+    assert_eq!((kind_and_code(&outcome).0, tool.inputs()), ("executed", vec![json!({ "a": 1 })]));
 }

@@ -1,4 +1,4 @@
-//! The inbox as a host's own program meets it: whose a store is, what it lists, and which answers it takes.
+//! The approval inbox as used by a host's own program: ownership of a store, lists, and accepted responses.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use callgate::host::{ManualClock, StateStore, StoreError};
 use callgate::json::json;
 use callgate::message::{Approver, ResponsePart, approval_response};
 use callgate::seal::Keys;
-use callgate::state::{IntegrityError, MemoryStore, SealedStore, was_sealed};
+use callgate::state::{IntegrityError, MemoryStore, SealedStore, has_seals};
 use callgate::{Engine, Outcome, ToolCall};
 
-use crate::altered_stores::{Altered, Shared};
-use crate::workshop::{Tool, noon, rules};
+use crate::corrupted_stores::{Altered, Shared};
+use crate::fixtures::{Tool, noon, rules};
 
 const RULES: &str =
     "policies: [ { id: ask, match: pay, approval: { message: 'Pay {{ input.amount }}?', expires: 1h } } ]";
@@ -20,8 +20,8 @@ fn keys(digits: &str) -> Keys {
     Keys::parse(&digits.repeat(32)).unwrap()
 }
 
-/// A store in which a call waits, asked about with these keys.
-fn asked(clock: &ManualClock, keys: Keys) -> (Arc<dyn StateStore>, Outcome) {
+/// A store with a pending call, requested under these keys.
+fn store_with_pending_call(clock: &ManualClock, keys: Keys) -> (Arc<dyn StateStore>, Outcome) {
     let store: Arc<dyn StateStore> = Arc::new(Altered::by(Shared));
     let engine = rules(RULES).clock(clock.clone()).store(Arc::clone(&store)).keys(keys).build();
     let outcome = ask(clock, &engine);
@@ -34,20 +34,20 @@ fn ask(clock: &ManualClock, engine: &Engine) -> Outcome {
     clock.drive(session.execute(call, &Tool::counting(clock)))
 }
 
-fn yes() -> ResponsePart {
+fn plain_approval() -> ResponsePart {
     approval_response("", true)
 }
 
 #[test]
-fn a_store_is_that_of_the_keys_that_its_questions_are_sealed_with() {
+fn store_belongs_to_the_keys_that_sealed_its_requests() {
     let clock = noon();
-    let (store, _) = asked(&clock, keys("5a"));
-    assert_eq!(clock.drive(was_sealed(&*store)), Ok(true));
+    let (store, _) = store_with_pending_call(&clock, keys("5a"));
+    assert_eq!(clock.drive(has_seals(&*store)), Ok(true));
     let open = |keys| clock.drive(SealedStore::new(Arc::clone(&store), keys).open());
     assert_eq!(open(keys("6b")), Err(IntegrityError::OtherKeys));
     assert_eq!(open(keys("5a")), Ok(()));
     assert_eq!(open(keys("6b")), Err(IntegrityError::OtherKeys));
-    // A new key in front takes it over, with all that it holds, and the old one can be retired.
+    // A new first key takes over the store with all its content, and the old one can be retired.
     let both = Keys::parse(&format!("{},{}", "6b".repeat(32), "5a".repeat(32))).unwrap();
     assert_eq!(open(both), Ok(()));
     assert_eq!(open(keys("6b")), Ok(()));
@@ -57,62 +57,65 @@ fn a_store_is_that_of_the_keys_that_its_questions_are_sealed_with() {
 }
 
 #[test]
-fn an_answer_is_taken_once_and_says_how_far_the_question_is() {
+fn answer_is_accepted_once_and_returns_the_progress_of_its_request() {
     let clock = noon();
-    let (store, outcome) = asked(&clock, keys("5a"));
+    let (store, outcome) = store_with_pending_call(&clock, keys("5a"));
     let inbox = Inbox::new(Arc::clone(&store), keys("5a"), clock.clone());
     let item = clock.drive(inbox.find("approval_c1")).unwrap();
     assert_eq!((item.address().as_str(), item.waits()), ("s/approval_c1", true));
     assert_eq!(Some(&item.request), outcome.approval.as_ref());
 
-    // Names and tokens that a response brings along are not believed.
-    let forged =
-        ResponsePart { answered_by: Some(Approver::new("eve")), approval_token: Some("x".into()), ..yes() };
+    // Names and tokens inside a response are not trusted.
+    let forged = ResponsePart {
+        answered_by: Some(Approver::new("eve")),
+        approval_token: Some("x".into()),
+        ..plain_approval()
+    };
     let after = clock.drive(inbox.answer(&item.name, forged, Some(Approver::new("ana")))).unwrap();
     let by = vec!["ana".to_owned()];
     assert_eq!(after.progress, Progress::Answered(Standing::Approved { by, edited: None, reason: None }));
-    let again = clock.drive(inbox.answer(&item.name, yes(), Some(Approver::new("bob"))));
+    let again = clock.drive(inbox.answer(&item.name, plain_approval(), Some(Approver::new("bob"))));
     assert!(matches!(again, Err(InboxError::Refused { .. })), "{again:?}");
     assert_eq!(clock.drive(inbox.list()).unwrap()[0].answers.len(), 1);
 }
 
 #[test]
-fn a_store_that_is_not_provably_ours_is_not_listed() {
+fn store_with_unproven_ownership_is_not_listed() {
     let clock = noon();
-    // A store that ends with the process is not encrypted, but its questions are.
+    // An ephemeral store is not encrypted, but its requests are.
     let store: Arc<dyn StateStore> = Arc::new(MemoryStore::default());
     let engine = rules(RULES).clock(clock.clone()).store(Arc::clone(&store)).build();
     ask(&clock, &engine);
     let inbox = Inbox::new(Arc::clone(&store), keys("6b"), clock.clone());
     let item = clock.drive(inbox.find("approval_c1")).unwrap();
     assert!(matches!(item.progress, Progress::Unproven(_)), "{:?}", item.progress);
-    let refused = clock.drive(inbox.answer(&item.name, yes(), None));
+    let refused = clock.drive(inbox.answer(&item.name, plain_approval(), None));
     assert!(matches!(refused, Err(InboxError::Refused { .. })), "{refused:?}");
     assert!(clock.drive(inbox.list()).unwrap()[0].answers.is_empty());
     let own = Inbox::new(store, engine.keys().clone(), clock.clone());
-    clock.drive(own.answer(&item.name, yes(), Some(Approver::new("bea")))).unwrap();
+    clock.drive(own.answer(&item.name, plain_approval(), Some(Approver::new("bea")))).unwrap();
 
-    let (shared, _) = asked(&clock, keys("5a"));
+    let (shared, _) = store_with_pending_call(&clock, keys("5a"));
     let refused = clock.drive(Inbox::new(shared, keys("6b"), clock.clone()).list()).unwrap_err();
     let altered = InboxError::Ledger(LedgerError::Store(StoreError::Altered(String::new())));
     assert_eq!(std::mem::discriminant(&refused), std::mem::discriminant(&altered));
-    assert!(refused.to_string().contains("can't be believed"), "{refused}");
+    assert!(refused.to_string().contains("the store was altered"), "{refused}");
 }
 
 #[test]
-fn a_question_lapses_also_after_its_approval_if_nobody_takes_it_up() {
+fn approved_request_expires_if_it_is_not_resumed() {
     let clock = noon();
-    let (store, _) = asked(&clock, keys("5a"));
+    let (store, _) = store_with_pending_call(&clock, keys("5a"));
     let inbox = Inbox::new(store, keys("5a"), clock.clone());
     let item = clock.drive(inbox.find("approval_c1")).unwrap();
-    clock.drive(inbox.answer(&item.name, yes(), Some(Approver::new("ana")))).unwrap();
+    clock.drive(inbox.answer(&item.name, plain_approval(), Some(Approver::new("ana")))).unwrap();
     clock.advance(std::time::Duration::from_secs(3600));
     let late = clock.drive(inbox.find("approval_c1")).unwrap();
     assert!(matches!(late.progress, Progress::Lapsed { .. }), "{:?}", late.progress);
 }
 
 #[test]
-fn an_answer_without_a_name_is_taken_only_where_every_policy_that_asks_allows_it() {
+fn anonymous_answer_is_accepted_only_if_every_policy_allows_it() {
     let clock = noon();
     let allows = "{ id: ask, match: pay, approval: { anonymous: allow } }";
     let refuses = "{ id: too, match: pay, approval: { anonymous: refuse } }";
@@ -128,7 +131,11 @@ fn an_answer_without_a_name_is_taken_only_where_every_policy_that_asks_allows_it
         (of(script), false),
         (unmatched.to_owned(), false),
     ] {
-        for response in [yes(), approval_response("", false), ResponsePart { cancel: true, ..yes() }] {
+        for response in [
+            plain_approval(),
+            approval_response("", false),
+            ResponsePart { cancel: true, ..plain_approval() },
+        ] {
             let store: Arc<dyn StateStore> = Arc::new(MemoryStore::default());
             let engine = rules(&text).clock(clock.clone()).store(Arc::clone(&store)).build();
             let call = ToolCall::new("c1", "pay", json!({ "amount": 5 }));

@@ -1,4 +1,4 @@
-//! The kernel's invariants, as properties over random bundles and calls.
+//! The kernel's invariants, as property tests over random bundles and calls.
 
 mod calls;
 mod composition;
@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use callgate::json::{Value, json};
 use callgate::{Effect, Outcome, OutcomeKind, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 
-/// How strict an effect is. The tool's running and a policy's answer count alike, and so do the two ways to refuse.
+/// The strictness of an effect. Running the tool and answering by a policy count alike, and so do the two kinds of refusal.
 fn strictness(effect: Effect) -> u8 {
     match effect {
         Effect::Run | Effect::Answer => 0,
@@ -27,7 +27,7 @@ fn strictness(effect: Effect) -> u8 {
     }
 }
 
-/// The same of an outcome.
+/// The strictness of an outcome.
 fn strictness_of(outcome: &Outcome) -> u8 {
     strictness(match outcome.outcome {
         OutcomeKind::Suspended => Effect::Suspend,
@@ -38,7 +38,7 @@ fn strictness_of(outcome: &Outcome) -> u8 {
     })
 }
 
-/// A tool that notes every call which reaches it, and answers with it.
+/// A tool that records every call that reaches it, and answers with it.
 #[derive(Default)]
 struct Witness(Mutex<Vec<ToolCall>>);
 
@@ -63,17 +63,17 @@ fn execute(session: &mut Session, call: ToolCall, executor: &impl ToolExecutor) 
     block_on(session.execute(call, executor))
 }
 
-/// An outcome without what differs from run to run, and without the trace.
-fn essence(outcome: &Outcome) -> Value {
+/// An outcome without the trace and everything that varies between runs.
+fn normalized_outcome(outcome: &Outcome) -> Value {
     let text = callgate::json::to_string(outcome).unwrap();
-    // Where a script stands depends on what else is in the file.
+    // The position of a script depends on the rest of the file.
     let places = regex::Regex::new(r"rules\.yaml:\d+:\d+").unwrap();
     let mut value: Value = callgate::json::from_str(&places.replace_all(&text, "rules.yaml")).unwrap();
-    // The last is told by the machine's clock.
+    // The latter is the time of the system clock.
     for changing in ["revision", "duration_us", "policies", "retry_after_ms"] {
         value.as_object_mut().unwrap().remove(changing);
     }
-    // In it is the session's own name.
+    // It contains the name of the session.
     if let Some(approval) = value["approval"].as_object_mut() {
         approval.remove("approvalToken");
     }

@@ -1,7 +1,7 @@
-//! The JSON value type: what its reader accepts, that nothing is lost in it, and what Callgate does to the embedder's `serde_json`.
+//! The JSON value type: accepted syntax, lossless values, and no effect on the embedder's `serde_json`.
 
 mod conformance;
 mod dependencies;
 mod differential;
-pub mod drawn;
+pub mod generated;
 mod serde_types;

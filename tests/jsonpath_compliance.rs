@@ -1,4 +1,4 @@
-//! The public compliance suite of RFC 9535, all of it.
+//! The complete public JSONPath compliance suite (RFC 9535).
 
 use callgate::json::{Value, parse};
 use callgate::path::Query;
@@ -16,7 +16,7 @@ fn every_case_of_the_compliance_suite_passes() {
 
 fn failure(case: &Value) -> Result<(), String> {
     let (Some(name), Some(selector)) = (case["name"].as_str(), case["selector"].as_str()) else {
-        return Err(format!("{case} is no case"));
+        return Err(format!("{case} is not a case"));
     };
     let query = Query::parse(selector);
     if case.get("invalid_selector").is_some() {
@@ -28,13 +28,13 @@ fn failure(case: &Value) -> Result<(), String> {
             Err(_) => Ok(()),
         };
     }
-    let query = query.map_err(|error| format!("{name}: `{selector}` is refused: {error}"))?;
+    let query = query.map_err(|error| format!("{name}: `{selector}` is rejected: {error}"))?;
     let selected = query.select(&case["document"]).map_err(|mismatch| format!("{name}: {mismatch}"))?;
     let selected = Value::Array(selected.into_iter().cloned().collect());
-    // Where an object's members have no order, the suite lists every order that is right.
-    let right = match case["results"].as_array() {
+    // If the order of an object's members is unspecified, the suite lists every valid order.
+    let is_valid = match case["results"].as_array() {
         Some(results) => results.contains(&selected),
         None => selected == case["result"],
     };
-    if right { Ok(()) } else { Err(format!("{name}: `{selector}` selects {selected}")) }
+    if is_valid { Ok(()) } else { Err(format!("{name}: `{selector}` selects {selected}")) }
 }

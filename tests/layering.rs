@@ -1,5 +1,5 @@
-//! The law of the module list: `lib.rs` names the rooms in the order in which a policy and then a call meet them, and a
-//! room uses only rooms listed above it.
+//! Module layering: `lib.rs` lists the top-level modules in the order in which a policy and then a call pass through them, and a
+//! module uses only modules listed above it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,10 +11,10 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-/// Every Rust file of a room (`room.rs`, or all below `room/`), its test modules and comments cut off.
-fn room_files(room: &str) -> Vec<(PathBuf, String)> {
+/// Every Rust file of a module (`module.rs`, or all below `module/`), without its test modules and comments.
+fn module_files(module: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
-    let mut open = vec![sources().join(format!("{room}.rs")), sources().join(room)];
+    let mut open = vec![sources().join(format!("{module}.rs")), sources().join(module)];
     while let Some(path) = open.pop() {
         if path.is_dir() {
             open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
@@ -28,42 +28,44 @@ fn room_files(room: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-fn rooms() -> Vec<String> {
+fn modules() -> Vec<String> {
     let lib = fs::read_to_string(sources().join("lib.rs")).unwrap();
-    let module = Regex::new(r"(?m)^(?:pub )?mod (\w+);").unwrap();
-    module.captures_iter(&lib).map(|captures| captures[1].to_owned()).collect()
+    let declaration = Regex::new(r"(?m)^(?:pub )?mod (\w+);").unwrap();
+    declaration.captures_iter(&lib).map(|captures| captures[1].to_owned()).collect()
 }
 
 #[test]
-fn a_room_uses_only_rooms_listed_above_it() {
-    let rooms = rooms();
-    assert!(rooms.len() > 15, "the list in lib.rs was not found: {rooms:?}");
-    let place: BTreeMap<&str, usize> =
-        rooms.iter().enumerate().map(|(place, room)| (room.as_str(), place)).collect();
-    // A macro of ours is called by its name at the root of the crate (`__json`).
+fn modules_use_only_modules_listed_above_them() {
+    let modules = modules();
+    assert!(modules.len() > 15, "the list in lib.rs was not found: {modules:?}");
+    let position: BTreeMap<&str, usize> =
+        modules.iter().enumerate().map(|(index, module)| (module.as_str(), index)).collect();
+    // Our own macros are called by their names at the crate root (`__json`).
     let path = Regex::new(r"\bcrate::([a-z]\w*)|\bcrate::\{").unwrap();
     let mut broken = Vec::new();
-    for room in &rooms {
-        let files = room_files(room);
-        assert!(!files.is_empty(), "lib.rs names `{room}`, which has no file");
+    for module in &modules {
+        let files = module_files(module);
+        assert!(!files.is_empty(), "lib.rs names `{module}`, which has no file");
         for (file, code) in files {
             for captures in path.captures_iter(&code) {
                 let Some(used) = captures.get(1) else {
-                    broken.push(format!("{}: `crate::{{…}}` hides which rooms are used", file.display()));
+                    broken.push(format!("{}: `crate::{{…}}` hides which modules are used", file.display()));
                     continue;
                 };
-                match place.get(used.as_str()) {
-                    Some(used_place) if *used_place <= place[room.as_str()] => {}
+                match position.get(used.as_str()) {
+                    Some(used_position) if *used_position <= position[module.as_str()] => {}
                     Some(_) => broken.push(format!(
-                        "{}: `{room}` uses `{}`, which stands below it",
+                        "{}: `{module}` uses `{}`, which is listed below it",
                         file.display(),
                         used.as_str()
                     )),
-                    None => broken.push(format!("{}: `crate::{}` is no room", file.display(), used.as_str())),
+                    None => {
+                        broken.push(format!("{}: `crate::{}` is not a module", file.display(), used.as_str()))
+                    }
                 }
             }
             if code.contains("use crate::*") || code.contains("super::super") {
-                broken.push(format!("{}: glob of the crate, or a path up two rooms", file.display()));
+                broken.push(format!("{}: glob import of the crate, or `super::super`", file.display()));
             }
         }
     }
@@ -71,21 +73,21 @@ fn a_room_uses_only_rooms_listed_above_it() {
 }
 
 #[test]
-fn every_file_belongs_to_a_listed_room() {
-    let rooms = rooms();
+fn every_file_belongs_to_a_listed_module() {
+    let modules = modules();
     for entry in fs::read_dir(sources()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let room = name.trim_end_matches(".rs");
+        let module = name.trim_end_matches(".rs");
         assert!(
-            ["lib", "main"].contains(&room) || rooms.iter().any(|listed| listed == room),
-            "src/{name} is no listed room"
+            ["lib", "main"].contains(&module) || modules.iter().any(|listed| listed == module),
+            "src/{name} is not listed in lib.rs"
         );
     }
 }
 
-/// Each heavy dependency is named in one room, so that exchanging it is work in one place.
+/// Each heavy dependency is used in one module, so that replacing it changes only that module.
 #[test]
-fn one_room_names_each_heavy_dependency() {
+fn each_heavy_dependency_is_used_in_one_module() {
     for (dependency, home) in [
         ("icu_casemap", "unicode"),
         ("icu_normalizer", "unicode"),
@@ -125,11 +127,11 @@ fn one_room_names_each_heavy_dependency() {
     .chain([("rustix", vec!["files", "mcp"])])
     {
         let named = Regex::new(&format!(r"\b{dependency}::|\buse {dependency}\b")).unwrap();
-        for room in rooms().iter().filter(|room| !home.contains(&room.as_str())) {
-            for (file, code) in room_files(room) {
+        for module in modules().iter().filter(|module| !home.contains(&module.as_str())) {
+            for (file, code) in module_files(module) {
                 assert!(
                     !named.is_match(&code),
-                    "{} names `{dependency}`, whose room is {home:?}",
+                    "{} uses `{dependency}`, which belongs to {home:?}",
                     file.display()
                 );
             }

@@ -1,4 +1,4 @@
-//! A whole run of an agent: its configuration, its stream, its budgets, and the one way in which it ends.
+//! A whole run of an agent: its configuration, stream and budgets, and its single ending.
 
 mod arming;
 mod budgets;
@@ -18,20 +18,20 @@ use callgate::call::Outcome;
 use callgate::host::BoxFuture;
 use callgate::json::Value;
 use callgate::lifecycle::{
-    Before, Chunk, ChunkFate, Config, ConfigPatch, Ending, HookCall, Middleware, RunContext, RunStats,
-    ToolEnd, Usage,
+    Before, Chunk, ChunkAction, Config, Ending, HookCall, Middleware, ModelConfigPatch, RunContext, RunStats,
+    ToolCallEnd, Usage,
 };
 use callgate::message::{History, Message, Part, Role};
 use callgate::{Session, ToolCall, ToolDescriptor};
 
-use crate::workshop::{noon, rules};
+use crate::fixtures::{noon, rules};
 
-/// What hooks have heard, in order.
+/// Events that hooks observed, in order.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    pub fn note(&self, line: impl Into<String>) {
+    pub fn record(&self, line: impl Into<String>) {
         self.0.lock().unwrap().push(line.into());
     }
 
@@ -40,15 +40,15 @@ impl Log {
     }
 }
 
-/// A hook that notes everything it hears, with where the run stands.
+/// A hook that records every event, with the position of the run.
 pub struct Listener {
     pub name: &'static str,
     pub log: Log,
 }
 
 impl Listener {
-    fn note(&self, run: &RunContext, what: &str) {
-        self.log.note(format!("{} {}#{} {what}", self.name, run.phase.name(), run.iteration));
+    fn record(&self, run: &RunContext, what: &str) {
+        self.log.record(format!("{} {}#{} {what}", self.name, run.phase.name(), run.iteration));
     }
 }
 
@@ -57,45 +57,45 @@ impl Middleware for Listener {
         self.name
     }
     fn on_session_start(&self, run: &RunContext) {
-        self.note(run, "session starts");
+        self.record(run, "session starts");
     }
-    fn on_config(&self, run: &RunContext, _: &Config) -> Option<ConfigPatch> {
-        self.note(run, "config");
+    fn on_config(&self, run: &RunContext, _: &Config) -> Option<ModelConfigPatch> {
+        self.record(run, "config");
         None
     }
     fn on_start(&self, run: &RunContext) {
-        self.note(run, "start");
+        self.record(run, "start");
     }
     fn before_completion(&self, run: &RunContext, _: &History) {
-        self.note(run, "before completion");
+        self.record(run, "before completion");
     }
-    fn on_chunk(&self, run: &RunContext, _: &Chunk) -> ChunkFate {
-        self.note(run, &format!("chunk {}", run.chunk_index));
-        ChunkFate::Pass
+    fn on_chunk(&self, run: &RunContext, _: &Chunk) -> ChunkAction {
+        self.record(run, &format!("chunk {}", run.chunk_index));
+        ChunkAction::Pass
     }
     fn on_usage(&self, run: &RunContext, usage: &Usage) {
-        self.note(run, &format!("usage {}", usage.tokens()));
+        self.record(run, &format!("usage {}", usage.tokens()));
     }
     fn after_tool_request(&self, run: &RunContext, calls: &[ToolCall]) -> Option<String> {
-        self.note(run, &format!("{} requested", calls.len()));
+        self.record(run, &format!("{} requested", calls.len()));
         None
     }
     fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Before> {
-        self.note(call.run, &format!("before {}", call.tool));
+        self.record(call.run, &format!("before {}", call.tool));
         Box::pin(std::future::ready(Before::Continue))
     }
-    fn after<'a>(&'a self, end: &'a ToolEnd<'a>) -> BoxFuture<'a, ()> {
-        self.note(end.run, &format!("after {} {}", end.outcome.tool, end.outcome.outcome));
+    fn after<'a>(&'a self, end: &'a ToolCallEnd<'a>) -> BoxFuture<'a, ()> {
+        self.record(end.run, &format!("after {} {}", end.outcome.tool, end.outcome.outcome));
         Box::pin(std::future::ready(()))
     }
     fn after_tools(&self, run: &RunContext, outcomes: &[Outcome]) {
-        self.note(run, &format!("{} done", outcomes.len()));
+        self.record(run, &format!("{} done", outcomes.len()));
     }
     fn after_compaction(&self, run: &RunContext, before: &History, after: &History) {
-        self.note(run, &format!("compacted {} to {}", before.messages().len(), after.messages().len()));
+        self.record(run, &format!("compacted {} to {}", before.messages().len(), after.messages().len()));
     }
     fn after_completion(&self, run: &RunContext, _: &History) {
-        self.note(run, "after completion");
+        self.record(run, "after completion");
     }
     fn on_end(&self, run: &RunContext, ending: &Ending, stats: &RunStats) -> Result<(), String> {
         let ending = match ending {
@@ -103,15 +103,15 @@ impl Middleware for Listener {
             Ending::Aborted { reason } => format!("aborted {reason}"),
             Ending::Failed { error } => format!("failed {error}"),
         };
-        self.note(run, &format!("{ending} after {} with {}", stats.iterations, stats.usage.tokens()));
+        self.record(run, &format!("{ending} after {} with {}", stats.iterations, stats.usage.tokens()));
         Ok(())
     }
     fn on_session_end(&self, run: &RunContext) {
-        self.note(run, "session ends");
+        self.record(run, "session ends");
     }
 }
 
-/// A session over these rules, with one listener.
+/// A session with these rules and one listener.
 pub fn session(text: &str) -> (Session, Log) {
     let log = Log::default();
     let listener = Listener { name: "ear", log: log.clone() };
@@ -122,7 +122,7 @@ pub fn user(text: &str) -> History {
     History::new(vec![Message::new(Role::User, vec![Part::text(text)])])
 }
 
-pub fn calling(history: &mut History, id: &str, tool: &str, input: Value) {
+pub fn push_call(history: &mut History, id: &str, tool: &str, input: Value) {
     history.push(Message::new(Role::Assistant, vec![Part::call(id, tool, input)]));
 }
 
@@ -139,7 +139,7 @@ pub fn tool(name: &str) -> ToolDescriptor {
     callgate::json::from_value(callgate::json::json!({ "name": name })).unwrap()
 }
 
-pub fn aborted<T: std::fmt::Debug>(result: Result<T, Ending>) -> String {
+pub fn abort_reason<T: std::fmt::Debug>(result: Result<T, Ending>) -> String {
     match result {
         Err(Ending::Aborted { reason }) => reason,
         other => panic!("the run goes on: {other:?}"),

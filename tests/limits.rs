@@ -1,6 +1,6 @@
-//! `rate_limit` and `concurrency`: what is counted, for whom, and what becomes of a call that finds too little left.
+//! `rate_limit` and `concurrency`: what is counted, for whom, and the outcome of a call that exceeds a limit.
 
-mod crowds;
+mod concurrency;
 mod stores;
 
 use std::time::Duration;
@@ -9,13 +9,13 @@ use callgate::host::{Clock, ManualClock};
 use callgate::json::{Value, json};
 use callgate::{Effect, Engine, OutcomeKind, SessionState};
 
-use crate::workshop::{Tool, call, ended, noon, policy, rules, run};
+use crate::fixtures::{Tool, call, kind_and_code, noon, policy, rules, run};
 
 const EXECUTED: (&str, &str) = ("executed", "unmatched");
 const LIMITED: (&str, &str) = ("denied", "rate_limited");
 
-/// Calls after so many seconds each, with how they ended.
-fn ends(engine: &Engine, clock: &ManualClock, seconds: &[u64], input: &Value) -> Vec<&'static str> {
+/// Makes calls after these numbers of seconds and returns their outcomes.
+fn outcome_kinds(engine: &Engine, clock: &ManualClock, seconds: &[u64], input: &Value) -> Vec<&'static str> {
     let (tool, mut session) = (Tool::counting(clock), engine.session());
     let start = clock.now();
     let at = |offset: u64| start.checked_add(Duration::from_secs(offset)).unwrap();
@@ -29,10 +29,10 @@ fn ends(engine: &Engine, clock: &ManualClock, seconds: &[u64], input: &Value) ->
 }
 
 #[test]
-fn each_algorithm_lets_through_what_it_says() {
+fn each_algorithm_allows_what_it_specifies() {
     let times = [0, 1, 2, 29, 30, 45, 59, 60, 61, 62, 90, 120];
     for (algorithm, admitted) in [
-        // Three at once; one flows back every 20 s.
+        // Three at once; one is refilled every 20 s.
         ("gcra", [true, true, true, true, false, true, false, true, false, false, true, true]),
         // Noon is the start of a window.
         ("fixed_window", [true, true, true, false, false, false, false, true, true, true, false, true]),
@@ -40,24 +40,24 @@ fn each_algorithm_lets_through_what_it_says() {
     ] {
         let (engine, clock) = policy(&format!("rate_limit: {{ limit: 3, per: 1m, algorithm: {algorithm} }}"));
         let expected = admitted.map(|admitted| if admitted { "executed" } else { "denied" });
-        assert_eq!(ends(&engine, &clock, &times, &json!({})), expected, "{algorithm}");
+        assert_eq!(outcome_kinds(&engine, &clock, &times, &json!({})), expected, "{algorithm}");
     }
     let (engine, clock) = policy("rate_limit: { limit: 6, per: 1m, burst: 1 }");
     assert_eq!(
-        ends(&engine, &clock, &[0, 1, 9, 10, 30, 31], &json!({})),
+        outcome_kinds(&engine, &clock, &[0, 1, 9, 10, 30, 31], &json!({})),
         ["executed", "denied", "denied", "executed", "executed", "denied"]
     );
 }
 
 #[test]
-fn a_refused_call_is_told_when_it_may_come_again_and_that_is_true() {
+fn refused_call_succeeds_after_the_reported_retry_time() {
     for algorithm in ["gcra", "fixed_window", "sliding_window"] {
         let (engine, clock) = policy(&format!("rate_limit: {{ limit: 2, per: 1m, algorithm: {algorithm} }}"));
         let (tool, mut session) = (Tool::counting(&clock), engine.session());
         clock.advance(Duration::from_secs(7));
         let outcomes = run(&clock, &mut session, &tool, &vec![call("search", json!({})); 3]);
         let refused = &outcomes[2];
-        assert_eq!(ended(refused), LIMITED);
+        assert_eq!(kind_and_code(refused), LIMITED);
         assert_eq!(refused.reason.policy.as_deref(), Some("p"));
         let after = refused.retry_after_ms.unwrap();
         assert!(
@@ -66,14 +66,20 @@ fn a_refused_call_is_told_when_it_may_come_again_and_that_is_true() {
             refused.reason.message
         );
         clock.advance(Duration::from_millis(after - 1));
-        assert_eq!(ended(&run(&clock, &mut session, &tool, &[call("search", json!({}))])[0]), LIMITED);
+        assert_eq!(
+            kind_and_code(&run(&clock, &mut session, &tool, &[call("search", json!({}))])[0]),
+            LIMITED
+        );
         clock.advance(Duration::from_millis(1));
-        assert_eq!(ended(&run(&clock, &mut session, &tool, &[call("search", json!({}))])[0]), EXECUTED);
+        assert_eq!(
+            kind_and_code(&run(&clock, &mut session, &tool, &[call("search", json!({}))])[0]),
+            EXECUTED
+        );
     }
 }
 
 #[test]
-fn each_key_has_a_count_of_its_own_and_all_sessions_share_it() {
+fn each_key_has_its_own_count_shared_by_all_sessions() {
     let (engine, clock) = policy("rate_limit: { limit: 1, per: 1m, key: [$.context.principal, $.input.to] }");
     let tool = Tool::counting(&clock);
     let ana = |to: Value| call("send", json!({ "to": to })).with_context(json!({ "principal": "ana" }));
@@ -93,12 +99,12 @@ fn each_key_has_a_count_of_its_own_and_all_sessions_share_it() {
     .enumerate()
     {
         let outcome = clock.drive(engine.session().execute(call, &tool));
-        assert_eq!(ended(&outcome), expected, "call {number}");
+        assert_eq!(kind_and_code(&outcome), expected, "call {number}");
     }
 }
 
 #[test]
-fn cost_is_counted_exactly_and_one_that_can_not_be_read_is_refused() {
+fn cost_is_counted_exactly_and_an_invalid_cost_is_denied() {
     let (engine, clock) =
         policy("rate_limit: { limit: 100, per: 1d, algorithm: fixed_window, cost: $.input.amount }");
     let (tool, mut session) = (Tool::counting(&clock), engine.session());
@@ -113,7 +119,7 @@ fn cost_is_counted_exactly_and_one_that_can_not_be_read_is_refused() {
         (json!(null), ("denied", "undecided")),
     ] {
         let outcome = clock.drive(session.execute(call("refund", json!({ "amount": amount })), &tool));
-        assert_eq!(ended(&outcome), expected, "{amount}");
+        assert_eq!(kind_and_code(&outcome), expected, "{amount}");
         assert_eq!(
             outcome.retry_after_ms.is_none(),
             expected != LIMITED || amount == json!(100.01),
@@ -125,7 +131,7 @@ fn cost_is_counted_exactly_and_one_that_can_not_be_read_is_refused() {
 
 /// Rule 3 of how policies compose.
 #[test]
-fn a_call_that_something_stricter_stops_takes_nothing_unless_attempts_count() {
+fn call_stopped_by_a_stricter_policy_is_not_counted_unless_attempts_count() {
     let stop = "{ id: no, match: { tool: pay, where: { path: $.input.large, eq: true } }, deny: {} },
                 { id: ask, match: { tool: pay, where: { path: $.input.odd, eq: true } }, approval: {} },";
     let calls = [json!({ "large": true }), json!({ "odd": true }), json!({}), json!({}), json!({})];
@@ -153,7 +159,7 @@ fn a_call_that_something_stricter_stops_takes_nothing_unless_attempts_count() {
 }
 
 #[test]
-fn of_several_limits_all_are_taken_or_none() {
+fn several_limits_are_acquired_all_or_none() {
     let clock = noon();
     let engine = rules(
         "policies:
@@ -166,14 +172,14 @@ fn of_several_limits_all_are_taken_or_none() {
     let calls = ["a", "a", "a", "a", "b", "b", "c"].map(|who| call("search", json!({ "who": who })));
     let by: Vec<_> =
         run(&clock, &mut session, &tool, &calls).into_iter().map(|outcome| outcome.reason.policy).collect();
-    // Had the refused calls of `a` counted, nothing would be left for `b`.
+    // If the refused calls of `a` had counted, nothing would be left for `b`.
     let (each, all) = (Some("each".to_owned()), Some("all".to_owned()));
     assert_eq!(by, [None, None, each.clone(), each, None, all.clone(), all]);
     assert_eq!(tool.count(), 3);
 }
 
 #[test]
-fn halting_is_stricter_than_denying_and_names_the_policy_that_halts() {
+fn halt_is_stricter_than_deny_and_names_its_policy() {
     let clock = noon();
     let engine = rules(
         "policies:
@@ -185,7 +191,7 @@ fn halting_is_stricter_than_denying_and_names_the_policy_that_halts() {
     let (tool, mut session) = (Tool::counting(&clock), engine.session());
     let calls = vec![call("search", json!({})); 3];
     let outcomes = run(&clock, &mut session, &tool, &calls);
-    let ends: Vec<_> = outcomes.iter().map(ended).collect();
+    let ends: Vec<_> = outcomes.iter().map(kind_and_code).collect();
     assert_eq!(ends, [EXECUTED, ("halted", "rate_limited"), ("halted", "session_halted")]);
     assert_eq!(outcomes[1].reason.message, "Stop.");
     let verdicts: Vec<_> = outcomes[1].policies.iter().map(|policy| policy.verdict).collect();
@@ -193,7 +199,7 @@ fn halting_is_stricter_than_denying_and_names_the_policy_that_halts() {
 }
 
 #[test]
-fn waiting_ends_in_time_or_is_not_begun() {
+fn wait_ends_in_time_or_does_not_start() {
     let (engine, clock) = policy("rate_limit: { limit: 1, per: 10s, on_exceed: wait, max_wait: 15s }");
     let (tool, mut session) = (Tool::counting(&clock), engine.session());
     let start = clock.now();
@@ -203,12 +209,12 @@ fn waiting_ends_in_time_or_is_not_begun() {
     let (engine, clock) = policy("rate_limit: { limit: 1, per: 10s, on_exceed: wait, max_wait: 9s }");
     let (tool, mut session) = (Tool::counting(&clock), engine.session());
     let outcomes = run(&clock, &mut session, &tool, &vec![call("search", json!({})); 2]);
-    assert_eq!(ended(&outcomes[1]), LIMITED);
-    assert_eq!(clock.now(), start, "what can't come in time is not waited for");
+    assert_eq!(kind_and_code(&outcomes[1]), LIMITED);
+    assert_eq!(clock.now(), start, "a wait that cannot succeed in time does not start");
 }
 
 #[test]
-fn a_run_and_a_conversation_have_counts_of_their_own() {
+fn runs_and_conversations_have_separate_counts() {
     let text =
         |per| format!("policies: [ {{ id: p, match: search, rate_limit: {{ limit: 2, per: {per} }} }} ]");
     let clock = noon();
@@ -218,25 +224,25 @@ fn a_run_and_a_conversation_have_counts_of_their_own() {
         let mut session = engine.session();
         let calls = vec![call("search", json!({})); 3];
         let ends: Vec<_> =
-            run(&clock, &mut session, &tool, &calls).iter().map(ended).map(|(end, _)| end).collect();
+            run(&clock, &mut session, &tool, &calls).iter().map(kind_and_code).map(|(end, _)| end).collect();
         assert_eq!(ends, ["executed", "executed", "denied"]);
         clock.advance(Duration::from_secs(1_000_000));
         let later = engine.decide(&calls[0], session.state());
-        assert_eq!(later.effect(), Effect::Deny, "what the session knows needs no store");
+        assert_eq!(later.effect(), Effect::Deny, "session counts need no store");
     }
     let engine = rules(&text("conversation")).clock(clock.clone()).build();
     let in_conversation = |name: Value| {
         let mut session = engine.session();
         session.state_mut().set("conversationId", name);
-        ended(&clock.drive(session.execute(call("search", json!({})), &tool)).clone()).0
+        kind_and_code(&clock.drive(session.execute(call("search", json!({})), &tool)).clone()).0
     };
     let names = [json!("a"), json!("a"), json!("b"), json!("a"), json!(null)];
     assert_eq!(names.map(in_conversation), ["executed", "executed", "executed", "denied", "denied"]);
 }
 
-/// The round is decided whole, and each call once more before it starts.
+/// The round is decided as a whole, and each call again before it starts.
 #[test]
-fn once_in_a_run_admits_one_of_five_parallel_calls() {
+fn once_per_run_allows_one_of_five_parallel_calls() {
     for limit in ["rate_limit: { limit: 1, per: run }", "rate_limit: { limit: 1, per: 1h }"] {
         let (engine, clock) = policy(limit);
         let (tool, mut session) = (Tool::counting(&clock), engine.session());
@@ -248,7 +254,7 @@ fn once_in_a_run_admits_one_of_five_parallel_calls() {
 }
 
 #[test]
-fn a_shadow_counts_for_itself_and_refuses_nothing() {
+fn shadow_limit_counts_separately_and_refuses_nothing() {
     let clock = noon();
     let engine = rules(
         "policies:
@@ -269,7 +275,7 @@ fn a_shadow_counts_for_itself_and_refuses_nothing() {
 }
 
 #[test]
-fn deciding_names_what_the_store_must_be_asked_and_asks_nothing() {
+fn decide_lists_required_store_queries_and_runs_none() {
     let (engine, _) = policy("rate_limit: { limit: 1, per: 1h }");
     let call = call("search", json!({}));
     for _ in 0..3 {
@@ -280,7 +286,7 @@ fn deciding_names_what_the_store_must_be_asked_and_asks_nothing() {
 }
 
 #[test]
-fn an_undecided_condition_counts_and_a_limit_lifts_no_default() {
+fn undecided_condition_counts_and_a_limit_lifts_no_default() {
     let clock = noon();
     let engine = rules(
         "policies: [ { id: p, match: { tool: pay, where: { path: $.input.amount, gt: 100 } }, rate_limit: { limit: 1, per: 1h } } ]",
@@ -291,7 +297,7 @@ fn an_undecided_condition_counts_and_a_limit_lifts_no_default() {
     let calls = [json!(5), json!("500"), json!("500"), json!(5)]
         .map(|amount| call("pay", json!({ "amount": amount })));
     let ends: Vec<_> =
-        run(&clock, &mut session, &tool, &calls).iter().map(ended).map(|(end, _)| end).collect();
+        run(&clock, &mut session, &tool, &calls).iter().map(kind_and_code).map(|(end, _)| end).collect();
     assert_eq!(ends, ["executed", "executed", "denied", "executed"]);
     let engine = rules("{ defaults: { unmatched: deny }, policies: [ { id: p, match: pay, rate_limit: { limit: 1, per: 1h } } ] }").build();
     assert_eq!(engine.decide(&calls[0], &SessionState::default()).effect(), Effect::Deny);
@@ -310,6 +316,6 @@ fn counts_survive_a_reload_unless_what_they_count_changed() {
     assert_eq!([one("limit: 3, per: 1h"), one("limit: 3, per: 1h")], ["executed", "executed"]);
     assert_eq!(one("limit: 2, per: 1h, message: no"), "denied", "the numbers changed, not the count");
     assert_eq!(one("limit: 4, per: 1h"), "executed");
-    assert_eq!(one("limit: 2, per: 1h, key: $.input.q"), "executed", "another key: it starts anew");
+    assert_eq!(one("limit: 2, per: 1h, key: $.input.q"), "executed", "another key: a new count");
     assert_eq!(one("limit: 2, per: 1h, key: $.input.q, algorithm: fixed_window"), "executed");
 }

@@ -1,13 +1,13 @@
-//! What lints claim of calls is true of the calls that there are: over small bundles and all calls of a small world.
+//! Soundness of lints: their claims hold for generated bundles and an exhaustive set of calls.
 
 use callgate::diagnostic::render;
 use callgate::json::{Value, json};
-use callgate::lint::{Beside, lint};
+use callgate::lint::{LintInputs, lint};
 use callgate::policy;
 use callgate::{Effect, Engine, SessionState, ToolCall};
 use proptest::prelude::*;
 
-/// One test of `$.input.n` or `$.input.s`, as YAML in one line.
+/// A test of `$.input.n` or `$.input.s` as one line of YAML.
 fn condition() -> impl Strategy<Value = String> {
     let number = (prop::sample::select(vec!["eq", "ne", "gt", "gte", "lt", "lte"]), 0..3i32)
         .prop_map(|(operator, bound)| format!("path: $.input.n, {operator}: {bound}"));
@@ -51,9 +51,9 @@ fn bundle() -> impl Strategy<Value = String> {
     })
 }
 
-/// All calls of a small world, those with arguments of the wrong type left out: these are undecided, and policies act by
-/// what they are, which the lints' words leave open.
-fn world() -> Vec<ToolCall> {
+/// All calls with a few tools and argument values, without arguments of the wrong type: these are undecided, and the lints make no
+/// claim about them.
+fn all_calls() -> Vec<ToolCall> {
     let numbers: Vec<Option<Value>> =
         std::iter::once(None).chain((-1..4).map(|n| Some(json!(n)))).chain([Some(json!(1.5))]).collect();
     let texts = [None, Some("a"), Some("b"), Some("ab"), Some("bb"), Some("")];
@@ -75,36 +75,36 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_called_shadowed_decides_no_call(rules in bundle()) {
-        let linted = lint(policy::build_texts([("rules.yaml", rules.as_str())]), &Beside::default());
-        let told = render::text(&linted.diagnostics, &linted.sources, false);
-        prop_assert!(linted.chains.is_some(), "{}", told);
+    fn shadowed_policies_decide_no_call(rules in bundle()) {
+        let linted = lint(policy::build_texts([("rules.yaml", rules.as_str())]), &LintInputs::default());
+        let report = render::text(&linted.diagnostics, &linted.sources, false);
+        prop_assert!(linted.chains.is_some(), "{}", report);
         let shadowed: Vec<&str> = linted.diagnostics.iter()
             .filter(|diagnostic| diagnostic.code.id == "CG506")
             .filter_map(|diagnostic| diagnostic.policy.as_deref())
             .collect();
         if !shadowed.is_empty() {
             let engine = Engine::new(linted.chains.clone().unwrap());
-            for call in world() {
+            for call in all_calls() {
                 let decision = engine.decide(&call, &SessionState::default());
                 let by = decision.reason().policy;
                 let decides = by.as_deref().is_some_and(|by| shadowed.contains(&by));
-                prop_assert!(!decides, "{} decides {}: {:?}\n{}", by.unwrap_or_default(), call.input, decision.effect(), told);
+                prop_assert!(!decides, "{} decides {}: {:?}\n{}", by.unwrap_or_default(), call.input, decision.effect(), report);
             }
         }
     }
 
     #[test]
-    fn no_call_matches_a_policy_whose_own_tests_contradict(rules in bundle()) {
+    fn policies_with_contradicting_tests_match_no_call(rules in bundle()) {
         let alone = rules.lines().nth(1).unwrap_or_default();
         let rules = format!("policies:\n{alone}\n");
-        let linted = lint(policy::build_texts([("rules.yaml", rules.as_str())]), &Beside::default());
+        let linted = lint(policy::build_texts([("rules.yaml", rules.as_str())]), &LintInputs::default());
         let contradicts = linted.diagnostics.iter()
             .any(|diagnostic| diagnostic.code.id == "CG501" && diagnostic.message.starts_with("no value"));
-        // Under `not` a condition that never holds always does.
+        // Under `not`, a condition that is never true always matches.
         if contradicts && !rules.contains("not:") {
             let engine = Engine::new(linted.chains.clone().unwrap());
-            for call in world() {
+            for call in all_calls() {
                 let decision = engine.decide(&call, &SessionState::default());
                 prop_assert_eq!((decision.effect(), decision.reason().policy), (Effect::Run, None), "{}\n{}", call.input, rules);
             }
@@ -112,14 +112,14 @@ proptest! {
     }
 
     #[test]
-    fn fixes_loosen_nothing_and_leave_nothing_to_fix(rules in bundle()) {
-        let linted = lint(policy::build_texts([("rules.yaml", rules.as_str())]), &Beside::default());
+    fn fixes_never_loosen_rules_and_are_complete(rules in bundle()) {
+        let linted = lint(policy::build_texts([("rules.yaml", rules.as_str())]), &LintInputs::default());
         let before = Engine::new(linted.chains.clone().unwrap());
-        let fixed = callgate::lint::fix(linted, &Beside::default());
+        let fixed = callgate::lint::fix(linted, &LintInputs::default());
         prop_assert!(fixed.linted.diagnostics.iter().all(|diagnostic| diagnostic.fix.is_none()));
         let after = Engine::new(fixed.linted.chains.clone().unwrap());
         let session = SessionState::default();
-        for call in world() {
+        for call in all_calls() {
             prop_assert!(before.decide(&call, &session).effect() <= after.decide(&call, &session).effect(), "{}\n{}", call.input, rules);
         }
     }

@@ -1,12 +1,12 @@
-//! One file, one case under `tests/lints/CODE/`: in `fires` what people are told and what `--fix` makes of it, in `silent` what
-//! must not be told. A case may have policy tests beside it (`NAME.test.yaml`), and a lint known tools (`tools.json`).
+//! Lints: each file under `tests/lints/CODE/` is a case. The snapshots of `fires` contain the diagnostics and the changes of `--fix`;
+//! the lint must not report the cases of `silent`. A case can have policy tests (`NAME.test.yaml`), and a lint tools (`tools.json`).
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use callgate::diagnostic::{self, render};
-use callgate::lint::{Beside, LINTS, Linted, Needs, OF_ALLOWANCES, fix, lint};
+use callgate::lint::{LINTS, LintInputs, LintResult, Needs, SUPPRESSION_CODES, fix, lint};
 use callgate::suite::LoadedSuite;
 use callgate::{ToolDescriptor, policy, suite, tools};
 use similar::TextDiff;
@@ -15,14 +15,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lints")
 }
 
-/// A case with what stands beside it.
-struct Scene {
+/// A case with its tools and policy tests.
+struct LintCase {
     text: String,
     tools: Option<Vec<ToolDescriptor>>,
     tests: Option<LoadedSuite>,
 }
 
-impl Scene {
+impl LintCase {
     fn read(file: &Path) -> Self {
         let tools = fs::read_to_string(file.ancestors().nth(2).unwrap().join("tools.json")).ok();
         let tests = fs::read_to_string(file.with_extension("test.yaml")).ok();
@@ -33,18 +33,18 @@ impl Scene {
         }
     }
 
-    fn beside(&self) -> Beside<'_> {
-        Beside { tools: self.tools.as_deref(), tests: self.tests.as_ref() }
+    fn beside(&self) -> LintInputs<'_> {
+        LintInputs { tools: self.tools.as_deref(), tests: self.tests.as_ref() }
     }
 
-    fn lint(&self) -> Linted {
+    fn lint(&self) -> LintResult {
         let linted = lint(policy::build_texts([("rules.yaml", self.text.as_str())]), &self.beside());
         assert!(!linted.diagnostics.has_errors(), "{}", shown(&linted));
         linted
     }
 }
 
-fn shown(linted: &Linted) -> String {
+fn shown(linted: &LintResult) -> String {
     render::text(&linted.diagnostics, &linted.sources, false)
 }
 
@@ -57,11 +57,11 @@ fn cases(code: &str, kind: &str) -> Vec<PathBuf> {
 }
 
 fn codes() -> impl Iterator<Item = &'static diagnostic::Code> {
-    LINTS.iter().map(|lint| lint.code).chain(OF_ALLOWANCES)
+    LINTS.iter().map(|lint| lint.code).chain(SUPPRESSION_CODES)
 }
 
 #[test]
-fn each_lint_tells_what_is_there_and_its_fixes_mend_it() {
+fn each_lint_fires_and_its_fixes_resolve_it() {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../snapshots/lints");
     settings.set_prepend_module_to_snapshot(false);
@@ -72,51 +72,51 @@ fn each_lint_tells_what_is_there_and_its_fixes_mend_it() {
         assert!(files.len() >= 2, "{} has too few cases that fire", code.id);
         for file in files {
             let name = format!("{}__{}", code.id, file.file_stem().unwrap().to_string_lossy());
-            let scene = Scene::read(&file);
-            let linted = scene.lint();
+            let case = LintCase::read(&file);
+            let linted = case.lint();
             if !linted.diagnostics.iter().any(|diagnostic| diagnostic.code == code) {
-                shortcomings.push(format!("{name}: it is not told"));
+                shortcomings.push(format!("{name}: not reported"));
             }
             for diagnostic in linted.diagnostics.iter() {
                 let text = &diagnostic.message;
                 let form = !text.ends_with('.') && !text.starts_with(char::is_uppercase);
                 if !form || diagnostic.help.is_none() || diagnostic.span.is_none() {
                     shortcomings
-                        .push(format!("{name}: no place, no help, or not the form of a message: {text}"));
+                        .push(format!("{name}: no position, no help, or not formatted as a message: {text}"));
                 }
             }
-            let mut told = shown(&linted);
-            let fixed = fix(linted, &scene.beside());
+            let mut reported = shown(&linted);
+            let fixed = fix(linted, &case.beside());
             for (before, after) in fixed.changed.values() {
                 let _ = write!(
-                    told,
+                    reported,
                     "\n-- fixed\n{}",
                     TextDiff::from_lines(before.as_str(), after.as_str()).unified_diff()
                 );
             }
             if fixed.linted.diagnostics.iter().any(|diagnostic| diagnostic.fix.is_some()) {
-                shortcomings.push(format!("{name}: a fix was not made"));
+                shortcomings.push(format!("{name}: a fix was not applied"));
             }
-            settings.bind(|| insta::assert_snapshot!(name, told));
+            settings.bind(|| insta::assert_snapshot!(name, reported));
         }
     }
     assert!(shortcomings.is_empty(), "{}", shortcomings.join("\n"));
 }
 
 #[test]
-fn each_lint_is_silent_where_nothing_is_wrong() {
-    let mut told = Vec::new();
+fn each_lint_is_silent_on_correct_rules() {
+    let mut reported = Vec::new();
     for code in codes() {
         let files = cases(code.id, "silent");
         assert!(files.len() >= 2, "{} has too few cases that are silent", code.id);
         for file in files {
-            let linted = Scene::read(&file).lint();
+            let linted = LintCase::read(&file).lint();
             if linted.diagnostics.iter().any(|diagnostic| diagnostic.code == code) {
-                told.push(format!("{}:\n{}", file.display(), shown(&linted)));
+                reported.push(format!("{}:\n{}", file.display(), shown(&linted)));
             }
         }
     }
-    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(reported.is_empty(), "{}", reported.join("\n"));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn no_lint_fires_on_the_shipped_bundles() {
         let tools = fs::read_to_string(paths[0].join("tools.json")).ok();
         let tools = tools.map(|text| tools::read_list(&text).unwrap());
         let tests = suite::load(&paths);
-        let beside = Beside { tools: tools.as_deref(), tests: Some(&tests) };
+        let beside = LintInputs { tools: tools.as_deref(), tests: Some(&tests) };
         let linted = lint(policy::build(&paths), &beside);
         assert!(linted.chains.is_some() && linted.diagnostics.is_empty(), "{}", shown(&linted));
         checked += 1;
@@ -146,7 +146,7 @@ fn files_are_checked_together() {
             ("a.yaml", "policies: [ { id: no, match: 'pay*', deny: {} } ]"),
             ("b.yaml", "policies: [ { id: ask, match: payOut, approval: { message: Sure? } } ]"),
         ]),
-        &Beside::default(),
+        &LintInputs::default(),
     );
     let text = shown(&linted);
     assert!(text.contains("--> b.yaml") && text.contains("::: a.yaml"), "{text}");
@@ -155,12 +155,13 @@ fn files_are_checked_together() {
 fn catalogue() -> String {
     let mut page = String::from(
         "# Lints\n\n\
-         What `callgate check` warns of beside errors: what is valid and probably not meant. Written from the catalogue; do not edit.\n\n\
-         `callgate rule CODE` prints the page of a lint. A comment on the line that a lint points at, or above it, allows it there:\n\
-         `# callgate: allow CG511 because the gateway refuses calls without a region`. `callgate check --fix` mends what can be mended\n\
-         without doubt, `--diff` shows it first. With `--deny-warnings` a warning is as bad as an error.\n\n\
-         Lints that need tools are asked with `--tools FILE`, those that need tests where `*.test.yaml` files stand beside the rules.\n\n\
-         | code | name | needs | tells |\n| --- | --- | --- | --- |\n",
+         Lints are warnings of `callgate check` about rules that are valid but probably not intended. This page is generated from the\n\
+         catalogue; do not edit it.\n\n\
+         `callgate rule CODE` prints the page of a lint. A comment on the line that a lint reports, or on the line above, allows it there:\n\
+         `# callgate: allow CG511 because the gateway rejects calls without a region`. `callgate check --fix` applies the unambiguous fixes;\n\
+         `--diff` shows them without changing files. With `--deny-warnings`, warnings also result in exit status 1.\n\n\
+         Lints that need tools run with `--tools FILE`; lints that need tests run if `*.test.yaml` files are next to the rules.\n\n\
+         | code | name | needs | reports |\n| --- | --- | --- | --- |\n",
     );
     let needs = |code| LINTS.iter().find(|lint| lint.code == code).map_or(Needs::Nothing, |lint| lint.needs);
     for code in codes() {
@@ -169,14 +170,14 @@ fn catalogue() -> String {
             Needs::Tools => "tools",
             Needs::Tests => "tests",
         };
-        let tells = code.page.split("\n\n").nth(1).unwrap();
+        let summary = code.page.split("\n\n").nth(1).unwrap();
         let _ = writeln!(
             page,
             "| [{}](#{}) | {} | {needs} | {} |",
             code.id,
             code.id.to_lowercase(),
             code.name,
-            tells.replace('|', "\\|")
+            summary.replace('|', "\\|")
         );
     }
     for code in codes() {
@@ -187,7 +188,7 @@ fn catalogue() -> String {
 }
 
 #[test]
-fn the_page_of_all_lints_is_what_the_catalogue_says() {
+fn lints_page_matches_the_catalogue() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/lints.md");
     let now = catalogue();
     if std::env::var_os("UPDATE_GENERATED").is_some() {

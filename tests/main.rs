@@ -1,9 +1,7 @@
-//! The one test root: every integration test is a module here, so that none is left uncompiled.
+//! The single root of the integration tests: every test is a module here, so that all are compiled.
 
 #[cfg(test)]
 mod adapters;
-#[cfg(test)]
-mod altered_stores;
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
@@ -33,6 +31,8 @@ mod concurrent;
 #[cfg(test)]
 mod confidentiality;
 #[cfg(test)]
+mod corrupted_stores;
+#[cfg(test)]
 mod coverage;
 #[cfg(test)]
 mod design_examples;
@@ -40,8 +40,6 @@ mod design_examples;
 mod detect;
 #[cfg(test)]
 mod dialects;
-#[cfg(test)]
-mod drawn_files;
 #[cfg(test)]
 mod editors;
 #[cfg(test)]
@@ -56,6 +54,8 @@ mod expressions;
 mod failing_hosts;
 #[cfg(test)]
 mod file_store;
+#[cfg(test)]
+mod fixtures;
 #[cfg(test)]
 mod gateway;
 #[cfg(test)]
@@ -93,8 +93,6 @@ mod payments;
 #[cfg(test)]
 mod pii;
 #[cfg(test)]
-mod playback;
-#[cfg(test)]
 mod predicates;
 #[cfg(test)]
 mod principals;
@@ -103,7 +101,11 @@ mod readme;
 #[cfg(test)]
 mod recorded;
 #[cfg(test)]
+mod recorded_calls;
+#[cfg(test)]
 mod reference;
+#[cfg(test)]
+mod referenced_files;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
@@ -132,5 +134,3 @@ mod suites;
 mod tenants;
 #[cfg(test)]
 mod testing_page;
-#[cfg(test)]
-mod workshop;

@@ -1,12 +1,11 @@
-//! Changes of rules that tests notice, and that they do not: each kind of change over a small bundle with a case that
-//! notices it and one that lets it pass.
+//! Mutation testing: each mutation of a small bundle with a test case that misses it and one that catches it.
 
 use callgate::policy;
-use callgate::suite::mutate::{self, MUTATIONS, Mutated};
+use callgate::suite::mutate::{self, MUTATIONS, MutationReport};
 use callgate::suite::{self, Report};
 
-/// A kind of change, what stands in the changed line, a policy, a case that lets the change pass, and what has to come
-/// beside it for the change to be noticed.
+/// A mutation, part of the changed line, a policy, a case that misses the mutation, and a case that is needed in addition to catch
+/// it.
 const CHANGES: &[(&str, &str, &str, &str, &str)] = &[
     (
         "policy-removed",
@@ -234,7 +233,7 @@ const CHANGES: &[(&str, &str, &str, &str, &str)] = &[
     ),
 ];
 
-fn mutated(rules: &[(&str, &str)], tests: &str) -> Result<Mutated, Report> {
+fn mutated(rules: &[(&str, &str)], tests: &str) -> Result<MutationReport, Report> {
     let built = policy::build_texts(rules.iter().copied());
     assert!(built.chains.is_some(), "{rules:?}\n{:?}", built.diagnostics);
     let loaded = suite::load_texts([("rules.test.yaml", tests)]);
@@ -242,7 +241,7 @@ fn mutated(rules: &[(&str, &str)], tests: &str) -> Result<Mutated, Report> {
     mutate::mutate(&built, &loaded.suite, None, &mut |_, _| {})
 }
 
-/// Whether this change survives these cases.
+/// Returns whether a mutant survives the cases.
 fn survives(mutation: &str, after: &str, rules: &str, cases: &[&str]) -> bool {
     let cases: Vec<String> = (1..)
         .zip(cases)
@@ -259,13 +258,10 @@ fn survives(mutation: &str, after: &str, rules: &str, cases: &[&str]) -> bool {
 }
 
 #[test]
-fn each_change_is_noticed_by_the_case_that_is_about_it_and_by_no_other() {
+fn each_mutation_is_caught_only_by_its_own_case() {
     for (mutation, after, policy, passing, noticing) in CHANGES {
         let rules = format!("policies:\n  - {policy}\n");
-        assert!(
-            survives(mutation, after, &rules, &[passing]),
-            "{mutation} `{after}` is noticed by {passing}"
-        );
+        assert!(survives(mutation, after, &rules, &[passing]), "{mutation} `{after}` is caught by {passing}");
         assert!(
             !survives(mutation, after, &rules, &[passing, noticing]),
             "{mutation} `{after}` survives {noticing}"
@@ -274,7 +270,7 @@ fn each_change_is_noticed_by_the_case_that_is_about_it_and_by_no_other() {
 }
 
 #[test]
-fn defaults_are_changed_too() {
+fn defaults_are_mutated() {
     let rules = "defaults: { unmatched: deny }\npolicies:\n  - { id: p, match: t, allow: {} }\n";
     let (passing, noticing) =
         ("{ call: { tool: t }, expect: executed }", "{ call: { tool: u }, expect: denied }");
@@ -288,7 +284,7 @@ fn defaults_are_changed_too() {
 }
 
 #[test]
-fn every_kind_of_change_has_a_case_here() {
+fn every_mutation_has_a_case() {
     for mutation in MUTATIONS {
         let here = CHANGES.iter().any(|(name, ..)| *name == mutation.name);
         assert!(here || mutation.name == "default", "{}", mutation.name);
@@ -331,7 +327,7 @@ const SHOP_CASES: &str = "cases:
 ";
 
 #[test]
-fn survivors_are_shown_in_the_words_of_the_rules() {
+fn surviving_mutants_match_snapshots() {
     let mutated = mutated(&[("shop.yaml", SHOP), ("cards.yaml", CARDS)], SHOP_CASES).unwrap();
     let shown = format!("{}{}\n", mutate::text(&mutated, false), mutate::summary(&mutated));
     let mut settings = insta::Settings::clone_current();
@@ -344,7 +340,7 @@ fn survivors_are_shown_in_the_words_of_the_rules() {
 }
 
 #[test]
-fn a_comment_with_a_reason_accepts_what_survives_on_its_line_and_below_a_policys_head() {
+fn comment_with_a_reason_accepts_surviving_mutants() {
     let test = "path: $.input.a, gt: 100";
     let rules = |above_policy: &str, above_test: &str, beside: &str| {
         format!(
@@ -366,29 +362,29 @@ fn a_comment_with_a_reason_accepts_what_survives_on_its_line_and_below_a_policys
     let wrong = |comment: &str| {
         let mutated = tried(&rules("", comment, ""));
         assert!(!mutated.passed());
-        let told = mutated
+        let messages = mutated
             .unused
             .iter()
             .map(|unused| format!("{}:{} {}", unused.line, unused.column, unused.message));
-        (mutated.survived, told.collect::<Vec<_>>().join("\n"))
+        (mutated.survived, messages.collect::<Vec<_>>().join("\n"))
     };
-    for (comment, survived, told) in [
-        ("# callgate: survives threshold", 3, "7:9 this accepts a change and says not why"),
-        ("# callgate: survives because of this", 3, "7:9 this accepts a change and says not which"),
+    for (comment, survived, expected) in [
+        ("# callgate: survives threshold", 3, "7:9 this comment gives no reason"),
+        ("# callgate: survives because of this", 3, "7:9 this comment names no mutation"),
         (
             "# callgate: survives treshold because a",
             3,
-            "7:30 there is no change called `treshold`; did you mean `threshold`?",
+            "7:30 unknown mutation `treshold`; did you mean `threshold`?",
         ),
         ("# callgate: survives threshold, negation because a", 1, "7:41 no `negation` survives here"),
     ] {
         let (count, message) = wrong(comment);
         assert_eq!(count, survived, "{comment}");
-        assert!(message.starts_with(told), "{comment}: {message}");
+        assert!(message.starts_with(expected), "{comment}: {message}");
     }
 }
 
-/// What the shipped bundles do is held by their tests, or a comment says why not.
+/// Asserts that the tests of a bundle catch every mutant, except those that a comment accepts.
 fn assert_all_noticed(bundle: &str) {
     let paths = [std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies").join(bundle)];
     let loaded = suite::load(&paths);
@@ -398,37 +394,37 @@ fn assert_all_noticed(bundle: &str) {
 }
 
 #[test]
-fn the_smaller_shipped_bundles_are_held_by_their_tests() {
+fn tests_of_small_bundles_catch_every_mutant() {
     ["starter", "pii", "recipes", "runs"].into_iter().for_each(assert_all_noticed);
 }
 
 #[test]
-fn the_retail_bundle_is_held_by_its_tests() {
+fn tests_of_the_retail_bundle_catch_every_mutant() {
     assert_all_noticed("retail");
 }
 
 #[test]
-fn the_bundle_for_files_is_held_by_its_tests() {
+fn tests_of_the_filesystem_bundle_catch_every_mutant() {
     assert_all_noticed("filesystem");
 }
 
 #[test]
-fn the_bundle_for_git_is_held_by_its_tests() {
+fn tests_of_the_git_bundle_catch_every_mutant() {
     assert_all_noticed("git");
 }
 
 #[test]
-fn the_bundle_for_mail_and_calendars_is_held_by_its_tests() {
+fn tests_of_the_email_calendar_bundle_catch_every_mutant() {
     assert_all_noticed("email-calendar");
 }
 
 #[test]
-fn the_bundle_for_payments_is_held_by_its_tests() {
+fn tests_of_the_payments_bundle_catch_every_mutant() {
     assert_all_noticed("payments");
 }
 
 #[test]
-fn every_shipped_bundle_is_asked_about_above() {
+fn every_shipped_bundle_has_a_mutation_test() {
     let policies = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
     let here = include_str!("mutants.rs");
     for entry in std::fs::read_dir(policies).unwrap().map(Result::unwrap) {
@@ -441,14 +437,14 @@ fn every_shipped_bundle_is_asked_about_above() {
 }
 
 #[test]
-fn rules_are_changed_only_once_the_suite_passes() {
+fn mutation_requires_a_passing_suite() {
     let failing = "cases: [ { name: a, call: { tool: t }, expect: denied } ]";
     let report = mutated(&[("rules.yaml", "policies: []")], failing).unwrap_err();
     assert!(!report.passed());
 }
 
 #[test]
-fn a_change_that_makes_no_rules_is_counted_apart() {
+fn mutants_with_invalid_rules_are_counted_separately() {
     let cases = "cases: [ { name: a, steps: [ { tool: t, expect: executed } ] } ]";
     let mutated =
         mutated(&[("rules.yaml", "policies: [ { id: p, match: t, recover: { attempts: 1 } } ]")], cases)
@@ -463,7 +459,7 @@ fn a_change_that_makes_no_rules_is_counted_apart() {
 }
 
 #[test]
-fn only_the_policies_that_were_asked_for_are_changed() {
+fn filter_limits_which_policies_are_mutated() {
     let built = policy::build_texts([("shop.yaml", SHOP), ("cards.yaml", CARDS)]);
     let loaded = suite::load_texts([("rules.test.yaml", SHOP_CASES)]);
     let changed = |only: &str| {
@@ -478,7 +474,7 @@ fn only_the_policies_that_were_asked_for_are_changed() {
 }
 
 #[test]
-fn the_page_about_it_names_every_change() {
+fn documentation_lists_every_mutation() {
     let page = include_str!("../docs/mutation.md");
     for mutation in MUTATIONS {
         let row = format!("| `{}` | {} |", mutation.name, mutation.doc);

@@ -1,12 +1,12 @@
-//! Packages of other registries that tests check against, at pinned versions, installed once below `target/packages`.
+//! Packages from PyPI and npm that tests use, at pinned versions, installed once below `target/packages`.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs a command to its end; what it printed, and whether it succeeded. The panic says what to install where the program
-/// itself is missing.
+/// Runs a command to completion. Returns its output, and whether it succeeded. Panics with what to install if the program is
+/// missing.
 pub fn run(command: &mut Command, input: &str) -> (String, bool) {
     let program = command.get_program().to_string_lossy().into_owned();
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -15,7 +15,7 @@ pub fn run(command: &mut Command, input: &str) -> (String, bool) {
     });
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_owned();
-    // A program that ends early closes its input; what it printed says why.
+    // A program that ends early closes its input; its output says why.
     let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
@@ -29,19 +29,20 @@ pub fn install(commands: &mut [Command]) {
         let (printed, done) = run(command, "");
         assert!(
             done,
-            "the packages could not be installed by {command:?} (is the registry in reach?):\n{printed}"
+            "the packages could not be installed by {command:?} (is the registry reachable?):\n{printed}"
         );
     }
 }
 
-/// The folder below `target/packages` of these packages, installed by `install` unless the same were before; a broken installation is begun anew.
+/// Returns the directory of these packages below `target/packages`, and calls `install` unless they are installed. A broken installation
+/// is repeated.
 pub fn installed(name: &str, pins: &str, install: impl FnOnce(&Path)) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"));
     let folder = target.join("packages");
     let version = &callgate::json::digest(&pins.into()).short();
     let home = folder.join(format!("{name}-{version}"));
-    // Tests that run at once in processes of their own wait for the one that installs.
+    // Concurrent test processes wait for the one that installs.
     fs::create_dir_all(&folder).unwrap();
     let lock = fs::File::create(folder.join(format!("{name}.lock"))).unwrap();
     lock.lock().unwrap();
@@ -54,7 +55,7 @@ pub fn installed(name: &str, pins: &str, install: impl FnOnce(&Path)) -> PathBuf
     home
 }
 
-/// An environment of Python with what a requirements file names.
+/// A Python virtual environment with the packages of a requirements file.
 pub fn python(name: &str, requirements: &Path) -> PathBuf {
     installed(name, &fs::read_to_string(requirements).unwrap(), |home| {
         let mut venv = Command::new("python3");
@@ -65,7 +66,7 @@ pub fn python(name: &str, requirements: &Path) -> PathBuf {
     })
 }
 
-/// A folder with what the `package-lock.json` of a folder pins.
+/// A directory with the packages that a `package-lock.json` pins.
 pub fn node(name: &str, folder: &Path) -> PathBuf {
     let lock = fs::read_to_string(folder.join("package-lock.json")).unwrap();
     installed(name, &lock, |home| {

@@ -1,11 +1,11 @@
-//! The pages of the diagnostics are true: the bad example of each yields its code and nothing else, the good one loads,
-//! and there is no page for what is never said.
+//! The pages of the diagnostics: each bad example results in exactly its code, each good example loads, and every code is
+//! used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use callgate::diagnostic::{self, Diagnostics, SourceMap, render};
-use callgate::lint::{Beside, LINTS, Needs, lint};
+use callgate::lint::{LINTS, LintInputs, Needs, lint};
 use callgate::{policy, suite, tools};
 
 /// The fenced rules file of a section, if it has one.
@@ -19,7 +19,7 @@ fn read_rules(name: &str, text: &str) -> (Diagnostics, SourceMap) {
     (built.diagnostics, built.sources)
 }
 
-/// The examples of pages on test files go by one bundle.
+/// Examples of test files are checked against one bundle.
 fn read_tests(name: &str, text: &str) -> (Diagnostics, SourceMap) {
     let rules = "policies: [ { id: no-large-refunds, match: refund, deny: {} } ]";
     let mut loaded = suite::load_texts([(name, text)]);
@@ -27,7 +27,7 @@ fn read_tests(name: &str, text: &str) -> (Diagnostics, SourceMap) {
     (loaded.diagnostics, loaded.sources)
 }
 
-/// The tools and the tests that the examples of lints go by, where these need them.
+/// The tools and tests for examples of lints that need them.
 const TOOLS: &str = r#"[
     {"name": "refund", "input_schema": {"type": "object", "properties": {
         "amount": {"type": "number"}, "currency": {"enum": ["eur", "usd"]}}}},
@@ -38,7 +38,7 @@ const TESTS: &str = "cases: [ { name: none, call: { tool: sendEmail }, expect: {
 fn read_lints(needs: Option<Needs>, name: &str, text: &str) -> (Diagnostics, SourceMap) {
     let tools = tools::read_list(TOOLS).unwrap();
     let tests = suite::load_texts([("rules.test.yaml", TESTS)]);
-    let beside = Beside {
+    let beside = LintInputs {
         tools: (needs == Some(Needs::Tools)).then_some(&tools),
         tests: (needs == Some(Needs::Tests)).then_some(&tests),
     };
@@ -47,12 +47,12 @@ fn read_lints(needs: Option<Needs>, name: &str, text: &str) -> (Diagnostics, Sou
 }
 
 #[test]
-fn each_page_shows_its_mistake_and_the_mended_file() {
+fn examples_of_each_page_are_right() {
     let mut shown = 0;
     for code in diagnostic::ALL {
         let id = code.id;
         let (bad, good) = (example(code.page, "Bad"), example(code.page, "Good"));
-        assert_eq!(bad.is_some(), good.is_some(), "{id} shows one of two examples");
+        assert_eq!(bad.is_some(), good.is_some(), "{id} has only one of the two examples");
         let (Some(bad), Some(good)) = (bad, good) else { continue };
         shown += 1;
         let needs = LINTS.iter().find(|lint| lint.code == *code).map(|lint| lint.needs);
@@ -73,7 +73,7 @@ fn each_page_shows_its_mistake_and_the_mended_file() {
 }
 
 #[test]
-fn each_page_has_its_title_and_all_sections() {
+fn each_page_has_a_title_and_all_sections() {
     for code in diagnostic::ALL {
         let title = format!("# {} {}\n", code.id, code.name);
         assert!(code.page.starts_with(&title), "{} does not begin with its title", code.id);
@@ -88,7 +88,7 @@ fn each_page_has_its_title_and_all_sections() {
 }
 
 #[test]
-fn each_code_is_said_somewhere() {
+fn each_code_is_used() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let table = sources.join("diagnostic/codes.rs");
     let mut rest = String::new();
@@ -106,9 +106,9 @@ fn each_code_is_said_somewhere() {
     for captures in constant.captures_iter(&table) {
         known += 1;
         let used = regex::Regex::new(&format!(r"&{}\b", &captures[1])).unwrap();
-        assert!(used.is_match(&rest), "nothing says {} ({})", &captures[2], &captures[1]);
+        assert!(used.is_match(&rest), "nothing reports {} ({})", &captures[2], &captures[1]);
     }
-    assert_eq!(known, diagnostic::ALL.len(), "the table of codes is not read as it is written");
+    assert_eq!(known, diagnostic::ALL.len(), "the table of codes was not parsed");
 }
 
 fn without_tests(path: &PathBuf) -> String {

@@ -1,35 +1,35 @@
-//! One kernel for every door: the same recorded sessions come to the same outcomes, results and observations, whether Callgate drives
-//! the rounds or an SDK does, live or resumed by another process between any two rounds, and in every dialect.
+//! One kernel behind every API: the same recorded sessions produce the same outcomes, results and notifications, whether Callgate
+//! drives the rounds or an SDK does, live or resumed by another process between any two rounds, and in every dialect.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use callgate::call::{CallRecord, Outcome, Recorded};
-use callgate::host::{Observer, ToolSpan, ToolStart};
+use callgate::call::{CallRecord, Outcome, RecordedResult};
+use callgate::host::{Observer, ToolCallSpan, ToolCallStart};
 use callgate::json::{Value, json};
-use callgate::lifecycle::{Before, OnError, RequiredApproval, ToolHooks};
+use callgate::lifecycle::{Before, ErrorAction, RequiredApproval, ToolHooks};
 use callgate::message::{
     CallPart, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
 use callgate::seal::Keys;
 use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
 
-use crate::altered_stores::{Alteration, Altered};
-use crate::playback::{project, records, sessions};
-use crate::workshop::noon;
+use crate::corrupted_stores::{Alteration, Altered};
+use crate::fixtures::noon;
+use crate::recorded_calls::{project, records, sessions};
 
-/// What was seen of a session from outside.
+/// Everything about a session that is visible from outside.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<String>>>);
+struct ObserverLog(Arc<Mutex<Vec<String>>>);
 
-impl Observer for Seen {
+impl Observer for ObserverLog {
     fn on_outcome(&self, outcome: &Outcome) {
-        self.0.lock().unwrap().push(format!("outcome {}", essence(outcome)));
+        self.0.lock().unwrap().push(format!("outcome {}", normalized_outcome(outcome)));
     }
-    fn on_tool_start(&self, start: &ToolStart<'_>) {
+    fn on_tool_start(&self, start: &ToolCallStart<'_>) {
         self.0.lock().unwrap().push(format!("start {} {}", start.call_id, start.args));
     }
-    fn on_tool_end(&self, span: &ToolSpan<'_>) {
+    fn on_tool_end(&self, span: &ToolCallSpan<'_>) {
         self.0.lock().unwrap().push(format!("end {} {:?}", span.outcome.id, span.shown));
     }
     fn on_request(&self, request: &callgate::call::ApprovalRequest) {
@@ -40,8 +40,8 @@ impl Observer for Seen {
     }
 }
 
-/// An outcome without what changes from run to run, and whether it is told for the first time.
-fn essence(outcome: &Outcome) -> Value {
+/// An outcome without what varies between runs, and whether it is reported for the first time.
+fn normalized_outcome(outcome: &Outcome) -> Value {
     let mut value = callgate::json::to_value(outcome).unwrap();
     let members = value.as_object_mut().unwrap();
     for changing in ["duration_us", "approval", "retry_after_ms", "replayed"] {
@@ -50,21 +50,21 @@ fn essence(outcome: &Outcome) -> Value {
     value
 }
 
-/// Plays what tools once answered.
+/// Returns recorded tool results.
 #[derive(Clone)]
-struct Played(Arc<BTreeMap<String, Recorded>>);
+struct RecordedTool(Arc<BTreeMap<String, RecordedResult>>);
 
-impl ToolExecutor for Played {
+impl ToolExecutor for RecordedTool {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         match self.0.get(&call.id).cloned() {
-            Some(Recorded::Output(output)) => Ok(output.into()),
-            Some(Recorded::Error { message, kind }) => Err(ToolError { message, kind }),
+            Some(RecordedResult::Output(output)) => Ok(output.into()),
+            Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
             None => Ok(json!("done").into()),
         }
     }
 }
 
-/// A store that processes share.
+/// A shared store.
 struct Shared;
 
 impl Alteration for Shared {
@@ -77,24 +77,24 @@ impl Alteration for Shared {
 enum Regime {
     /// Callgate drives the rounds.
     Core,
-    /// An SDK drives them, and tells of each round before.
+    /// An SDK drives them, and announces each round.
     Sdk,
     /// An SDK drives them call by call.
     SdkUntold,
 }
 
-/// Where the process ends, and another one goes on with what is stored.
+/// The point at which the process ends and another one resumes from the store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Crash {
-    /// Only where a person is waited for.
+    /// Only at a pending approval.
     Never,
     /// After each round, when its history is stored.
     BetweenRounds,
-    /// After each round, before its history is stored: another process finds the calls, and the store knows what came of them.
+    /// After each round, before its history is stored: another process finds the calls, and the store has their results.
     BeforeStored,
 }
 
-/// How a session is run.
+/// One way to run a session.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     regime: Regime,
@@ -103,39 +103,39 @@ struct Way {
     crash: Crash,
 }
 
-/// What a session is of.
+/// The definition of a session.
 struct Case<'c> {
     name: &'c str,
-    rules: &'c Arc<callgate::policy::Chains>,
+    rules: &'c Arc<callgate::policy::CompiledPolicies>,
     calls: &'c [CallRecord],
-    /// How a person answers.
+    /// How an approver answers.
     answer: fn(&RequestPart) -> ResponsePart,
-    /// The host's hooks.
-    hooks: fn(&Seen) -> Vec<ToolHooks>,
+    /// Host hooks.
+    hooks: fn(&ObserverLog) -> Vec<ToolHooks>,
 }
 
-fn none(_: &Seen) -> Vec<ToolHooks> {
+fn no_hooks(_: &ObserverLog) -> Vec<ToolHooks> {
     Vec::new()
 }
 
-fn yes(request: &RequestPart) -> ResponsePart {
+fn approve(request: &RequestPart) -> ResponsePart {
     approval_response(request.approval_id.clone(), true)
 }
 
-/// What came of a session: its outcomes, the results that its model was given, what observers saw.
+/// What a session produced: its outcomes, the results for its model, the notifications of its observers.
 #[derive(Debug, PartialEq)]
-struct Came {
+struct SessionResult {
     outcomes: Vec<String>,
     results: Vec<String>,
     seen: Vec<String>,
 }
 
 struct Stage {
-    rules: Arc<callgate::policy::Chains>,
+    rules: Arc<callgate::policy::CompiledPolicies>,
     context: Value,
-    played: Played,
-    seen: Seen,
-    hooks: fn(&Seen) -> Vec<ToolHooks>,
+    played: RecordedTool,
+    seen: ObserverLog,
+    hooks: fn(&ObserverLog) -> Vec<ToolHooks>,
     clock: callgate::host::ManualClock,
     store: Arc<Altered<Shared>>,
 }
@@ -178,7 +178,7 @@ impl Stage {
         (armed.disarm().await, outcomes)
     }
 
-    /// A round whose process ends before its history is stored, and what another process makes of that.
+    /// A round whose process ends before its history is stored, as completed by another process.
     async fn crashed(&self, session: Session, history: &mut History, way: Way) -> (Session, Vec<Outcome>) {
         drop(self.round(session, &mut history.clone(), way).await);
         let mut session = self.session(way);
@@ -187,15 +187,15 @@ impl Stage {
     }
 }
 
-fn run(case: &Case<'_>, way: Way) -> Came {
+fn run(case: &Case<'_>, way: Way) -> SessionResult {
     let calls = case.calls;
     let played = calls.iter().filter_map(|record| Some((record.call.id.clone(), record.recorded.clone()?)));
     let clock = noon();
     let stage = Stage {
         rules: Arc::clone(case.rules),
         context: calls[0].call.context.clone(),
-        played: Played(Arc::new(played.collect())),
-        seen: Seen::default(),
+        played: RecordedTool(Arc::new(played.collect())),
+        seen: ObserverLog::default(),
         hooks: case.hooks,
         store: Arc::new(Altered::by(Shared)),
         clock: clock.clone(),
@@ -233,7 +233,7 @@ fn run(case: &Case<'_>, way: Way) -> Came {
             let answers: Vec<ResponsePart> =
                 history.find_approval_requests().into_iter().map(case.answer).collect();
             if !answers.is_empty() {
-                // Another process goes on, once a person has answered.
+                // Another process resumes after an approver has answered.
                 for answer in answers {
                     history.append_approval_response(answer).unwrap();
                 }
@@ -247,14 +247,14 @@ fn run(case: &Case<'_>, way: Way) -> Came {
         format!("{} {told:?}", call.call.id)
     });
     let seen = stage.seen.0.lock().unwrap().clone();
-    Came {
+    SessionResult {
         results: results.collect(),
-        outcomes: outcomes.iter().map(|outcome| essence(outcome).to_string()).collect(),
+        outcomes: outcomes.iter().map(|outcome| normalized_outcome(outcome).to_string()).collect(),
         seen,
     }
 }
 
-/// Every way with these regimes and this crash.
+/// All ways with these regimes and this crash.
 fn ways(regimes: &[Regime], crash: Crash) -> Vec<Way> {
     let dialects = || std::iter::once(None).chain(Dialect::ALL.map(Some));
     let of = |regime: &Regime| {
@@ -264,11 +264,11 @@ fn ways(regimes: &[Regime], crash: Crash) -> Vec<Way> {
 }
 
 const ALL: [Regime; 3] = [Regime::Core, Regime::Sdk, Regime::SdkUntold];
-/// Those in which a round is decided as a whole.
+/// The regimes in which a round is decided as a whole.
 const WHOLE: [Regime; 2] = [Regime::Core, Regime::Sdk];
 
-/// Runs a case in every way, and gives what it comes to.
-fn parity(case: &Case<'_>, regimes: &[Regime], crashes: &[Crash]) -> Came {
+/// Runs a case in every way and returns the common result.
+fn parity(case: &Case<'_>, regimes: &[Regime], crashes: &[Crash]) -> SessionResult {
     let name = case.name;
     let plain = run(case, Way { regime: Regime::Core, dialect: None, crash: crashes[0] });
     for way in crashes.iter().flat_map(|crash| ways(regimes, *crash)) {
@@ -281,14 +281,14 @@ fn parity(case: &Case<'_>, regimes: &[Regime], crashes: &[Crash]) -> Came {
 }
 
 #[test]
-fn recorded_sessions_of_a_shop_come_to_the_same_whichever_way_they_are_run() {
+fn recorded_shop_sessions_are_the_same_in_every_regime() {
     let rules = engine::load(&[project("policies/retail")]).unwrap();
     let mut outcomes = 0;
     for file in ["demo", "rules"] {
         let text =
             std::fs::read_to_string(project(&format!("policies/retail/sessions/{file}.jsonl"))).unwrap();
         for (name, calls) in sessions(records(&text)) {
-            let case = Case { name: &name, rules: &rules, calls: &calls, answer: yes, hooks: none };
+            let case = Case { name: &name, rules: &rules, calls: &calls, answer: approve, hooks: no_hooks };
             outcomes += parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]).outcomes.len();
         }
     }
@@ -296,7 +296,7 @@ fn recorded_sessions_of_a_shop_come_to_the_same_whichever_way_they_are_run() {
 }
 
 #[test]
-fn sessions_that_ask_people_come_to_the_same_whichever_way_they_are_run() {
+fn sessions_with_approvals_are_the_same_in_every_regime() {
     let rules = engine::load_text(
         "policies:
   - { id: ask, match: { tool: pay, where: [ { path: $.input.amount, gt: 100 } ] }, approval: {} }
@@ -320,12 +320,12 @@ fn sessions_that_ask_people_come_to_the_same_whichever_way_they_are_run() {
         r#"{"id":"i","tool":"pay","input":{"amount":101},"round":5,"recorded":{"error":{"message":"refused"}}}"#,
     ];
     let calls = records(&lines.join("\n"));
-    let case = Case { name: "asking", rules: &rules, calls: &calls, answer: yes, hooks: none };
+    let case = Case { name: "asking", rules: &rules, calls: &calls, answer: approve, hooks: no_hooks };
     assert!(parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]).outcomes.len() > lines.len());
 }
 
-/// How each outcome ended, by the call's id.
-fn kinds(came: &Came) -> Vec<String> {
+/// How each outcome ended, by call id.
+fn kinds(came: &SessionResult) -> Vec<String> {
     let kind = |outcome: &String| {
         let outcome: Value = callgate::json::from_str(outcome).unwrap();
         format!("{} {}", outcome["id"].as_str().unwrap(), outcome["outcome"].as_str().unwrap())
@@ -334,7 +334,7 @@ fn kinds(came: &Came) -> Vec<String> {
 }
 
 #[test]
-fn of_a_round_one_call_asks_whichever_way_it_is_run() {
+fn only_one_call_of_a_round_is_pending_in_every_regime() {
     let rules =
         engine::load_text("policies: [ { id: ask, match: pay, approval: { present: first } } ]").unwrap();
     let lines = [
@@ -344,7 +344,7 @@ fn of_a_round_one_call_asks_whichever_way_it_is_run() {
         r#"{"id":"d","tool":"pay","input":{"to":"ben"},"round":2,"recorded":{"output":4}}"#,
     ];
     let calls = records(&lines.join("\n"));
-    let case = Case { name: "one at a time", rules: &rules, calls: &calls, answer: yes, hooks: none };
+    let case = Case { name: "one at a time", rules: &rules, calls: &calls, answer: approve, hooks: no_hooks };
     let came = parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]);
     assert_eq!(
         kinds(&came),
@@ -353,7 +353,7 @@ fn of_a_round_one_call_asks_whichever_way_it_is_run() {
 }
 
 #[test]
-fn what_a_person_changes_runs_so_whichever_way_it_is_run() {
+fn edits_by_an_approver_run_in_every_regime() {
     let text = "policies: [ { id: ask, match: pay, approval: { edits: [$.input.amount] } } ]";
     let rules = engine::load_text(text).unwrap();
     let lines = [
@@ -363,16 +363,16 @@ fn what_a_person_changes_runs_so_whichever_way_it_is_run() {
         r#"{"id":"d","tool":"pay","input":{"amount":8,"to":"eve"},"round":3,"recorded":{"output":3}}"#,
     ];
     let calls = records(&lines.join("\n"));
-    // One is changed, one is answered for, one is denied, one is let by as it is.
+    // One is edited, one gets a result, one is denied, one is approved unchanged.
     let answer = |request: &RequestPart| match request.input.as_ref().unwrap()["amount"].as_u64() {
         Some(250) => {
-            ResponsePart { edited_input: Some(json!({ "amount": 100, "to": "ana" })), ..yes(request) }
+            ResponsePart { edited_input: Some(json!({ "amount": 100, "to": "ana" })), ..approve(request) }
         }
-        Some(90) => ResponsePart { output: Some(json!("paid by hand")), ..yes(request) },
+        Some(90) => ResponsePart { output: Some(json!("paid by hand")), ..approve(request) },
         Some(9) => approval_response(request.approval_id.clone(), false),
-        _ => yes(request),
+        _ => approve(request),
     };
-    let case = Case { name: "edited", rules: &rules, calls: &calls, answer, hooks: none };
+    let case = Case { name: "edited", rules: &rules, calls: &calls, answer, hooks: no_hooks };
     let came = parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]);
     assert!(came.seen.iter().any(|line| line == r#"start a {"amount":100,"to":"ana"}"#), "{:?}", came.seen);
     assert_eq!(
@@ -407,19 +407,19 @@ fn halting() -> Vec<CallRecord> {
 }
 
 #[test]
-fn a_round_that_halts_runs_nothing_whichever_way_it_is_run() {
+fn halting_round_runs_nothing_in_every_regime() {
     let (rules, calls) = (engine::load_text(HALTING).unwrap(), halting());
-    let case = Case { name: "halting", rules: &rules, calls: &calls, answer: yes, hooks: none };
+    let case = Case { name: "halting", rules: &rules, calls: &calls, answer: approve, hooks: no_hooks };
     let came = parity(&case, &WHOLE, &[Crash::Never]);
     assert_eq!(kinds(&came), ["a executed", "b halted", "c halted", "d halted", "e halted"]);
     parity(&case, &WHOLE, &[Crash::BetweenRounds]);
 }
 
-/// An SDK that tells of no round has each call decided as it makes it: what came before the one that halts has run.
+/// Without an announced round each call is decided when the SDK makes it: calls before the one that halts have run.
 #[test]
-fn without_being_told_of_a_round_only_what_follows_is_halted() {
+fn without_an_announced_round_only_later_calls_are_halted() {
     let (rules, calls) = (engine::load_text(HALTING).unwrap(), halting());
-    let case = Case { name: "untold", rules: &rules, calls: &calls, answer: yes, hooks: none };
+    let case = Case { name: "untold", rules: &rules, calls: &calls, answer: approve, hooks: no_hooks };
     let mut came = ways(&[Regime::SdkUntold], Crash::Never).into_iter().map(|way| run(&case, way));
     let plain = came.next().unwrap();
     assert_eq!(
@@ -430,7 +430,7 @@ fn without_being_told_of_a_round_only_what_follows_is_halted() {
 }
 
 #[test]
-fn a_process_that_ends_before_a_round_is_stored_loses_nothing_whichever_way_it_is_run() {
+fn crash_before_a_round_is_stored_loses_nothing_in_every_regime() {
     let text = "policies:
   - { id: ask, match: { tool: pay, where: [ { path: $.input.amount, gt: 100 } ] }, approval: {} }
   - { id: mark, match: read, label: { add: [untrusted] } }
@@ -444,7 +444,7 @@ fn a_process_that_ends_before_a_round_is_stored_loses_nothing_whichever_way_it_i
         r#"{"id":"e","tool":"pay","input":{"amount":6},"round":3,"recorded":{"output":4}}"#,
     ];
     let calls = records(&lines.join("\n"));
-    let case = Case { name: "crashed", rules: &rules, calls: &calls, answer: yes, hooks: none };
+    let case = Case { name: "crashed", rules: &rules, calls: &calls, answer: approve, hooks: no_hooks };
     let (live, came) = (parity(&case, &ALL, &[Crash::Never]), parity(&case, &ALL, &[Crash::BeforeStored]));
     assert_eq!((&came.results, &came.seen), (&live.results, &live.seen));
     assert_eq!(kinds(&came), kinds(&live));
@@ -454,8 +454,8 @@ fn a_process_that_ends_before_a_round_is_stored_loses_nothing_whichever_way_it_i
     );
 }
 
-/// Hooks that edit, annotate, block, answer, require an approval, wrap and recover; what they see of each call's end is recorded.
-fn hooks(seen: &Seen) -> Vec<ToolHooks> {
+/// Hooks that edit, annotate, block, answer, require approval, wrap and recover; each records its view of the end of the call.
+fn hooks(seen: &ObserverLog) -> Vec<ToolHooks> {
     let edits = ToolHooks::new("edits").before(|call| match call.tool.as_str() {
         "look" | "pay" => {
             let mut input = call.input.clone();
@@ -482,7 +482,9 @@ fn hooks(seen: &Seen) -> Vec<ToolHooks> {
         })
         .on_error_async(|_, error| {
             let message = error.message.clone();
-            async move { if message == "bad" { OnError::Recover(json!("try again")) } else { OnError::Keep } }
+            async move {
+                if message == "bad" { ErrorAction::Recover(json!("try again")) } else { ErrorAction::Keep }
+            }
         })
         .after_async(move |end| {
             let line = format!("after {} {}", end.outcome.id, end.outcome.outcome);
@@ -493,7 +495,7 @@ fn hooks(seen: &Seen) -> Vec<ToolHooks> {
 }
 
 #[test]
-fn hooks_take_part_live_and_resumed_whichever_way_it_is_run() {
+fn hooks_take_part_live_and_resumed_in_every_regime() {
     let text = "policies:
   - { id: ask, match: { tool: [pay, shaky], where: [ { path: $.input.amount, gt: 100 } ] }, approval: {} }
   - { id: red, match: { tool: send, where: [ { path: $.context.metadata.team, eq: red } ] }, approval: { message: 'As red?' } }
@@ -510,7 +512,7 @@ fn hooks_take_part_live_and_resumed_whichever_way_it_is_run() {
         r#"{"id":"h","tool":"pay","input":{"amount":7},"round":4,"recorded":{"output":5}}"#,
     ];
     let calls = records(&lines.join("\n"));
-    let case = Case { name: "hooked", rules: &rules, calls: &calls, answer: yes, hooks };
+    let case = Case { name: "hooked", rules: &rules, calls: &calls, answer: approve, hooks };
     let came = parity(&case, &ALL, &[Crash::Never, Crash::BetweenRounds]);
     assert_eq!(
         kinds(&came),

@@ -1,4 +1,4 @@
-//! The shipped bundle for payments, over amounts of all cents.
+//! The shipped bundle for payments: refunds of exact amounts.
 
 use std::sync::OnceLock;
 
@@ -7,13 +7,13 @@ use callgate::json::json;
 use callgate::{Engine, engine, tools};
 use proptest::prelude::*;
 
-use crate::playback::{play, project, records};
+use crate::recorded_calls::{play, project, records};
 
 fn euros(cents: u64) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }
 
-/// Looks up a charge of which a part is refunded, and refunds so many cents of it.
+/// Looks up a partially refunded charge, and refunds `refund` cents of it.
 fn refund(engine: &Engine, charged: u64, refunded: u64, refund: u64) -> Outcome {
     let context = json!({ "principal": format!("ana-{charged}-{refunded}-{refund}"), "currency": "EUR" });
     let charge = format!("c-{charged}-{refunded}");
@@ -47,7 +47,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn exactly_what_is_left_of_a_charge_is_refunded(charged in 2_u64..90_000, part in 0.0..1.0_f64) {
+    fn refunds_exactly_the_remainder_of_a_charge(charged in 2_u64..90_000, part in 0.0..1.0_f64) {
         let engine = bundle();
         let refunded = ((charged - 1) as f64 * part) as u64;
         let rest = charged - refunded;

@@ -1,10 +1,10 @@
-//! The shipped bundle against the leaking of personal data and secrets, over its sample calls.
+//! The shipped bundle against leaks of personal data and secrets, over its sample calls.
 
 use callgate::Engine;
 use callgate::call::{CallRecord, Outcome, OutcomeKind};
 use callgate::json::{Value, json};
 
-use crate::playback::{engine, play, project, records};
+use crate::recorded_calls::{engine, play, project, records};
 
 const BUNDLE: &str = "policies/pii";
 
@@ -18,7 +18,7 @@ fn call(engine: &Engine, tool: &str, input: Value) -> Outcome {
 }
 
 #[test]
-fn the_samples_come_to_their_outcomes() {
+fn sample_calls_match_snapshot() {
     let mut shown = String::new();
     for outcome in play(&mut engine(BUNDLE).session(), &samples()) {
         let mut value = callgate::json::to_value(&outcome).unwrap();
@@ -54,7 +54,7 @@ fn the_samples_come_to_their_outcomes() {
 }
 
 #[test]
-fn tools_that_send_out_are_known_by_their_names() {
+fn sending_tools_are_recognized_by_name() {
     let engine = engine(BUNDLE);
     let secret = || json!({ "text": ["see", { "key": "-----BEGIN PRIVATE KEY-----" }] });
     for tool in [
@@ -98,7 +98,7 @@ fn tools_that_send_out_are_known_by_their_names() {
 }
 
 #[test]
-fn what_only_looks_like_a_secret_is_sent() {
+fn values_that_only_resemble_secrets_are_allowed() {
     let engine = engine(BUNDLE);
     for text in [
         "order #W2378156 of 2026-01-05, item 1151293680, total 1819.92",

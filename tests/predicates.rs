@@ -1,4 +1,4 @@
-//! What must hold of every expression and every call, however hostile: no panic, and no type that slips through.
+//! Properties of every expression and call, including hostile ones: no panic, and no wrong type that passes as false.
 
 use callgate::call::{CallView, SessionState, ToolCall};
 use callgate::json::{Map, Value, json};
@@ -90,7 +90,7 @@ fn eval(predicate: &Predicate, input: Value) -> Result<bool, String> {
     predicate.eval(&CallView::new(&call, &session)).map_err(|error| error.message)
 }
 
-/// Every way to replace one value inside of `value`, or all of it, by one of another type.
+/// Every replacement of `value`, or of one value inside it, by a value of another type.
 fn corrupted(value: &Value) -> Vec<Value> {
     let type_of = |value: &Value| callgate::json::JsonType::of(value);
     let others =
@@ -121,7 +121,7 @@ fn corrupted(value: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn a_wrong_type_never_makes_a_true_test_false() {
+fn wrong_type_never_makes_a_true_expression_false() {
     for (text, input) in [
         ("input.a == input.b", json!({"a": [1, {"k": ["x", null]}], "b": [1.0, {"k": ["x", null]}]})),
         ("input.a == 1 && input.b == true", json!({"a": 1, "b": true})),
@@ -158,7 +158,7 @@ fn a_wrong_type_never_makes_a_true_test_false() {
             for other in corrupted(&input[member]) {
                 let mut input = input.clone();
                 input[member] = other;
-                // An empty array or object in the place of another one is a value of the right type.
+                // An empty array or object that replaces another one has the right type.
                 assert_ne!(eval(&predicate, input.clone()), Ok(false), "{text} with {input}");
             }
         }
@@ -169,17 +169,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn no_expression_and_no_input_makes_it_panic(text in expression(), a in value(), b in value(), c in value()) {
+    fn evaluation_never_panics(text in expression(), a in value(), b in value(), c in value()) {
         if let Ok(predicate) = Predicate::compile(&text) {
             let result = eval(&predicate, json!({"a": a, "b": b, "c": c}));
-            prop_assert!(!result.as_ref().is_err_and(|message| message.contains("made its evaluation fail")), "{text}: {result:?}");
+            prop_assert!(!result.as_ref().is_err_and(|message| message.contains("failed with an internal error")), "{text}: {result:?}");
         }
     }
 
     #[test]
-    fn any_text_compiles_or_is_refused_with_a_place_inside_of_it(text in "[ -~é\n]{0,40}") {
+    fn compile_errors_point_inside_the_source(text in "[ -~é\n]{0,40}") {
         if let Err(error) = Predicate::compile(&text) {
-            prop_assert!(!error.message.contains("made its evaluation fail"), "{error:?}");
+            prop_assert!(!error.message.contains("failed with an internal error"), "{error:?}");
             if let Some(offset) = error.offset {
                 prop_assert!(text.is_char_boundary(offset), "{error:?}");
             }
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn equality_is_that_of_json_where_types_agree(a in value(), b in value()) {
+    fn equality_of_equal_types_matches_json_equality(a in value(), b in value()) {
         let predicate = Predicate::compile("input.a == input.b").unwrap();
         if let Ok(equal) = eval(&predicate, json!({"a": a, "b": b})) {
             prop_assert_eq!(equal, a == b);

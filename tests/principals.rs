@@ -1,14 +1,14 @@
-//! Principals wherever they are keys: of limits, budgets and caches, in every spelling and of every type.
+//! Principals as keys of limits, budgets and caches, in every spelling and of every type.
 
 use callgate::json::{Value, json};
 use callgate::{ToolCall, engine};
 
-use crate::workshop::{Tool, ended, policy, rules};
+use crate::fixtures::{Tool, kind_and_code, policy, rules};
 
 /// Spellings of one principal.
 const ANA: [&str; 5] = ["ana", "Ana", "ana\u{a0}", "\u{ff21}NA", "a\u{200b}na"];
 
-/// What names nobody, and what is not a name.
+/// Contexts without a principal, and contexts with an invalid one.
 fn values() -> (Vec<Value>, Vec<Value>) {
     let nobody = vec![
         json!({}),
@@ -36,13 +36,13 @@ fn search(context: &Value) -> ToolCall {
     ToolCall::new("", "search", json!({ "q": 1 })).with_context(context.clone())
 }
 
-/// How calls with these contexts end, one after the other.
+/// The outcomes of calls with these contexts, in sequence.
 fn outcomes(rules: &str, contexts: impl IntoIterator<Item = Value>) -> Vec<(&'static str, String)> {
     let (engine, clock) = policy(rules);
     let tool = Tool::counting(&clock);
     let outcome = |context: Value| {
         let outcome = clock.drive(engine.session().execute(search(&context), &tool));
-        (ended(&outcome).0, outcome.reason.code)
+        (kind_and_code(&outcome).0, outcome.reason.code)
     };
     contexts.into_iter().map(outcome).collect()
 }
@@ -52,7 +52,7 @@ fn kinds(outcomes: &[(&'static str, String)]) -> Vec<&'static str> {
 }
 
 #[test]
-fn limits_count_a_principal_once_in_every_spelling() {
+fn limits_count_all_spellings_of_a_principal_as_one() {
     for key in [
         "$.context.principal",
         "'$.context[\"principal\"]'",
@@ -72,14 +72,14 @@ fn limits_count_a_principal_once_in_every_spelling() {
 }
 
 #[test]
-fn i8_limits_refuse_a_principal_that_is_not_a_name() {
+fn i8_limits_deny_an_invalid_principal() {
     let (nobody, invalid) = values();
     for key in ["$.context.principal", "'$.context.*'", "$.context"] {
         let limit = format!("rate_limit: {{ limit: 50, per: 1h, key: {key} }}");
         for (context, (kind, code)) in invalid.iter().zip(outcomes(&limit, invalid.clone())) {
             assert_eq!((kind, code.as_str()), ("denied", "undecided"), "{key} {context}");
         }
-        // Whoever is not named shares one count.
+        // All anonymous callers share one count.
         let few = format!("rate_limit: {{ limit: 3, per: 1h, key: {key} }}");
         assert_eq!(
             kinds(&outcomes(&few, nobody.clone())),
@@ -90,7 +90,7 @@ fn i8_limits_refuse_a_principal_that_is_not_a_name() {
 }
 
 #[test]
-fn budgets_count_a_principal_once_in_every_spelling() {
+fn budgets_count_all_spellings_of_a_principal_as_one() {
     let budget = |context: Value| {
         let (engine, clock) = policy("budget: { calls: 4, per: principal, on_exceed: deny }");
         let tool = Tool::counting(&clock);
@@ -113,7 +113,7 @@ fn budgets_count_a_principal_once_in_every_spelling() {
 }
 
 #[test]
-fn caches_keep_for_a_principal_in_every_spelling() {
+fn caches_share_results_between_all_spellings_of_a_principal() {
     for cache in [
         "cache: { ttl: 1h }",
         "cache: { ttl: 1h, scope: principal }",
@@ -123,7 +123,7 @@ fn caches_keep_for_a_principal_in_every_spelling() {
         let ended = outcomes(cache, ANA.map(of).into_iter().chain([of("bob"), of("\u{430}na")]));
         let kept = if cache.starts_with("around") { "answered" } else { "cached" };
         assert_eq!(kinds(&ended), ["executed", kept, kept, kept, kept, "executed", "executed"], "{cache}");
-        // What is not a name shares with nobody.
+        // An invalid principal shares with no one.
         let (nobody, invalid) = values();
         let twice = invalid.into_iter().flat_map(|context| [context.clone(), context]);
         assert!(kinds(&outcomes(cache, twice)).iter().all(|kind| *kind == "executed"), "{cache}");
@@ -134,13 +134,13 @@ fn caches_keep_for_a_principal_in_every_spelling() {
 }
 
 #[test]
-fn keys_are_exact_where_the_rules_say_so() {
+fn keys_are_exact_if_so_configured() {
     for (policy, other) in [
         ("rate_limit: { limit: 1, per: 1h, key: $.context.principal }", "executed"),
         ("cache: { ttl: 1h }", "executed"),
         ("cache: { ttl: 1h, key: $.context.principal }", "executed"),
     ] {
-        let clock = crate::workshop::noon();
+        let clock = crate::fixtures::noon();
         let text = format!("defaults: {{ principals: exact }}\npolicies: [ {{ id: p, {policy} }} ]");
         let engine = rules(&text).clock(clock.clone()).build();
         let tool = Tool::counting(&clock);
@@ -152,10 +152,10 @@ fn keys_are_exact_where_the_rules_say_so() {
     assert!(engine::load_text("defaults: { principals: loose }\npolicies: []").is_err());
 }
 
-/// What a comparison kept is not given out under the other one.
+/// Entries from one comparison mode are not used under the other.
 #[test]
-fn a_reload_that_changes_the_comparison_starts_caches_anew() {
-    let clock = crate::workshop::noon();
+fn reload_that_changes_the_comparison_clears_caches() {
+    let clock = crate::fixtures::noon();
     let text = |principals: &str| {
         format!("defaults: {{ principals: {principals} }}\npolicies: [ {{ id: p, cache: {{ ttl: 1h }} }} ]")
     };

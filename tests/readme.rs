@@ -1,4 +1,4 @@
-//! The README says what is so: its commands are run, its rules files load, its calls are read. (Its Rust runs as a doc test.)
+//! The README's examples: its commands run, its rules load, its calls parse. (Its Rust code runs as a doc test.)
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -19,7 +19,7 @@ fn blocks(language: &str) -> Vec<String> {
     blocks.collect()
 }
 
-/// Runs a command line of the README with the binary of this build in the place of an installed or freshly built one.
+/// Runs a command line of the README with the binary of this build.
 fn run(line: &str, directory: &Path) -> Output {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_callgate"));
     let line = line.replace("cargo run --quiet --", "callgate");
@@ -35,14 +35,14 @@ fn run(line: &str, directory: &Path) -> Output {
 
 fn without_times(text: &str) -> String {
     let time = regex::Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC").unwrap();
-    // The key is another one in each state.
+    // Each state has its own key.
     let digest = regex::Regex::new("digest [0-9a-f]{16}").unwrap();
     digest.replace_all(&time.replace_all(text, "[time]"), "digest [digest]").into_owned()
 }
 
-/// All commands of the README run one after the other, and print what it shows of their output; `…` stands for the rest.
+/// Runs all commands of the README in order. Their output contains the shown output; `…` stands for the rest.
 #[test]
-fn every_command_runs_and_prints_what_is_shown() {
+fn every_command_prints_the_shown_output() {
     let elsewhere = tempfile::tempdir().unwrap();
     let mut count = 0;
     for block in blocks("console") {
@@ -60,7 +60,7 @@ fn every_command_runs_and_prints_what_is_shown() {
             for part in
                 without_times(shown).split('…').map(str::trim_end).filter(|part| !part.trim().is_empty())
             {
-                assert!(printed.contains(part), "{line} prints no\n{part}\nbut\n{printed}");
+                assert!(printed.contains(part), "{line} does not print\n{part}\nbut\n{printed}");
             }
         }
     }
@@ -68,7 +68,7 @@ fn every_command_runs_and_prints_what_is_shown() {
 }
 
 #[test]
-fn the_main_job_shows_a_denial_and_a_suspension() {
+fn main_example_shows_a_denial_and_a_suspension() {
     let line = blocks("console")
         .iter()
         .flat_map(|block| block.lines())
@@ -83,7 +83,7 @@ fn the_main_job_shows_a_denial_and_a_suspension() {
 }
 
 #[test]
-fn rules_and_calls_are_read() {
+fn rules_and_calls_parse() {
     let rules = blocks("yaml");
     assert!(!rules.is_empty());
     let (tests, rules): (Vec<String>, Vec<String>) =
@@ -91,7 +91,7 @@ fn rules_and_calls_are_read() {
     for text in &rules {
         callgate::engine::load_text(text).unwrap();
     }
-    // What is shown as a test tests what is shown as rules.
+    // The shown tests pass with the shown rules.
     let chains = callgate::engine::load_text(&rules[0]).unwrap();
     assert!(!tests.is_empty());
     for text in tests {
@@ -108,7 +108,7 @@ fn rules_and_calls_are_read() {
 }
 
 #[test]
-fn every_file_that_is_linked_is_there() {
+fn every_linked_file_exists() {
     for page in [
         "README.md",
         "ARCHITECTURE.md",
@@ -133,9 +133,9 @@ fn every_file_that_is_linked_is_there() {
     }
 }
 
-/// Each row of the page of failures names a test that is there.
+/// Each row of the failures page names an existing test.
 #[test]
-fn every_failure_has_its_test() {
+fn every_failure_names_a_test() {
     let page = std::fs::read_to_string(root().join("docs/failures.md")).unwrap();
     let rows: Vec<&str> = page
         .lines()
@@ -147,16 +147,16 @@ fn every_failure_has_its_test() {
         let tests: Vec<&str> = row.split('`').filter(named).collect();
         assert!(!tests.is_empty(), "no test in: {row}");
         for test in tests {
-            assert!(root().join(test).exists(), "{test} is not there: {row}");
+            assert!(root().join(test).exists(), "{test} does not exist: {row}");
             let has_tests = || std::fs::read_to_string(root().join(test)).unwrap().contains("test]\n");
             assert!(test.starts_with("tests/") || has_tests(), "{test} has no tests: {row}");
         }
     }
 }
 
-/// Each row of what becomes of a call that waited names a test that is there, by its file and name.
+/// Each row of the table of approval outcomes names an existing test, by its file and name.
 #[test]
-fn every_end_of_a_call_that_waited_has_its_test() {
+fn every_approval_outcome_names_a_test() {
     let page = std::fs::read_to_string(root().join("docs/asking-people.md")).unwrap();
     let named: Vec<(&str, &str)> = page.split('`').filter_map(|word| word.split_once(".rs: ")).collect();
     assert!(named.len() > 25, "{}", named.len());
@@ -166,9 +166,9 @@ fn every_end_of_a_call_that_waited_has_its_test() {
     }
 }
 
-/// The gateway's command, with the installed server in the place of the one that `npx` would fetch, does what the table says.
+/// Runs the gateway's command, with the installed server instead of the one that `npx` would fetch. It does what the table says.
 #[test]
-fn the_gateway_does_what_the_table_says() {
+fn gateway_example_does_what_the_table_says() {
     let home = tempfile::tempdir().unwrap();
     let shop = home.path().join("shop");
     std::fs::create_dir_all(shop.join(".github/workflows")).unwrap();
@@ -207,7 +207,7 @@ fn the_gateway_does_what_the_table_says() {
     let command = command
         .replace("policies/filesystem", &root().join("policies/filesystem").display().to_string())
         .replace("npx -y @modelcontextprotocol/server-filesystem", &format!("node {}", server.display()));
-    // The client stays until its last request is answered.
+    // The client keeps its input open until its last request is answered.
     let client =
         r#"{ cat messages; for _ in $(seq 500); do grep -qs '"id":5' said && break; sleep 0.1; done; }"#;
     let line = format!(
@@ -223,15 +223,15 @@ fn the_gateway_does_what_the_table_says() {
     let tools = answer(2)["tools"].as_array().unwrap();
     assert!(tools.len() > 10 && tools.iter().all(|tool| tool["name"] != "move_file"));
     let text = |id: u32| answer(id)["content"][0]["text"].as_str().unwrap();
-    let shown = blocks_of_table("Not run (outside_workspace)");
+    let shown = code_span("Not run (outside_workspace)");
     assert!(shown.split('…').all(|part| text(3).contains(part.trim())), "{}", text(3));
     assert!(text(4).starts_with("Not run: pending approval."), "{}", text(4));
     assert!(!text(5).contains("AKIA") && text(5).starts_with("the key is"), "{}", text(5));
     assert!(!home.path().join("other.txt").exists() && !shop.join(".github/workflows/ci.yml").exists());
 }
 
-/// The words between backticks, in a table of the README, that begin so.
-fn blocks_of_table(beginning: &str) -> String {
+/// The first code span of the README with this beginning.
+fn code_span(beginning: &str) -> String {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let mut words = readme.split('`');
     words.find(|word| word.starts_with(beginning)).unwrap().to_owned()

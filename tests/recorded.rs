@@ -1,4 +1,4 @@
-//! Recorded sessions: what they have seen is kept with each call, and whatever fails in between makes nothing more permissive.
+//! Recorded sessions: session state is stored with each call, and no failure in between makes anything more permissive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,8 @@ use callgate::host::{ManualClock, Record, RecordKey, StateStore, StoreError, Sto
 use callgate::json::json;
 use callgate::{Outcome, Session, ToolCall};
 
-use crate::altered_stores::{Alteration, Altered};
-use crate::workshop::{Tool, ended, keys, noon, rules};
+use crate::corrupted_stores::{Alteration, Altered};
+use crate::fixtures::{Tool, keys, kind_and_code, noon, rules};
 
 const RULES: &str = "policies:
   - { id: mark, match: read, label: { add: [seen] } }
@@ -17,7 +17,7 @@ const RULES: &str = "policies:
     deny: { message: It has read }
 ";
 
-/// A store that processes share, and that for a while does not read or write what sessions have seen.
+/// A shared store that can temporarily fail to read or write session records.
 #[derive(Default)]
 struct Shared {
     unreadable: AtomicBool,
@@ -44,7 +44,7 @@ impl Alteration for Shared {
         fails(good, key, &self.unreadable)
     }
     fn write_record<'a>(&'a self, good: StoreFuture<'a, bool>, key: RecordKey<'a>) -> StoreFuture<'a, bool> {
-        // The store holds back what it would have written: nothing was.
+        // The store drops what it would have written.
         fails(good, key, &self.unwritable)
     }
     fn is_shared(&self) -> bool {
@@ -64,7 +64,7 @@ impl Scene {
         Self { tool: Tool::counting(&clock), clock, store: Arc::new(Altered::by(Shared::default())) }
     }
 
-    /// The session in a process of its own.
+    /// The session in its own process.
     fn session(&self) -> Session {
         let store: Arc<dyn StateStore> = self.store.clone();
         rules(RULES)
@@ -83,7 +83,7 @@ impl Scene {
 }
 
 #[test]
-fn another_process_sees_what_was_seen_also_while_both_go_on() {
+fn concurrent_processes_see_each_others_session_state() {
     let scene = Scene::new();
     let (mut one, mut other) = (scene.session(), scene.session());
     assert_eq!(scene.run(&mut other, "m1", "mail").outcome.name(), "executed");
@@ -94,33 +94,33 @@ fn another_process_sees_what_was_seen_also_while_both_go_on() {
     assert_eq!(scene.run(&mut third, "m3", "mail").outcome.name(), "denied");
 }
 
-/// The process ends, as it were, after the tool ran and before what the session has seen of it was kept.
+/// As if the process crashed after the tool ran and before the session state was stored.
 #[test]
-fn a_call_whose_traces_were_lost_does_not_count_as_settled() {
+fn call_whose_effects_were_lost_does_not_count_as_completed() {
     let scene = Scene::new();
     let mut session = scene.session();
     scene.store.by.unwritable.store(true, Ordering::Relaxed);
     assert_eq!(scene.run(&mut session, "r", "read").outcome.name(), "executed");
     scene.store.by.unwritable.store(false, Ordering::Relaxed);
     let mut later = scene.session();
-    assert_eq!(ended(&scene.run(&mut later, "r", "read")), ("indeterminate", "unfinished"));
+    assert_eq!(kind_and_code(&scene.run(&mut later, "r", "read")), ("indeterminate", "unfinished"));
     assert_eq!(scene.tool.count(), 1);
-    // What the lost call has left in the session is not known, neither here nor in the next process.
-    assert_eq!(ended(&scene.run(&mut later, "m", "mail")), ("denied", "undecided"));
+    // The effects of the lost call on the session are unknown, in this process and in the next one.
+    assert_eq!(kind_and_code(&scene.run(&mut later, "m", "mail")), ("denied", "undecided"));
     let mut last = scene.session();
-    assert_eq!(ended(&scene.run(&mut last, "m2", "mail")), ("denied", "undecided"));
+    assert_eq!(kind_and_code(&scene.run(&mut last, "m2", "mail")), ("denied", "undecided"));
 }
 
 #[test]
-fn while_it_is_not_known_what_was_seen_nothing_runs_and_nothing_counts_as_over() {
+fn nothing_runs_while_the_session_state_is_unknown() {
     let scene = Scene::new();
     let mut session = scene.session();
     scene.store.by.unreadable.store(true, Ordering::Relaxed);
-    assert_eq!(ended(&scene.run(&mut session, "m", "mail")), ("denied", "store_unavailable"));
+    assert_eq!(kind_and_code(&scene.run(&mut session, "m", "mail")), ("denied", "store_unavailable"));
     let round = vec![ToolCall::new("a", "mail", json!({})), ToolCall::new("b", "mail", json!({}))];
     let outcomes = scene.clock.drive(scene.session().execute_round(round, &scene.tool));
     assert!(
-        outcomes.iter().all(|outcome| ended(outcome) == ("denied", "store_unavailable")),
+        outcomes.iter().all(|outcome| kind_and_code(outcome) == ("denied", "store_unavailable")),
         "{outcomes:#?}"
     );
     assert_eq!(scene.tool.count(), 0);
@@ -129,11 +129,11 @@ fn while_it_is_not_known_what_was_seen_nothing_runs_and_nothing_counts_as_over()
 }
 
 #[test]
-fn a_session_begins_once() {
+fn session_starts_once() {
     let scene = Scene::new();
     assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(true));
     assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(false));
-    // Also where it was never begun, but has calls.
+    // Even if it was never started, but has calls.
     let scene = Scene::new();
     scene.run(&mut scene.session(), "m", "mail");
     assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(false));

@@ -1,5 +1,5 @@
-//! `docs/reference.md` is written from the tables that check rules files, so it says what is so. A stale one fails here;
-//! `UPDATE_GENERATED=1` writes it anew.
+//! Generates `docs/reference.md` from the tables that validate rules files. The test fails if the page is stale;
+//! `UPDATE_GENERATED=1` regenerates it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,10 +11,10 @@ use callgate::script::{
     Around, FUNCTIONS, Function, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, NUMBERS, SCRIPT_LIMITS, STATEMENTS,
     VARIABLES,
 };
-use callgate::suite::tests_record;
+use callgate::suite::test_file_record;
 
-/// What a value may be, in a few words, with the records that it names.
-fn words(shape: &Shape, named: &mut Vec<&'static Record>) -> String {
+/// Describes the values of a shape. Adds the records that it refers to to `named`.
+fn describe(shape: &Shape, named: &mut Vec<&'static Record>) -> String {
     match shape {
         Shape::Any => "anything".to_owned(),
         Shape::Bool => "`true` or `false`".to_owned(),
@@ -27,8 +27,8 @@ fn words(shape: &Shape, named: &mut Vec<&'static Record>) -> String {
             let listed: Vec<String> = words.iter().map(|(word, doc)| format!("`{word}`: {doc}")).collect();
             format!("one of {}", listed.join("; "))
         }
-        Shape::Items(item) | Shape::List(item) => format!("a list of: {}", words(item, named)),
-        Shape::OneOrMany(item) => format!("{}; or a list of such", words(item, named)),
+        Shape::Items(item) | Shape::List(item) => format!("a list of: {}", describe(item, named)),
+        Shape::OneOrMany(item) => format!("{}; or a list of these", describe(item, named)),
         Shape::Record(record) => {
             if !named.iter().any(|known| known.name == record.name) {
                 named.push(record);
@@ -36,13 +36,13 @@ fn words(shape: &Shape, named: &mut Vec<&'static Record>) -> String {
             format!("[{}](#{})", record.name, record.name)
         }
         Shape::Either(shapes) => {
-            shapes.iter().map(|shape| words(shape, named)).collect::<Vec<_>>().join("; or ")
+            shapes.iter().map(|shape| describe(shape, named)).collect::<Vec<_>>().join("; or ")
         }
     }
 }
 
 fn functions(page: &mut String, wanted: impl Fn(&Function) -> bool) {
-    page.push_str("\n| function | gives |\n| --- | --- |\n");
+    page.push_str("\n| function | returns |\n| --- | --- |\n");
     for function in FUNCTIONS.iter().filter(|function| wanted(function)) {
         let _ = writeln!(
             page,
@@ -53,13 +53,13 @@ fn functions(page: &mut String, wanted: impl Fn(&Function) -> bool) {
     }
 }
 
-/// What can stand in `around: { script: … }`.
+/// The section about `around: { script: … }`.
 fn scripts(page: &mut String) {
     page.push_str(
-        "\n## Scripts of `around`\n\nStatements around the execution of a call. What `next` gives is the tool's output; the value of the last statement is\n\
-         the output of the call. Operators are those of `expr`, and as strict: values of different types are not compared, what is\n\
-         not there is not read. A script may run several times from its start, with the same answers to its effects.\n\n\
-         | variable | holds |\n| --- | --- |\n",
+        "\n## Scripts of `around`\n\nStatements around the execution of a call. `next` returns the tool's output; the value of the last statement is the\n\
+         output of the call. Operators are those of `expr`, and as strict: comparing values of different types and reading absent\n\
+         values are errors. A script may run several times from its start, with the same results of its effects.\n\n\
+         | variable | contains |\n| --- | --- |\n",
     );
     for (name, holds) in VARIABLES {
         let _ = writeln!(page, "| `{name}` | {holds} |");
@@ -68,33 +68,33 @@ fn scripts(page: &mut String) {
     for (example, does) in STATEMENTS {
         let _ = writeln!(page, "| `{}` | {} |", example.replace('|', "\\|"), does.replace('|', "\\|"));
     }
-    page.push_str("\nEffects, whose answers are kept in the journal of the call:\n");
+    page.push_str("\nEffects, whose results are stored in the journal of the call:\n");
     functions(page, Function::is_effect);
-    page.push_str("\nFunctions, beside those of `expr`:\n");
-    functions(page, |function| function.scripts_only() && !function.is_effect());
-    page.push_str("\nLimits, of each run of a script unless it says otherwise. What exceeds one fails, and cannot be caught.\n\n| limit | |\n| --- | --- |\n");
+    page.push_str("\nFunctions, in addition to those of `expr`:\n");
+    functions(page, |function| function.is_scripts_only() && !function.is_effect());
+    page.push_str("\nLimits, of each run of a script unless noted otherwise. Exceeding one is an error that cannot be caught.\n\n| limit | |\n| --- | --- |\n");
     let limits = &SCRIPT_LIMITS;
     for (what, most) in [
-        ("the script's text", format!("{} KiB", MAX_SCRIPT >> 10)),
+        ("source code", format!("{} KiB", MAX_SCRIPT >> 10)),
         ("steps, over all replays", limits.steps.to_string()),
-        ("functions of its own inside one another", limits.calls.to_string()),
-        ("code inside of code while it runs", limits.depth.to_string()),
-        ("one string that it makes", format!("{} KiB", limits.text >> 10)),
-        ("all strings that it makes", format!("{} MiB", limits.texts >> 20)),
-        ("elements and members that it makes", limits.values.to_string()),
+        ("nested calls of the script's own functions", limits.calls.to_string()),
+        ("nesting depth at run time", limits.depth.to_string()),
+        ("one string that it creates", format!("{} KiB", limits.text >> 10)),
+        ("all strings that it creates", format!("{} MiB", limits.texts >> 20)),
+        ("array elements and object members that it creates", limits.values.to_string()),
         (
-            "what it hands to effects and gives as output, where that is not passed on as it came",
-            format!("{} MiB, each value counting 64 bytes beside its text", limits.output >> 20),
+            "values passed to effects and returned as output, except those passed on unchanged",
+            format!("{} MiB, each value counting 64 bytes plus its text", limits.output >> 20),
         ),
         ("effects of a call", MAX_EFFECTS.to_string()),
-        ("a journal that is kept", format!("{} MiB, counted in the same way", MAX_JOURNAL >> 20)),
+        ("a stored journal", format!("{} MiB, counted likewise", MAX_JOURNAL >> 20)),
     ] {
         let _ = writeln!(page, "| {what} | {most} |");
     }
 }
 
 #[test]
-fn what_the_reference_shows_of_scripts_compiles() {
+fn script_examples_of_the_reference_compile() {
     for (name, _) in VARIABLES {
         assert!(Around::compile(name).is_ok(), "{name}");
     }
@@ -106,30 +106,30 @@ fn what_the_reference_shows_of_scripts_compiles() {
 fn reference() -> String {
     let mut page = String::from(
         "# Reference of the policy language\n\n\
-         Written from the tables that check rules files; do not edit. What is said under a key here is also what editors show\n\
-         with [`schemas/rules.schema.json`](../schemas/rules.schema.json), or in test files ([tests](#tests)) with\n\
-         [`schemas/tests.schema.json`](../schemas/tests.schema.json). How policies compose is in\n\
-         [ARCHITECTURE.md](../ARCHITECTURE.md), what happens when something goes wrong in [failures.md](failures.md).\n",
+         Generated from the tables that validate rules files; do not edit. Editors show the same descriptions with\n\
+         [`schemas/rules.schema.json`](../schemas/rules.schema.json), and in test files ([tests](#tests)) with\n\
+         [`schemas/tests.schema.json`](../schemas/tests.schema.json). [ARCHITECTURE.md](../ARCHITECTURE.md) describes how policies\n\
+         compose, and [failures.md](failures.md) what happens on errors.\n",
     );
     let mut named = vec![rules_record()];
     write_records(&mut page, &mut named, 0);
     let _ = write!(
         page,
-        "\n## Numbers\n\n{NUMBERS}\n\n## Functions of `expr`\n\nThe first argument can stand in front: `input.name.to_lower()`.\n",
+        "\n## Numbers\n\n{NUMBERS}\n\n## Functions of `expr`\n\nThe first argument can be written as a receiver: `input.name.to_lower()`.\n",
     );
-    functions(&mut page, |function| !function.scripts_only());
+    functions(&mut page, |function| !function.is_scripts_only());
     scripts(&mut page);
     page.push_str("\n## Detectors\n\n| detector | finds |\n| --- | --- |\n");
     for detector in Detector::ALL {
         let _ = writeln!(page, "| `{}` | {} |", detector.name(), detector.description());
     }
     let written = named.len();
-    named.push(tests_record());
+    named.push(test_file_record());
     write_records(&mut page, &mut named, written);
     page
 }
 
-/// Writes the records from the place `next` on, and those that they name.
+/// Writes the records from index `next` on, and the records that they refer to.
 fn write_records(page: &mut String, named: &mut Vec<&'static Record>, mut next: usize) {
     while let Some(record) = named.get(next).copied() {
         next += 1;
@@ -139,8 +139,8 @@ fn write_records(page: &mut String, named: &mut Vec<&'static Record>, mut next: 
         }
         page.push_str("\n| key | value | meaning |\n| --- | --- | --- |\n");
         for field in record.fields {
-            let needed = if field.required { " (needed)" } else { "" };
-            let value = words(&field.shape, named);
+            let needed = if field.required { " (required)" } else { "" };
+            let value = describe(&field.shape, named);
             let _ = writeln!(
                 page,
                 "| `{}`{needed} | {} | {} |",
@@ -153,7 +153,7 @@ fn write_records(page: &mut String, named: &mut Vec<&'static Record>, mut next: 
 }
 
 #[test]
-fn the_reference_is_what_the_tables_say() {
+fn reference_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference.md");
     let now = reference();
     if std::env::var_os("UPDATE_GENERATED").is_some() {

@@ -1,7 +1,7 @@
-//! Rules files that change while calls are decided.
+//! Hot reload of rules files while calls are decided.
 
+mod acceptance;
 mod files;
-mod judging;
 mod load;
 #[cfg(unix)]
 mod soak;
@@ -13,35 +13,35 @@ use std::time::Duration;
 
 use callgate::engine::{self, Change, Refusal, Refused};
 use callgate::json::json;
-use callgate::reload::{Reloader, Watch, WatchOptions};
+use callgate::reload::{Reloader, Watch, WatcherOptions};
 use callgate::{Effect, Engine, SessionState, ToolCall};
 use tempfile::TempDir;
 
-/// Nothing takes so long; whoever waits for it in vain has found a mistake.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than anything that works takes.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A directory whose files are written, renamed and removed.
-struct Desk(TempDir);
+/// A temporary directory whose files are written, renamed and removed.
+struct TestDir(TempDir);
 
-impl Desk {
+impl TestDir {
     fn new(files: &[(&str, &str)]) -> Self {
-        let desk = Self(tempfile::tempdir().unwrap());
-        files.iter().for_each(|(name, text)| desk.write(name, text));
-        desk
+        let dir = Self(tempfile::tempdir().unwrap());
+        files.iter().for_each(|(name, text)| dir.write(name, text));
+        dir
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// Writes in place, as `>` does.
+    /// Writes in place, like the shell's `>`.
     fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    /// Writes beside it and renames, as editors do.
+    /// Replaces a file by a rename, like editors.
     fn write_atomically(&self, name: &str, text: &str) {
         self.write(&format!("{name}.tmp"), text);
         self.rename(&format!("{name}.tmp"), name);
@@ -56,7 +56,7 @@ impl Desk {
         if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
     }
 
-    /// Lets a link lead elsewhere in one step.
+    /// Replaces a symlink atomically.
     #[cfg(unix)]
     fn link(&self, name: &str, target: &str) {
         std::os::unix::fs::symlink(target, self.path(".new")).unwrap();
@@ -86,51 +86,51 @@ fn denies(engine: &Engine, tool: &str) -> bool {
     engine.decide(&call, &SessionState::default()).effect() == Effect::Deny
 }
 
-/// An engine whose files are watched, and the news of it.
-struct Watched {
+/// An engine whose files are watched, and its change notifications.
+struct WatchedEngine {
     engine: Engine,
     news: Receiver<Change>,
-    /// Watches until it is dropped.
+    /// Watches the files until dropped.
     _watch: Watch,
 }
 
-impl Watched {
-    fn new(engine: Engine, reloader: Reloader, options: WatchOptions) -> Self {
+impl WatchedEngine {
+    fn new(engine: Engine, reloader: Reloader, options: WatcherOptions) -> Self {
         let (tell, news) = channel();
         engine.on_change(move |change| drop(tell.send(change.clone())));
         Self { engine, news, _watch: Watch::start(reloader, options).unwrap() }
     }
 
-    /// Waits for this news. A file that is just being written may be seen empty, or a directory half removed, and be
-    /// refused as that; such news is passed over.
+    /// Waits for a change. Other changes are skipped: a file that is being written may be read empty, or a directory half removed,
+    /// and be rejected for that.
     fn wait_for(&self, what: &str, is_it: impl Fn(&Change) -> bool) -> Change {
         let mut passed_over = Vec::new();
         loop {
-            match self.news.recv_timeout(PATIENCE) {
+            match self.news.recv_timeout(TIMEOUT) {
                 Ok(change) if is_it(&change) => return change,
                 Ok(change) => passed_over.push(change),
-                Err(_) => panic!("waited in vain for {what} after {passed_over:?}"),
+                Err(_) => panic!("timed out waiting for {what} after {passed_over:?}"),
             }
         }
     }
 
-    fn taken_in(&self, rules: &str) {
-        self.taken_in_revision(&revision_of(rules));
+    fn wait_for_reload(&self, rules: &str) {
+        self.wait_for_revision(&revision_of(rules));
     }
 
-    fn taken_in_files(&self, desk: &Desk, paths: &[&str]) {
-        self.taken_in_revision(&desk.engine(paths).revision());
+    fn wait_for_reload_of(&self, dir: &TestDir, paths: &[&str]) {
+        self.wait_for_revision(&dir.engine(paths).revision());
     }
 
-    fn taken_in_revision(&self, revision: &str) {
+    fn wait_for_revision(&self, revision: &str) {
         self.wait_for(revision, |change| matches!(change, Change::TakenIn { to, .. } if *to == revision));
         let status = self.engine.status();
         assert_eq!(status.revision, revision);
-        assert!(status.last_refused.is_none() && status.held.is_none());
+        assert!(status.last_rejected.is_none() && status.held.is_none());
     }
 
-    /// Waits until rules are refused with these words; what was active stays.
-    fn refused(&self, words: &str) -> Refused {
+    /// Waits until a reload is rejected with this text. The active rules must stay.
+    fn wait_for_rejection(&self, words: &str) -> Refused {
         let before = self.engine.revision();
         let news = self.wait_for(words, |change| match change {
             Change::Refused(refused) => refused.why.to_string().contains(words),
@@ -139,28 +139,28 @@ impl Watched {
         let Change::Refused(refused) = news else { panic!("{news:?}") };
         assert!(matches!(refused.why, Refusal::Errors(_)), "{:?}", refused.why);
         let status = self.engine.status();
-        assert_eq!(status.last_refused.unwrap().why.to_string(), refused.why.to_string());
+        assert_eq!(status.last_rejected.unwrap().why.to_string(), refused.why.to_string());
         assert_eq!(status.revision, before);
         refused
     }
 
-    fn restored(&self) {
-        self.wait_for("what was there before", |change| matches!(change, Change::Restored));
-        assert!(self.engine.status().last_refused.is_none());
+    fn wait_for_restored(&self) {
+        self.wait_for("the restored rules", |change| matches!(change, Change::Restored));
+        assert!(self.engine.status().last_rejected.is_none());
     }
 }
 
-/// Does the same with signs of change and nothing else, and with polling and nothing else.
-fn both_ways(test: impl Fn(WatchOptions)) {
+/// Runs a test with notifications only, and with polling only.
+fn with_notify_and_polling(test: impl Fn(WatcherOptions)) {
     let debounce = Duration::from_millis(20);
-    test(WatchOptions { debounce, poll: 10 * PATIENCE, notify: true });
-    test(WatchOptions { debounce, poll: Duration::from_millis(20), notify: false });
+    test(WatcherOptions { debounce, poll: 10 * TIMEOUT, notify: true });
+    test(WatcherOptions { debounce, poll: Duration::from_millis(20), notify: false });
 }
 
-/// Watches what the files say from the beginning. The watch has looked once, so what comes next it has to notice.
-fn watched(desk: &Desk, paths: &[&str], options: WatchOptions) -> Watched {
+/// Starts a watch and waits for its first load, so that it must notice the next change.
+fn watch(dir: &TestDir, paths: &[&str], options: WatcherOptions) -> WatchedEngine {
     let engine = Engine::from_text("policies: []").unwrap();
-    let watched = Watched::new(engine.clone(), Reloader::new(engine, desk.paths(paths)), options);
-    watched.taken_in_files(desk, paths);
+    let watched = WatchedEngine::new(engine.clone(), Reloader::new(engine, dir.paths(paths)), options);
+    watched.wait_for_reload_of(dir, paths);
     watched
 }

@@ -1,4 +1,4 @@
-//! `retry` and `timeout`: when a tool is called again, when it is given up, and how they nest.
+//! `retry` and `timeout`: when a tool is called again, when a call is cancelled, and how policies nest.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use callgate::host::{Clock, ManualClock};
 use callgate::json::{Value, json};
 use callgate::{Engine, OutcomeKind, ToolDescriptor, ToolError};
 
-use crate::workshop::{Tool, call, ended, noon, policy, rules};
+use crate::fixtures::{Tool, call, kind_and_code, noon, policy, rules};
 
 fn failing(kinds: &[&str]) -> Vec<(Duration, Result<Value, ToolError>)> {
     let error = |kind: &&str| match *kind {
@@ -16,17 +16,17 @@ fn failing(kinds: &[&str]) -> Vec<(Duration, Result<Value, ToolError>)> {
     kinds.iter().map(error).collect()
 }
 
-/// How a call ends, how often the tool was called, and how long it took on the clock.
+/// The outcome of a call, the number of tool calls, and the time on the clock.
 fn end(engine: &Engine, clock: &ManualClock, tool: &Tool) -> (&'static str, usize, Duration) {
     let start = clock.now();
     let outcome = clock.drive(engine.session().execute(call("search", json!({})), tool));
     let attempts = usize::try_from(outcome.attempts.unwrap_or(1)).unwrap();
-    assert_eq!(attempts, tool.count().max(1), "the outcome tells of every attempt");
+    assert_eq!(attempts, tool.count().max(1), "the outcome counts every attempt");
     (outcome.outcome.name(), tool.count(), Duration::try_from(clock.now().duration_since(start)).unwrap())
 }
 
 #[test]
-fn a_tool_that_fails_is_called_again_after_pauses_that_grow() {
+fn failing_tool_is_retried_with_growing_delays() {
     let backoff = "backoff: { initial: 100ms, factor: 3, max: 2s, jitter: false }";
     let ms = Duration::from_millis;
     for (script, attempts, expected) in [
@@ -44,7 +44,7 @@ fn a_tool_that_fails_is_called_again_after_pauses_that_grow() {
 }
 
 #[test]
-fn jitter_spreads_the_pauses_and_only_shortens_them() {
+fn jitter_only_shortens_the_delays() {
     let mut pauses = Vec::new();
     for seed in 0..50 {
         let clock = noon();
@@ -62,7 +62,7 @@ fn jitter_spreads_the_pauses_and_only_shortens_them() {
 }
 
 #[test]
-fn only_errors_that_it_names_are_tried_again() {
+fn only_matching_errors_are_retried() {
     for (on, kind, calls) in [
         ("timeout", "timeout", 2),
         ("timeout", "500", 1),
@@ -77,7 +77,7 @@ fn only_errors_that_it_names_are_tried_again() {
 }
 
 #[test]
-fn a_tool_is_called_twice_only_where_that_is_harmless() {
+fn only_idempotent_tools_are_retried() {
     for (policy, annotations, calls) in [
         ("", json!(null), 1),
         ("", json!({ "idempotentHint": true }), 2),
@@ -98,7 +98,7 @@ fn a_tool_is_called_twice_only_where_that_is_harmless() {
 }
 
 #[test]
-fn an_undecided_condition_repeats_nothing_and_keeps_a_timeout() {
+fn undecided_condition_retries_nothing_and_keeps_a_timeout() {
     let where_ = "where: { path: $.input.n, gt: 1 }";
     let (clock, input) = (noon(), json!({ "n": "2" }));
     let text = format!(
@@ -109,17 +109,17 @@ fn an_undecided_condition_repeats_nothing_and_keeps_a_timeout() {
     let engine = rules(&text).clock(clock.clone()).build();
     let tool = Tool::scripted(&clock, [(Duration::from_secs(5), Ok(json!(1)))]);
     let outcome = clock.drive(engine.session().execute(call("search", input), &tool));
-    assert_eq!(ended(&outcome), ("failed", "timeout"));
+    assert_eq!(kind_and_code(&outcome), ("failed", "timeout"));
     assert_eq!(tool.count(), 1);
 }
 
 #[test]
-fn a_tool_that_takes_too_long_is_given_up_and_the_model_can_read_why() {
+fn slow_tool_times_out_and_the_model_can_read_why() {
     let (engine, clock) = policy("timeout: 30s");
     let start = clock.now();
     let slow = Tool::scripted(&clock, [(Duration::from_secs(600), Ok(json!(1)))]);
     let outcome = clock.drive(engine.session().execute(call("search", json!({})), &slow));
-    assert_eq!(ended(&outcome), ("failed", "timeout"));
+    assert_eq!(kind_and_code(&outcome), ("failed", "timeout"));
     assert_eq!(outcome.reason.policy.as_deref(), Some("p"));
     assert_eq!(
         outcome.error.as_deref(),
@@ -131,7 +131,7 @@ fn a_tool_that_takes_too_long_is_given_up_and_the_model_can_read_why() {
     assert_eq!(outcome.outcome, OutcomeKind::Executed);
 }
 
-/// At equal priority: cache, then retry, then timeout, from the outside; priority changes that.
+/// At equal priority, from the outside: cache, then retry, then timeout; priority changes that.
 #[test]
 fn policies_nest_by_priority_and_then_by_kind() {
     let (slow, done) = (Duration::from_secs(20), Duration::from_secs(1));
@@ -150,7 +150,11 @@ fn policies_nest_by_priority_and_then_by_kind() {
     let start = clock.now();
     let outcome = clock.drive(engine.session().execute(call("search", json!({})), &tool));
     assert_eq!((outcome.outcome, outcome.output.clone()), (OutcomeKind::Executed, Some(json!(3))));
-    assert_eq!(clock.now().duration_since(start).as_secs(), 10 + 1 + 10 + 2 + 1, "each attempt has its time");
+    assert_eq!(
+        clock.now().duration_since(start).as_secs(),
+        10 + 1 + 10 + 2 + 1,
+        "each attempt has its own timeout"
+    );
     let order: Vec<&str> = outcome.policies.iter().map(|policy| policy.id.as_str()).collect();
     assert_eq!(order, ["c", "r", "t"]);
     let hit = clock.drive(engine.session().execute(call("search", json!({})), &tool));
@@ -159,12 +163,12 @@ fn policies_nest_by_priority_and_then_by_kind() {
     let engine = rules(&text("priority: 5,", "")).clock(clock.clone()).build();
     let tool = Tool::scripted(&clock, script());
     let outcome = clock.drive(engine.session().execute(call("search", json!({})), &tool));
-    assert_eq!(ended(&outcome), ("failed", "timeout"));
-    assert_eq!(tool.count(), 1, "the timeout is outside of the retry and ends all of it");
+    assert_eq!(kind_and_code(&outcome), ("failed", "timeout"));
+    assert_eq!(tool.count(), 1, "the timeout wraps the retry and ends all of it");
 }
 
 #[test]
-fn a_timeout_can_be_recovered() {
+fn timeout_can_be_recovered() {
     let clock = noon();
     let engine = rules(
         "policies:
@@ -182,7 +186,7 @@ fn a_timeout_can_be_recovered() {
 }
 
 #[test]
-fn a_tool_that_panics_has_failed() {
+fn panicking_tool_counts_as_failed() {
     struct Panicking;
     impl callgate::ToolExecutor for Panicking {
         async fn execute(&self, _: &callgate::ToolCall) -> Result<callgate::ToolAnswer, ToolError> {
@@ -191,6 +195,6 @@ fn a_tool_that_panics_has_failed() {
     }
     let (engine, clock) = policy("retry: { attempts: 2, on: timeout, idempotent: true }");
     let outcome = clock.drive(engine.session().execute(call("search", json!({})), &Panicking));
-    assert_eq!(ended(&outcome), ("failed", "tool_error"));
+    assert_eq!(kind_and_code(&outcome), ("failed", "tool_error"));
     assert_eq!(outcome.error.as_deref(), Some("the tool panicked"));
 }

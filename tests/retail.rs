@@ -1,15 +1,15 @@
-//! The shipped bundle for a shop's support agents, over recorded sessions and over made-up ones that try its rules.
+//! The shipped bundle for retail support agents, over recorded sessions and synthetic attacks.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use callgate::call::{CallRecord, Outcome, OutcomeKind, Recorded, Verdict};
+use callgate::call::{CallRecord, Outcome, OutcomeKind, RecordedResult, Verdict};
 use callgate::json::{Value, json};
 use callgate::middleware::Kind;
 use callgate::{Engine, ToolDescriptor};
 
-use crate::playback::{engine, play, project, records, sessions};
+use crate::recorded_calls::{engine, play, project, records, sessions};
 
 const BUNDLE: &str = "policies/retail";
 
@@ -27,11 +27,11 @@ fn file(path: &str) -> Vec<CallRecord> {
     records(&std::fs::read_to_string(project(path)).unwrap())
 }
 
-/// The policies that stop a call, with those that could not be decided.
-fn stopping(outcome: &Outcome) -> Vec<(&str, bool)> {
-    let stops = |verdict| matches!(verdict, Verdict::Deny | Verdict::Halt | Verdict::Suspend);
-    let stopping = outcome.policies.iter().filter(|policy| stops(policy.verdict));
-    stopping.map(|policy| (policy.id.as_str(), policy.undecided)).collect()
+/// The policies that block a call, each with whether its condition was undecided.
+fn blocking(outcome: &Outcome) -> Vec<(&str, bool)> {
+    let blocks = |verdict| matches!(verdict, Verdict::Deny | Verdict::Halt | Verdict::Suspend);
+    let blocking = outcome.policies.iter().filter(|policy| blocks(policy.verdict));
+    blocking.map(|policy| (policy.id.as_str(), policy.undecided)).collect()
 }
 
 fn deny_rules() -> BTreeSet<String> {
@@ -41,7 +41,7 @@ fn deny_rules() -> BTreeSet<String> {
 }
 
 #[test]
-fn for_every_rule_there_is_a_session_in_which_it_alone_denies() {
+fn every_rule_alone_denies_a_call_of_its_session() {
     let engine = engine(BUNDLE);
     let sessions = sessions(file("policies/retail/sessions/rules.jsonl"));
     assert_eq!(sessions.keys().cloned().collect::<BTreeSet<_>>(), deny_rules());
@@ -52,15 +52,15 @@ fn for_every_rule_there_is_a_session_in_which_it_alone_denies() {
         assert_eq!(denied.len(), 1, "{rule}");
         for outcome in denied {
             assert_eq!(outcome.outcome, OutcomeKind::Denied, "{rule}");
-            assert_eq!(stopping(outcome), [(rule.as_str(), false)], "{}", outcome.id);
+            assert_eq!(blocking(outcome), [(rule.as_str(), false)], "{}", outcome.id);
             assert!(!outcome.reason.message.contains("(absent)"), "{rule}: {}", outcome.reason.message);
         }
     }
 }
 
-/// What the shop's policy says of a recorded change that succeeded: the rule that it breaks, if any.
+/// Returns the rule of the shop's policy that a successful recorded change breaks, if any.
 fn broken_rule(before: &[CallRecord], call: &CallRecord) -> Option<&'static str> {
-    let succeeded = |record: &&CallRecord| matches!(record.recorded, Some(Recorded::Output(_)));
+    let succeeded = |record: &&CallRecord| matches!(record.recorded, Some(RecordedResult::Output(_)));
     let mut earlier = before.iter().filter(succeeded);
     if !earlier.clone().any(|record| record.call.tool.starts_with("find_user_id_by_")) {
         return Some("identify-first");
@@ -77,8 +77,8 @@ fn assert_recorded_changes_follow_the_policy(engine: &Engine, recorded: Vec<Call
     for calls in sessions(recorded).values() {
         for (place, outcome) in play(&mut engine.session(), calls).iter().enumerate() {
             let call = &calls[place];
-            let succeeded = matches!(call.recorded, Some(Recorded::Output(_)));
-            assert!(!stopping(outcome).iter().any(|(_, undecided)| *undecided), "{}", outcome.id);
+            let succeeded = matches!(call.recorded, Some(RecordedResult::Output(_)));
+            assert!(!blocking(outcome).iter().any(|(_, undecided)| *undecided), "{}", outcome.id);
             if !CHANGES.contains(&call.call.tool.as_str()) || !succeeded {
                 continue;
             }
@@ -90,7 +90,7 @@ fn assert_recorded_changes_follow_the_policy(engine: &Engine, recorded: Vec<Call
                 Some(rule) => {
                     denied += 1;
                     assert_eq!(outcome.outcome, OutcomeKind::Denied, "{}", outcome.id);
-                    assert_eq!(stopping(outcome), [(rule, false)], "{}", outcome.id);
+                    assert_eq!(blocking(outcome), [(rule, false)], "{}", outcome.id);
                 }
             }
         }
@@ -99,22 +99,24 @@ fn assert_recorded_changes_follow_the_policy(engine: &Engine, recorded: Vec<Call
 }
 
 #[test]
-fn recorded_changes_run_exactly_where_the_policy_was_followed() {
+fn recorded_changes_run_only_if_they_follow_the_policy() {
     let recorded = || file("tests/retail/recorded.jsonl");
     let counts = assert_recorded_changes_follow_the_policy(&engine(BUNDLE), recorded());
     assert_eq!(counts, [18, 11]);
-    // What hides personal data must not hide what the rules go by.
+    // Redaction of personal data must not hide values that the rules read.
     let both = Engine::from_paths(&[project(BUNDLE), project("policies/pii")]).unwrap();
     assert_eq!(assert_recorded_changes_follow_the_policy(&both, recorded()), counts);
 }
 
-/// What is done to a session up to a change that the policy permits, and the one rule that denies the change then.
+/// A rule, and a mutation of a session with a permitted change so that only this rule denies the change.
 type Mutation = (&'static str, fn(&mut Vec<CallRecord>, &mut CallRecord));
 
 fn order_outputs<'a>(before: &'a mut [CallRecord], call: &CallRecord) -> impl Iterator<Item = &'a mut Value> {
     let order = call.call.input["order_id"].clone();
     before.iter_mut().filter_map(move |record| match &mut record.recorded {
-        Some(Recorded::Output(output)) if record.call.input.get("order_id") == Some(&order) => Some(output),
+        Some(RecordedResult::Output(output)) if record.call.input.get("order_id") == Some(&order) => {
+            Some(output)
+        }
         _ => None,
     })
 }
@@ -149,7 +151,7 @@ fn a_permitted_change_is_denied_once_it_breaks_a_rule() {
                 let (mut before, mut call) = (calls[..place].to_vec(), call.clone());
                 let profile_known = before.iter().any(|record| record.call.tool == "get_user_details");
                 if !CHANGES.contains(&call.call.tool.as_str())
-                    || !matches!(call.recorded, Some(Recorded::Output(_)))
+                    || !matches!(call.recorded, Some(RecordedResult::Output(_)))
                     || broken_rule(&before, &call).is_some()
                     || call.call.input.get(needed).is_none()
                     || rule == "own-payment-methods-only" && !profile_known
@@ -161,23 +163,23 @@ fn a_permitted_change_is_denied_once_it_breaks_a_rule() {
                 before.push(call);
                 let outcome = play(&mut engine.session(), &before).pop().unwrap();
                 assert_eq!(outcome.outcome, OutcomeKind::Denied, "{}", outcome.id);
-                assert_eq!(stopping(&outcome), [(rule, false)], "{}", outcome.id);
+                assert_eq!(blocking(&outcome), [(rule, false)], "{}", outcome.id);
             }
         }
         assert!(tried >= 5, "{rule} was tried {tried} times");
     }
 }
 
-/// `CALLGATE_RECORDINGS=calls.jsonl` runs the same over recordings that are not in the repository.
+/// `CALLGATE_RECORDINGS=calls.jsonl` runs the same checks over recordings outside the repository.
 #[test]
-fn recordings_elsewhere_follow_the_policy_too() {
+fn external_recordings_follow_the_policy() {
     let Some(path) = std::env::var_os("CALLGATE_RECORDINGS").map(PathBuf::from) else { return };
     let recorded = records(&std::fs::read_to_string(path).unwrap());
     let [executed, denied] = assert_recorded_changes_follow_the_policy(&engine(BUNDLE), recorded);
     println!("{executed} changes executed, {denied} denied");
 }
 
-/// One line a call, what came of it and by which policy; and what the bundle then says.
+/// One line per call with its outcome and the policies that block it, then the message of the reason.
 fn outline(path: &str) -> String {
     let engine = engine(BUNDLE);
     let mut outline = String::new();
@@ -186,11 +188,11 @@ fn outline(path: &str) -> String {
         for outcome in play(&mut engine.session(), &calls) {
             let kind = callgate::json::to_value(outcome.outcome).unwrap();
             let _ = write!(outline, "  {} {}", outcome.tool, kind.as_str().unwrap());
-            for (policy, undecided) in stopping(&outcome) {
+            for (policy, undecided) in blocking(&outcome) {
                 let _ = write!(outline, " {policy}{}", if undecided { " (undecided)" } else { "" });
             }
             outline.push('\n');
-            let decided = stopping(&outcome).iter().any(|(_, undecided)| !undecided);
+            let decided = blocking(&outcome).iter().any(|(_, undecided)| !undecided);
             if decided && outcome.outcome != OutcomeKind::Invalid {
                 let _ = writeln!(outline, "    {}", outcome.reason.message);
             }
@@ -213,12 +215,12 @@ fn the_demo_shows_a_denial_and_a_suspension() {
 }
 
 #[test]
-fn nothing_gets_around_the_rules() {
+fn attack_sessions_match_snapshot() {
     assert_outline("attacks", "tests/retail/attacks.jsonl");
 }
 
 #[test]
-fn another_users_order_is_not_shown() {
+fn orders_of_other_users_are_not_shown() {
     let sessions = sessions(file("policies/retail/sessions/rules.jsonl"));
     let outcomes = play(&mut engine(BUNDLE).session(), &sessions["own-orders-only"]);
     let shown: Vec<&str> =
@@ -228,7 +230,7 @@ fn another_users_order_is_not_shown() {
 }
 
 #[test]
-fn every_argument_that_a_tool_needs_is_asked_for() {
+fn every_argument_a_tool_needs_is_required() {
     let engine = engine(BUNDLE);
     let tools = std::fs::read_to_string(project("policies/retail/tools.json")).unwrap();
     let tools: Vec<ToolDescriptor> = callgate::json::from_str(&tools).unwrap();

@@ -1,4 +1,4 @@
-//! Rules files in numbers: errors of all files at once, bundles of thousands of policies, and files broken at random.
+//! Loading of rules: errors in several files, bundles with thousands of policies, and randomly broken files.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 /// A valid rules file with a policy of every kind.
 const LARGE: &str = include_str!("large_rules.yaml");
 
-fn places(built: &Built) -> Vec<(String, usize, &'static str)> {
+fn positions(built: &Built) -> Vec<(String, usize, &'static str)> {
     built
         .diagnostics
         .iter()
@@ -20,12 +20,12 @@ fn places(built: &Built) -> Vec<(String, usize, &'static str)> {
         .collect()
 }
 
-fn shown(built: &Built) -> String {
+fn rendered(built: &Built) -> String {
     render::text(&built.diagnostics, &built.sources, false)
 }
 
 #[test]
-fn the_errors_of_all_files_are_told_at_once_in_order() {
+fn errors_of_all_files_are_reported_in_order() {
     let built = policy::build_texts([
         (
             "b.yaml",
@@ -47,28 +47,28 @@ fn the_errors_of_all_files_are_told_at_once_in_order() {
         ("c.yaml", 5, "CG201"),
     ];
     let expected = expected.map(|(file, line, code)| (file.to_owned(), line, code));
-    assert_eq!(places(&built), expected, "{}", shown(&built));
+    assert_eq!(positions(&built), expected, "{}", rendered(&built));
     assert!(built.chains.is_none());
 }
 
 #[test]
-fn each_problem_names_its_policy() {
+fn each_diagnostic_names_its_policy() {
     let built = policy::build_texts([(
         "a.yaml",
         "policies:\n  - id: one\n    mode: shadows\n    match: sendEmail\n    deny: {}\n  - id: two\n    match: \"/(/\"\n    deny: {}\nrules: []\n",
     )]);
     let named: Vec<_> = built.diagnostics.iter().map(|diagnostic| diagnostic.policy.as_deref()).collect();
-    assert_eq!(named, [Some("one"), Some("two"), None], "{}", shown(&built));
+    assert_eq!(named, [Some("one"), Some("two"), None], "{}", rendered(&built));
 }
 
 #[test]
-fn two_hundred_mistakes_are_all_told() {
+fn two_hundred_errors_are_all_reported() {
     let mut rules = String::from("policies:\n");
     for number in 0..200 {
         let _ = write!(rules, "  - id: p{number}\n    match: sendEmail\n    dney: {{}}\n");
     }
     let built = policy::build_texts([("a.yaml", rules)]);
-    let lines: Vec<usize> = places(&built).into_iter().map(|(_, line, _)| line).collect();
+    let lines: Vec<usize> = positions(&built).into_iter().map(|(_, line, _)| line).collect();
     assert_eq!(lines, (0..200).map(|number| 4 + 3 * number).collect::<Vec<_>>());
 }
 
@@ -83,20 +83,20 @@ fn ten_thousand_policies_load() {
         );
     }
     let built = policy::build_texts([("a.yaml", rules)]);
-    assert!(built.diagnostics.is_empty() && built.chains.is_some(), "{}", shown(&built));
+    assert!(built.diagnostics.is_empty() && built.chains.is_some(), "{}", rendered(&built));
 }
 
 #[test]
-fn the_large_file_loads() {
+fn large_file_loads() {
     let built = policy::build_texts([("large.yaml", LARGE)]);
-    assert!(built.diagnostics.is_empty() && built.chains.is_some(), "{}", shown(&built));
+    assert!(built.diagnostics.is_empty() && built.chains.is_some(), "{}", rendered(&built));
 }
 
-/// One change of a file's text.
+/// One edit of a file's text.
 #[derive(Clone, Debug)]
 enum Change {
     DropLine(usize),
-    DoubleLine(usize),
+    DuplicateLine(usize),
     SwapLines(usize, usize),
     IndentLine(usize),
     OutdentLine(usize),
@@ -127,7 +127,7 @@ const WORDS: [&str; 16] = [
 fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         any::<usize>().prop_map(Change::DropLine),
-        any::<usize>().prop_map(Change::DoubleLine),
+        any::<usize>().prop_map(Change::DuplicateLine),
         any::<(usize, usize)>().prop_map(|(one, other)| Change::SwapLines(one, other)),
         any::<usize>().prop_map(Change::IndentLine),
         any::<usize>().prop_map(Change::OutdentLine),
@@ -145,7 +145,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-fn changed(text: &str, change: &Change) -> String {
+fn apply(text: &str, change: &Change) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut chars: Vec<char> = text.chars().collect();
     if lines.is_empty() {
@@ -154,7 +154,7 @@ fn changed(text: &str, change: &Change) -> String {
     let (line, char) = (|at: usize| at % lines.len(), |at: usize| at % chars.len());
     match *change {
         Change::DropLine(at) => drop(lines.remove(line(at))),
-        Change::DoubleLine(at) => lines.insert(line(at), lines[line(at)].clone()),
+        Change::DuplicateLine(at) => lines.insert(line(at), lines[line(at)].clone()),
         Change::SwapLines(one, other) => {
             let (one, other) = (line(one), line(other));
             lines.swap(one, other);
@@ -188,10 +188,10 @@ fn changed(text: &str, change: &Change) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
-    /// However a file is broken: it is refused with errors that can be shown, or it compiles. Never both, never neither.
+    /// Any broken file is either rejected with errors that can be rendered, or it compiles.
     #[test]
-    fn a_file_broken_at_random_is_refused_or_compiles(changes in proptest::collection::vec(change(), 1..6)) {
-        let text = changes.iter().fold(LARGE.to_owned(), |text, change| changed(&text, change));
+    fn randomly_broken_file_is_rejected_or_compiles(changes in proptest::collection::vec(change(), 1..6)) {
+        let text = changes.iter().fold(LARGE.to_owned(), |text, change| apply(&text, change));
         let built = policy::build_texts([("large.yaml", text.as_str())]);
         prop_assert_eq!(built.diagnostics.has_errors(), built.chains.is_none());
         for diagnostic in built.diagnostics.iter() {
@@ -201,7 +201,7 @@ proptest! {
             prop_assert!(place.is_some_and(|place| place.line <= text.lines().count() + 1));
         }
         if built.diagnostics.has_errors() {
-            prop_assert!(shown(&built).contains("error[CG"));
+            prop_assert!(rendered(&built).contains("error[CG"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rules files that were written to take for ever, or all memory, are refused or checked within stated bounds.
+//! Denial of service by rules files: hostile bundles are rejected or checked within bounds of time and memory.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,9 +7,9 @@ use std::process::Command;
 
 use callgate::policy;
 
-/// What `callgate check` says of a bundle, and the most memory that it took, in KiB. A process that computes for minutes is
-/// ended.
-fn checked(directory: &Path) -> (Option<i64>, String, u64) {
+/// Runs `callgate check` on a bundle. Returns the exit code, the output, and the peak memory in KiB. The process is killed after
+/// minutes of CPU time.
+fn run_check(directory: &Path) -> (Option<i64>, String, u64) {
     const MEASURED: &str = "
 import json, resource, subprocess, sys
 def bounded():
@@ -26,7 +26,7 @@ print(json.dumps([ran.returncode, ends(ran.stdout), ends(ran.stderr), len(ran.st
         .args(["-c", MEASURED, binary, "check"])
         .arg(directory)
         .output()
-        .expect("python3 measures");
+        .expect("python3 is needed to measure memory");
     let told = callgate::json::parse_bytes(&ran.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&ran.stderr)));
     let length = told[3].as_u64().unwrap();
@@ -35,7 +35,7 @@ print(json.dumps([ran.returncode, ends(ran.stdout), ends(ran.stderr), len(ran.st
     (told[0].as_i64(), text, told[4].as_u64().unwrap())
 }
 
-/// What hostile bundles may take. A tool that is built without optimisation takes as much.
+/// The memory limit for hostile bundles, in KiB. An unoptimised build stays below it, too.
 const MOST_MEMORY: u64 = 200 << 10;
 
 fn policies(count: usize, mut policy: impl FnMut(usize) -> String) -> String {
@@ -46,7 +46,7 @@ fn policies(count: usize, mut policy: impl FnMut(usize) -> String) -> String {
     text
 }
 
-fn hostile() -> Vec<(&'static str, String, &'static str)> {
+fn hostile_bundles() -> Vec<(&'static str, String, &'static str)> {
     let one = |policy: String| format!("policies:\n  - {policy}\n");
     let nested = |open: &str, close: &str| format!("{}1{}", open.repeat(20_000), close.repeat(20_000));
     let regex = |number: usize| format!("{{ id: p{number}, match: '/\\w{{400}}x{number}/', deny: {{}} }}");
@@ -143,12 +143,12 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
 }
 
 #[test]
-fn hostile_bundles_are_refused_within_bounds() {
+fn hostile_bundles_are_checked_within_bounds() {
     let mut wrong = Vec::new();
-    for (name, text, said) in hostile() {
+    for (name, text, said) in hostile_bundles() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("rules.yaml"), text).unwrap();
-        let (code, told, peak) = checked(directory.path());
+        let (code, told, peak) = run_check(directory.path());
         eprintln!("{name}: exit {code:?}, {} MiB", peak >> 10);
         if !matches!(code, Some(0 | 1)) || !told.contains(said) || peak >= MOST_MEMORY {
             let told: String = told.chars().take(1000).collect();
@@ -159,18 +159,18 @@ fn hostile_bundles_are_refused_within_bounds() {
 }
 
 #[test]
-fn large_files_are_not_read_whole() {
+fn too_large_files_are_not_read_completely() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("rules.yaml"), "# ".repeat(50 << 20)).unwrap();
     fs::write(directory.path().join("line.yaml"), format!("policies: [{}", "a".repeat(50 << 20))).unwrap();
-    let (code, told, peak) = checked(directory.path());
+    let (code, told, peak) = run_check(directory.path());
     assert_eq!((code, told.matches("CG004").count()), (Some(1), 2), "{told}");
     assert!(peak < MOST_MEMORY, "{peak} KiB");
 }
 
-/// As people write them, 10,000 policies are no problem.
+/// 10,000 policies as people write them load.
 #[test]
-fn ten_thousand_policies_load() {
+fn ten_thousand_policies_load_within_bounds() {
     let text = policies(10_000, |number| {
         let tool = match number % 10 {
             0..7 => format!("tool_{number}"),
@@ -187,7 +187,7 @@ fn ten_thousand_policies_load() {
     assert_eq!(built.chains.map(|chains| chains.policies().len()), Some(10_000), "{said}");
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("rules.yaml"), text).unwrap();
-    let (code, told, peak) = checked(directory.path());
+    let (code, told, peak) = run_check(directory.path());
     eprintln!("10,000 policies: {} MiB", peak >> 10);
     assert_eq!(code, Some(0), "{told}");
     assert!(peak < 2 * MOST_MEMORY, "{peak} KiB");

@@ -1,4 +1,4 @@
-//! `around`: what scripts make of a call, and what they can't get round.
+//! `around` policies: how scripts change a call, and the gates that they cannot bypass.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,9 +9,9 @@ use callgate::json::{Value, json};
 use callgate::{Engine, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 use tokio::sync::Notify;
 
-use crate::workshop::{Tool, call, ended, noon, rules, run};
+use crate::fixtures::{Tool, call, kind_and_code, noon, rules, run};
 
-/// Rules with one script for every tool, and what else they hold.
+/// Rules with one script for every tool, and other policies.
 fn with_script(script: &str, others: &str) -> String {
     let script = script.replace('\n', "\n        ");
     format!("policies:\n  - id: wrap\n    around:\n      script: |\n        {script}\n{others}")
@@ -22,23 +22,23 @@ struct Wrapped {
     tool: Tool,
 }
 
-/// One call through a script; the tool fails with what it is told to, and else gives its arguments back.
+/// Executes one call through a script; the tool first fails with the errors in `fails`, then returns a result.
 fn wrapped(script: &str, others: &str, input: Value, fails: &[&str]) -> Wrapped {
     let clock = noon();
     let engine = rules(&with_script(script, others)).clock(clock.clone()).build();
     let error =
         |kind: &&str| (Duration::ZERO, Err(ToolError::new(format!("tool says {kind}")).of_kind(*kind)));
-    let gives = (Duration::ZERO, Ok(json!({ "found": 7 })));
-    let tool = Tool::scripted(&clock, fails.iter().map(error).chain([gives]));
+    let returned = (Duration::ZERO, Ok(json!({ "found": 7 })));
+    let tool = Tool::scripted(&clock, fails.iter().map(error).chain([returned]));
     let outcome = clock.drive(engine.session().execute(call("search", input), &tool));
     Wrapped { outcome, tool }
 }
 
 #[test]
-fn a_script_decides_whether_how_often_and_with_what_the_tool_runs() {
-    let gives = json!({ "found": 7 });
+fn script_controls_whether_and_how_often_the_tool_runs() {
+    let returned = json!({ "found": 7 });
     for (name, script, fails, outcome, output, inputs) in [
-        ("once", "next(input)", &[][..], ("executed", "unmatched"), gives.clone(), json!([{ "q": 1 }])),
+        ("once", "next(input)", &[][..], ("executed", "unmatched"), returned.clone(), json!([{ "q": 1 }])),
         ("never", "#{ known: true }", &[], ("answered", "answered"), json!({ "known": true }), json!([])),
         (
             "early",
@@ -53,7 +53,7 @@ fn a_script_decides_whether_how_often_and_with_what_the_tool_runs() {
             "next(input); next(input)",
             &[],
             ("executed", "unmatched"),
-            gives.clone(),
+            returned.clone(),
             json!([{ "q": 1 }, { "q": 1 }]),
         ),
         (
@@ -61,7 +61,7 @@ fn a_script_decides_whether_how_often_and_with_what_the_tool_runs() {
             "input.q += 1; input.page = 1; next(input)",
             &[],
             ("executed", "unmatched"),
-            gives.clone(),
+            returned.clone(),
             json!([{ "q": 2, "page": 1 }]),
         ),
         (
@@ -77,7 +77,7 @@ fn a_script_decides_whether_how_often_and_with_what_the_tool_runs() {
             "let tries = 0;\nloop {\n  try { return next(input); }\n  catch (error) { tries += 1; if tries == 3 || error.kind != \"timeout\" { throw error; } }\n}",
             &["timeout", "timeout"],
             ("executed", "unmatched"),
-            gives.clone(),
+            returned.clone(),
             json!([{ "q": 1 }, { "q": 1 }, { "q": 1 }]),
         ),
         (
@@ -90,7 +90,7 @@ fn a_script_decides_whether_how_often_and_with_what_the_tool_runs() {
         ),
     ] {
         let found = wrapped(script, "", json!({ "q": 1 }), fails);
-        assert_eq!(ended(&found.outcome), outcome, "{name}: {:?}", found.outcome.error);
+        assert_eq!(kind_and_code(&found.outcome), outcome, "{name}: {:?}", found.outcome.error);
         assert_eq!(found.outcome.output, Some(output), "{name}");
         assert_eq!(json!(found.tool.inputs()), inputs, "{name}");
     }
@@ -110,14 +110,14 @@ fn errors_pass_through_or_are_mapped() {
         ("throw #{ message: \"too long\", kind: \"too_long\" };", ("failed", "too_long"), "too long"),
     ] {
         let found = wrapped(script, "", json!({}), &["busy"]);
-        assert_eq!(ended(&found.outcome), end, "{script}");
+        assert_eq!(kind_and_code(&found.outcome), end, "{script}");
         assert_eq!(found.outcome.error.as_deref(), Some(error), "{script}");
     }
 }
 
-/// I1: other arguments are gated like a call of their own.
+/// I1: changed arguments are gated like a separate call.
 #[test]
-fn other_arguments_go_through_gate_again() {
+fn changed_arguments_are_gated_again() {
     let others = "
   - { id: large, match: { tool: search, where: { path: $.input.amount, gt: 100 } }, deny: { message: 'At most 100.', code: large } }
   - { id: person, match: { tool: search, where: { path: $.input.amount, eq: 77 } }, approval: { message: 'Really {{ input.amount }}?' } }
@@ -140,11 +140,11 @@ fn other_arguments_go_through_gate_again() {
             ("answered", "answered"),
             0,
         ),
-        // A person can be asked only before anything was done.
+        // Approval can be required only before the tool has run.
         (format!("next(input); {}", with("77")), ("failed", "denied"), 1),
     ] {
         let found = wrapped(&script, others, json!({ "amount": 5, "currency": "eur" }), &[]);
-        assert_eq!(ended(&found.outcome), end, "{script}: {:?}", found.outcome.error);
+        assert_eq!(kind_and_code(&found.outcome), end, "{script}: {:?}", found.outcome.error);
         assert_eq!(found.tool.count(), runs, "{script}");
     }
     let suspended = wrapped(&with("77"), others, json!({ "amount": 5, "currency": "eur" }), &[]).outcome;
@@ -152,25 +152,33 @@ fn other_arguments_go_through_gate_again() {
     assert_eq!(
         request.input,
         json!({ "amount": 77, "currency": "EUR" }),
-        "the inner arguments are what is asked for"
+        "the request contains the changed arguments"
     );
     assert_eq!(request.message.as_deref(), Some("Really 77?"));
     let formed = wrapped("input.currency = \"chf\"; next(input)", others, json!({ "amount": 5 }), &[]);
     assert_eq!(formed.tool.inputs(), [json!({ "amount": 5, "currency": "CHF" })]);
-    assert_eq!(formed.outcome.input, json!({ "amount": 5, "currency": "CHF" }), "what ran is what is told");
+    assert_eq!(
+        formed.outcome.input,
+        json!({ "amount": 5, "currency": "CHF" }),
+        "the outcome reports the arguments that ran"
+    );
 }
 
 #[test]
-fn each_run_counts_and_takes_of_limits_once() {
+fn each_run_counts_and_acquires_limits_once() {
     let others = "
   - { id: once, match: { tool: search, where: { path: $.session.calls.search, gte: 2 } }, deny: { code: enough } }
   - { id: rate, match: search, rate_limit: { limit: 2, per: 1h } }
   - { id: by-page, match: { tool: search, where: { path: $.input.page, exists: true } }, rate_limit: { limit: 1, per: 1h, key: $.input.page } }";
     let twice = wrapped("next(input); next(input)", others, json!({}), &[]);
-    assert_eq!((twice.outcome.outcome, twice.tool.count()), (OutcomeKind::Executed, 2), "each run takes one");
+    assert_eq!(
+        (twice.outcome.outcome, twice.tool.count()),
+        (OutcomeKind::Executed, 2),
+        "each run acquires one"
+    );
     let one = "\n  - { id: rate, match: search, rate_limit: { limit: 1, per: 1h } }";
     let second = wrapped("next(input); next(input)", one, json!({}), &[]);
-    assert_eq!((ended(&second.outcome), second.tool.count()), (("failed", "rate_limited"), 1));
+    assert_eq!((kind_and_code(&second.outcome), second.tool.count()), (("failed", "rate_limited"), 1));
     let slot = "\n  - { id: slot, match: search, concurrency: { max: 1 } }";
     let within = wrapped("next(input); next(input)", slot, json!({}), &[]);
     assert_eq!(
@@ -180,25 +188,21 @@ fn each_run_counts_and_takes_of_limits_once() {
     );
     let thrice = wrapped("next(input); next(input); next(input)", others, json!({}), &[]);
     assert_eq!(
-        (ended(&thrice.outcome), thrice.tool.count()),
+        (kind_and_code(&thrice.outcome), thrice.tool.count()),
         (("failed", "enough"), 2),
         "the session counts each run"
     );
-    assert_eq!(thrice.outcome.attempts, Some(2), "what was done is told, for it can't be refused any more");
+    assert_eq!(thrice.outcome.attempts, Some(2), "the outcome reports runs that already happened");
     let once = "\n  - { id: once, match: search, rate_limit: { limit: 1, per: run } }";
     let other = wrapped("input.page = 1; next(input)", once, json!({}), &[]);
-    assert_eq!(
-        other.outcome.outcome,
-        OutcomeKind::Executed,
-        "what the call holds already it need not take again"
-    );
+    assert_eq!(other.outcome.outcome, OutcomeKind::Executed, "the call already holds the limit");
     let pages = wrapped("input.page = 1; next(input); input.page = 2; next(input)", others, json!({}), &[]);
-    assert_eq!(ended(&pages.outcome), ("executed", "unmatched"), "{:?}", pages.outcome.error);
+    assert_eq!(kind_and_code(&pages.outcome), ("executed", "unmatched"), "{:?}", pages.outcome.error);
     assert_eq!(pages.outcome.attempts, Some(2));
 }
 
 #[test]
-fn what_is_inside_by_priority_runs_inside() {
+fn priority_determines_nesting() {
     let clock = noon();
     let engine = rules(
         "policies:
@@ -228,11 +232,11 @@ fn what_is_inside_by_priority_runs_inside() {
     .build();
     let tool = Tool::counting(&clock);
     let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({})); 2]);
-    assert_eq!(outcomes[1].outcome, OutcomeKind::Cached, "what a script passes on is told as what it was");
+    assert_eq!(outcomes[1].outcome, OutcomeKind::Cached, "an unchanged result keeps its outcome");
 }
 
 #[test]
-fn an_answer_that_stands_in_for_the_tool_is_not_cached() {
+fn answers_that_replace_the_tool_result_are_not_cached() {
     for (script, cached) in [
         ("next(input)", true),
         ("#{}", false),
@@ -243,10 +247,10 @@ fn an_answer_that_stands_in_for_the_tool_is_not_cached() {
         let text = with_script(script, "\n  - { id: c, match: search, cache: { ttl: 1h } }");
         let engine = rules(&text).clock(clock.clone()).build();
         let fails = (Duration::ZERO, Err(ToolError::new("down")));
-        let gives = (Duration::ZERO, Ok(json!(1)));
+        let returned = (Duration::ZERO, Ok(json!(1)));
         let tool = Tool::scripted(
             &clock,
-            if script.contains("catch") { [fails.clone(), fails] } else { [gives.clone(), gives] },
+            if script.contains("catch") { [fails.clone(), fails] } else { [returned.clone(), returned] },
         );
         let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({})); 2]);
         assert_eq!(outcomes[1].outcome == OutcomeKind::Cached, cached, "{script}");
@@ -254,26 +258,26 @@ fn an_answer_that_stands_in_for_the_tool_is_not_cached() {
 }
 
 #[test]
-fn a_script_that_fails_says_where_and_lets_nothing_through() {
+fn failing_script_reports_its_position_and_blocks_the_call() {
     for (script, message, runs) in [
         (
             "let a = 1;\nif input.missing { next(input) }",
-            "the script of `wrap` failed before the tool was called: there is no `missing` (rules.yaml:6:18)",
+            "the script of `wrap` failed before the tool was called: the object has no key `missing` (rules.yaml:6:18)",
             0,
         ),
         (
             "let out = next(input);\n\nout.nothing",
-            "the script of `wrap` failed after the tool was called: there is no `nothing` (rules.yaml:7:13)",
+            "the script of `wrap` failed after the tool was called: the object has no key `nothing` (rules.yaml:7:13)",
             1,
         ),
         ("loop { }", "takes too many steps", 0),
-        ("input.q > \"1\"", "values of different types are compared", 0),
+        ("input.q > \"1\"", "cannot compare values of different types", 0),
         ("for i in range(0, 100) { next(input); }", "more than 64 effects", 64),
     ] {
         let found = wrapped(script, "", json!({ "q": 1 }), &[]);
-        // Cut short by a limit after the tool was called, nobody knows what it left behind.
+        // If a limit ends the script after the tool was called, its effects are unknown.
         let end = if message.contains("effects") { "indeterminate" } else { "failed" };
-        assert_eq!(ended(&found.outcome), (end, "script_error"), "{script}");
+        assert_eq!(kind_and_code(&found.outcome), (end, "script_error"), "{script}");
         let error = found.outcome.error.unwrap();
         assert!(error.contains(message), "{script}: {error}");
         assert_eq!(
@@ -285,7 +289,7 @@ fn a_script_that_fails_says_where_and_lets_nothing_through() {
 }
 
 #[test]
-fn a_script_of_a_file_is_read_and_its_problems_are_placed_in_it() {
+fn script_files_are_loaded_and_errors_point_into_them() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     write("rules.yaml", "policies: [ { id: wrap, around: { file: wrap.rhai } } ]");
@@ -303,11 +307,11 @@ fn a_script_of_a_file_is_read_and_its_problems_are_placed_in_it() {
     assert!(outcome.error.as_deref().unwrap().contains("wrap.rhai:3:"), "{:?}", outcome.error);
     let before = engine.revision();
     write("wrap.rhai", "next(input)\n");
-    assert_ne!(load().unwrap().revision(), before, "the script is a part of the rules");
+    assert_ne!(load().unwrap().revision(), before, "the script is part of the revision");
 }
 
 #[test]
-fn an_undecided_condition_denies_and_a_shadow_runs_nothing() {
+fn undecided_condition_denies_and_shadow_mode_runs_no_script() {
     let condition = "match: { tool: search, where: { path: $.input.q, gt: 1 } }";
     for (mode, end, runs) in
         [("enforce", ("denied", "undecided"), 0), ("shadow", ("executed", "unmatched"), 1)]
@@ -319,30 +323,30 @@ fn an_undecided_condition_denies_and_a_shadow_runs_nothing() {
         let engine = rules(&text).clock(clock.clone()).build();
         let tool = Tool::counting(&clock);
         let outcome = clock.drive(engine.session().execute(call("search", json!({ "q": "2" })), &tool));
-        assert_eq!((ended(&outcome), tool.count()), (end, runs), "{mode}");
+        assert_eq!((kind_and_code(&outcome), tool.count()), (end, runs), "{mode}");
         let absent = clock.drive(engine.session().execute(call("search", json!({})), &tool));
         assert_eq!(absent.outcome, OutcomeKind::Executed, "{mode}");
     }
 }
 
 #[test]
-fn time_chance_and_options_come_from_the_host() {
+fn time_randomness_and_options_come_from_the_host() {
     let clock = noon();
     let script = "let began = now();\nlet out = next(input, #{ trace: \"x\", was: options.trace });\n#{ ms: now() - began, chance: random(), out: out }";
     let engine = rules(&with_script(script, "")).clock(clock.clone()).seed(7).build();
     let tool = Tool::scripted(&clock, [(Duration::from_millis(1500), Ok(json!(1)))]);
-    let asked = call("search", json!({})).with_options(json!({ "trace": "host" }));
-    let first = clock.drive(engine.session().execute(asked.clone(), &tool)).output.unwrap();
+    let traced = call("search", json!({})).with_options(json!({ "trace": "host" }));
+    let first = clock.drive(engine.session().execute(traced.clone(), &tool)).output.unwrap();
     assert_eq!((&first["ms"], &first["out"]), (&json!(1500), &json!(1)));
     assert!((0.0..1.0).contains(&first["chance"].as_f64().unwrap()));
     assert_eq!(tool.calls()[0].options, json!({ "trace": "x", "was": "host" }));
     let engine = rules(&with_script(script, "")).clock(clock.clone()).seed(7).build();
-    let again = clock.drive(engine.session().execute(asked, &tool)).output.unwrap();
-    assert_eq!(again["chance"], first["chance"], "a seed makes chance repeatable");
+    let again = clock.drive(engine.session().execute(traced, &tool)).output.unwrap();
+    assert_eq!(again["chance"], first["chance"], "a seed makes random numbers reproducible");
 }
 
 #[test]
-fn what_a_script_keeps_is_kept_for_its_time_and_for_those_who_share_it() {
+fn script_cache_respects_ttl_and_scope() {
     let script = "let known = cache_get(input.q);\nif !is_null(known) { return known; }\nlet out = next(input);\ncache_set(input.q, out, \"60s\");\nout";
     let clock = noon();
     let engine = rules(&with_script(script, "")).clock(clock.clone()).build();
@@ -356,7 +360,7 @@ fn what_a_script_keeps_is_kept_for_its_time_and_for_those_who_share_it() {
 }
 
 #[test]
-fn what_a_script_records_is_redacted() {
+fn script_audit_entries_are_redacted() {
     let script = "audit(#{ phase: \"start\", to: input.to });\nlet out = next(input);\naudit(#{ phase: \"end\", found: out });\nout";
     let others = "\n  - { id: hide, match: '*', redact: { in: [input, output], detect: [email] } }";
     let clock = noon();
@@ -376,28 +380,32 @@ fn what_a_script_records_is_redacted() {
 }
 
 #[test]
-fn a_script_may_ask_a_person_before_it_acts() {
+fn script_can_require_approval_before_acting() {
     let script = "if input.amount > 100 { approve(`Pay ${input.amount}?`); }\nnext(input)";
-    let asked = wrapped(script, "", json!({ "amount": 250 }), &[]);
-    assert_eq!((ended(&asked.outcome), asked.tool.count()), (("suspended", "approval_required"), 0));
-    let request = asked.outcome.approval.unwrap();
+    let large = wrapped(script, "", json!({ "amount": 250 }), &[]);
+    assert_eq!((kind_and_code(&large.outcome), large.tool.count()), (("suspended", "approval_required"), 0));
+    let request = large.outcome.approval.unwrap();
     assert_eq!(request.message.as_deref(), Some("Pay 250?"));
     assert_eq!(request.policies, ["wrap"]);
     assert_eq!(wrapped(script, "", json!({ "amount": 5 }), &[]).outcome.outcome, OutcomeKind::Executed);
-    let noted = "audit(#{ asked: true }); approve(\"Really?\"); next(input)";
+    let audited = "audit(#{ asked: true }); approve(\"Really?\"); next(input)";
     assert_eq!(
-        wrapped(noted, "", json!({}), &[]).outcome.outcome,
+        wrapped(audited, "", json!({}), &[]).outcome.outcome,
         OutcomeKind::Suspended,
-        "a note is no act"
+        "an audit entry is not an action"
     );
     let once = "\n  - { id: once, rate_limit: { limit: 1, per: run } }";
     let held = wrapped("approve(\"Really?\"); next(input)", once, json!({}), &[]);
-    assert_eq!(held.outcome.outcome, OutcomeKind::Suspended, "what the call took is not asked for again");
+    assert_eq!(
+        held.outcome.outcome,
+        OutcomeKind::Suspended,
+        "a limit that the call holds is not acquired again"
+    );
     let late = wrapped("next(input); approve(\"Was that right?\");", "", json!({}), &[]);
-    assert_eq!((ended(&late.outcome), late.tool.count()), (("failed", "denied"), 1));
+    assert_eq!((kind_and_code(&late.outcome), late.tool.count()), (("failed", "denied"), 1));
 }
 
-/// Waits until the test lets everybody go, and knows how many wait.
+/// A tool that waits until the test notifies it, and counts waiting calls.
 #[derive(Clone, Default)]
 struct Waiting {
     inside: Arc<AtomicUsize>,
@@ -413,9 +421,9 @@ impl ToolExecutor for Waiting {
     }
 }
 
-/// No thread waits with a script.
+/// A pending script does not block a thread.
 #[test]
-fn ten_thousand_calls_wait_in_next_at_once_on_two_threads() {
+fn ten_thousand_calls_await_next_on_two_threads() {
     const CALLS: usize = 10_000;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();

@@ -1,4 +1,4 @@
-//! Seals: nothing that was changed, made for something else, or made by others is taken for ours.
+//! Seals: content that was changed, sealed for another purpose or sealed with other keys is rejected.
 
 use callgate::json::{Value, json};
 use callgate::seal::{KeyError, Keys, Purpose, SealError, SecretFileError};
@@ -21,7 +21,7 @@ const PURPOSES: [Purpose; 9] = [
 ];
 
 #[test]
-fn a_seal_is_worth_something_for_its_content_and_purpose_only() {
+fn seal_is_valid_only_for_its_content_and_purpose() {
     let keys = keys(&["5a"]);
     let content = json!(["approval_c1", "c1", { "amount": 250, "to": "ana" }]);
     let seal = keys.seal(Purpose::Approval, &content);
@@ -31,7 +31,7 @@ fn a_seal_is_worth_something_for_its_content_and_purpose_only() {
     for purpose in [Purpose::Session, Purpose::Answer] {
         assert_eq!(keys.verify(purpose, &content, &seal), Err(SealError::Broken));
     }
-    // What joined texts would confuse.
+    // Content that plain concatenation would confuse.
     for moved in [
         json!(["approval_c1c1", { "amount": 250, "to": "ana" }]),
         json!(["approval_c", "1c1", { "amount": 250, "to": "ana" }]),
@@ -54,9 +54,9 @@ fn keys_rotate() {
     assert_eq!(keys(&["5a"]).verify(Purpose::Session, &content, &new), Err(SealError::UnknownKey));
 }
 
-/// Every pair of purposes: what one made, no other accepts, and no two have a digest in common.
+/// For every pair of purposes: neither accepts what the other one sealed, and their digests differ.
 #[test]
-fn what_one_purpose_made_no_other_accepts() {
+fn purposes_are_separated() {
     let keys = keys(&["5a"]);
     let content = json!(["c1", { "pin": "4711" }]);
     for made in PURPOSES {
@@ -67,14 +67,14 @@ fn what_one_purpose_made_no_other_accepts() {
             assert_eq!(keys.decrypt(other, &content, &token).is_ok(), fits, "{made:?} as {other:?}");
             assert_eq!(keys.digest(made, &content) == keys.digest(other, &content), fits);
         }
-        // Nor does one operation give away what another one makes.
+        // Nor does the result of one operation reveal that of another one.
         assert!(!seal.contains(&keys.digest(made, &content).to_string()));
         assert_eq!(keys.decrypt(made, &content, &seal), Err(SealError::Broken));
     }
 }
 
 #[test]
-fn what_is_encrypted_needs_an_equal_context_and_one_of_the_keys() {
+fn decryption_needs_an_equal_context_and_one_of_the_keys() {
     let (old, both, new) = (keys(&["5a"]), keys(&["77", "5a"]), keys(&["77"]));
     let context = json!({ "amount": 250, "to": "ana" });
     let token = old.encrypt(Purpose::Approval, &context, b"PIN 4711").unwrap();
@@ -84,14 +84,14 @@ fn what_is_encrypted_needs_an_equal_context_and_one_of_the_keys() {
     let other = json!({ "to": "ana", "amount": 251 });
     assert_eq!(both.decrypt(Purpose::Approval, &other, &token), Err(SealError::Broken));
     let again = old.encrypt(Purpose::Approval, &context, b"PIN 4711").unwrap();
-    assert_ne!(token, again, "equal content can't be recognised");
+    assert_ne!(token, again, "encryption is not deterministic");
     let earlier = token.replacen("cg2.", "cg1.", 1);
     assert_eq!(old.decrypt(Purpose::Approval, &context, &earlier), Err(SealError::Malformed));
 }
 
-/// What an earlier build made stays readable: subkeys, encodings and associated data don't change unnoticed.
+/// Output of an earlier build stays readable: subkeys, encodings and associated data don't change unnoticed.
 #[test]
-fn the_format_stays() {
+fn format_is_stable() {
     let keys = keys(&["5a"]);
     assert_eq!(
         keys.seal(Purpose::Answer, &json!(["c1"])),
@@ -106,7 +106,7 @@ fn the_format_stays() {
 }
 
 #[test]
-fn digests_are_by_key_and_by_value() {
+fn digests_depend_on_key_and_value() {
     let (old, both) = (keys(&["5a"]), keys(&["77", "5a"]));
     let of = |keys: &Keys, value: Value| keys.digest(Purpose::Arguments, &value);
     assert_eq!(of(&old, json!({ "pin": 4711, "a": 1 })), of(&old, json!({ "a": 1.0, "pin": 4711 })));
@@ -118,7 +118,7 @@ fn digests_are_by_key_and_by_value() {
 }
 
 #[test]
-fn keys_are_read_from_texts_with_comments_and_bad_ones_are_named() {
+fn parses_keys_with_comments_and_reports_invalid_ones() {
     let text = format!("# new\n{}, # old\n  {}\n\n", "A1".repeat(32), "b2".repeat(40));
     assert!(Keys::parse(&text).is_ok());
     for (text, number) in [
@@ -134,12 +134,12 @@ fn keys_are_read_from_texts_with_comments_and_bad_ones_are_named() {
     }
     assert!(matches!(Keys::parse("# nothing\n"), Err(KeyError::None)));
     let shown = format!("{:?} {}", keys(&["5a"]), Keys::parse(&"5a".repeat(31)).unwrap_err());
-    assert!(!shown.contains("5a5a"), "no key is ever shown: {shown}");
+    assert!(!shown.contains("5a5a"), "a key was shown: {shown}");
 }
 
 #[test]
 #[cfg(unix)]
-fn a_key_file_is_made_once_and_must_be_the_owners_alone() {
+fn key_file_is_created_once_and_must_be_private_to_its_owner() {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
@@ -151,9 +151,9 @@ fn a_key_file_is_made_once_and_must_be_the_owners_alone() {
             .collect();
         makers.into_iter().map(|maker| maker.join().unwrap()).collect()
     });
-    assert!(seals.iter().all(|seal| *seal == seals[0]), "all have the same key");
+    assert!(seals.iter().all(|seal| *seal == seals[0]), "not all have the same key");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left over");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "temporary files are left");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     assert!(matches!(Keys::from_file(&path), Err(KeyError::File(SecretFileError::Exposed(_)))));
     assert!(matches!(
@@ -180,7 +180,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_changed_seal_is_accepted(content in json_value(), at in any::<prop::sample::Index>(), with in any::<char>()) {
+    fn rejects_mutated_seals(content in json_value(), at in any::<prop::sample::Index>(), with in any::<char>()) {
         let keys = keys(&["5a", "c3"]);
         let seal = keys.seal(Purpose::Approval, &content);
         let mut letters: Vec<char> = seal.chars().collect();
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn no_changed_ciphertext_is_accepted(content in json_value(), at in any::<prop::sample::Index>(), with in any::<char>()) {
+    fn rejects_mutated_ciphertexts(content in json_value(), at in any::<prop::sample::Index>(), with in any::<char>()) {
         let keys = keys(&["5a", "c3"]);
         let token = keys.encrypt(Purpose::Approval, &content, content.to_string().as_bytes()).unwrap();
         let mut letters: Vec<char> = token.chars().collect();
@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn no_other_content_is_accepted(one in json_value(), other in json_value()) {
+    fn rejects_other_content(one in json_value(), other in json_value()) {
         let keys = keys(&["5a"]);
         let seal = keys.seal(Purpose::Approval, &one);
         let accepted = keys.verify(Purpose::Approval, &other, &seal).is_ok();
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_from_outside_panics(text in ".{0,200}", content in json_value()) {
+    fn arbitrary_input_does_not_panic(text in ".{0,200}", content in json_value()) {
         prop_assert!(keys(&["5a"]).verify(Purpose::Session, &content, &text).is_err());
         prop_assert!(keys(&["5a"]).decrypt(Purpose::Session, &content, &text).is_err());
         let id: String = keys(&["5a"]).seal(Purpose::Session, &content).chars().take(12).collect();

@@ -1,5 +1,5 @@
-//! The examples of the documents that Callgate comes from, as hosts and authors of rules would write them; and the table of what those
-//! documents promise.
+//! The examples of the designs that Callgate implements, as hosts and authors of rules would write them; and the table of their documented
+//! behaviours.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,16 +11,16 @@ use callgate::host::{
 };
 use callgate::json::{Value, json};
 use callgate::lifecycle::{
-    Before, Chunk, ChunkFate, Config, ConfigPatch, Ending, Middleware, OnError, Phase, RunContext, RunStats,
-    ToolHooks, Usage,
+    Before, Chunk, ChunkAction, Config, Ending, ErrorAction, Middleware, ModelConfigPatch, Phase, RunContext,
+    RunStats, ToolHooks, Usage,
 };
 use callgate::message::{Content, Dialect, History, Message, Part, Role, approval_response};
 use callgate::state::MemoryStore;
 use callgate::{Session, ToolError};
 use jiff::Timestamp;
 
-use crate::playback::project;
-use crate::workshop::{Tool, call, ended, keys, noon, rules};
+use crate::fixtures::{Tool, call, keys, kind_and_code, noon, rules};
+use crate::recorded_calls::project;
 
 #[path = "../examples/agent_loop.rs"]
 mod agent_loop;
@@ -36,7 +36,7 @@ fn note(log: &Log, line: impl Into<String>) {
 }
 
 #[test]
-fn the_agent_loop_of_the_examples_runs() {
+fn agent_loop_example_runs() {
     agent_loop::main().unwrap();
 }
 
@@ -54,7 +54,7 @@ fn crux_audits_tools() {
         .after(move |ended| note(&end, format!("end {} {}", ended.outcome.tool, ended.is_ok())))
         .on_error(move |call, failed| {
             note(&error, format!("error {} {}", call.tool, failed.message));
-            OnError::Keep
+            ErrorAction::Keep
         });
     let script = [(Duration::ZERO, Ok(json!(1))), (Duration::ZERO, Err(ToolError::new("boom")))];
     let tool = Tool::scripted(&clock, script);
@@ -97,7 +97,7 @@ fn crux_looks_up_a_cache_around_a_tool() {
 }
 
 #[test]
-fn crux_trims_subjects_on_the_way_to_the_tool() {
+fn crux_trims_subjects_before_they_reach_the_tool() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let trim = ToolHooks::new("trim-subjects").for_tools(["sendEmail"]).around(|call, mut next| {
@@ -116,7 +116,7 @@ fn crux_trims_subjects_on_the_way_to_the_tool() {
 }
 
 #[test]
-fn novu_asks_about_a_refund_and_goes_on_by_the_history_alone() {
+fn novu_requires_approval_of_a_refund_and_resumes_from_the_history_alone() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let text = "policies: [ { id: ask, match: refund, approval: { message: 'Refund {{ input.amount }} for {{ input.order }}?' } } ]";
@@ -130,7 +130,7 @@ fn novu_asks_about_a_refund_and_goes_on_by_the_history_alone() {
     ]);
     let round = clock.drive(session().round(&mut history, &tool)).unwrap();
     assert_eq!(round.pending().next().unwrap().message.as_deref(), Some("Refund 250 for A1?"));
-    // The client keeps the history in the AI SDK's form; what it appends after the answer breaks nothing.
+    // The client stores the history in the AI SDK's form; parts that it appends after the response do no harm.
     let mut history = History::read(Dialect::AiSdk, &history.write(Dialect::AiSdk)).unwrap();
     let id = history.find_approval_requests()[0].approval_id.clone();
     assert_eq!(id, "approval_c1");
@@ -142,7 +142,7 @@ fn novu_asks_about_a_refund_and_goes_on_by_the_history_alone() {
     assert!(sent.calls_without_result().is_empty());
 }
 
-/// One run with one turn, whose chunks are these.
+/// A run with one turn of these chunks.
 fn one_turn(session: &mut Session, chunks: &[Chunk]) -> Result<Vec<Chunk>, Ending> {
     noon().drive(async {
         let base = session.begin(Config::default())?;
@@ -163,24 +163,24 @@ impl Middleware for Tanstack {
     fn id(&self) -> &str {
         "tanstack"
     }
-    fn on_config(&self, run: &RunContext, config: &Config) -> Option<ConfigPatch> {
+    fn on_config(&self, run: &RunContext, config: &Config) -> Option<ModelConfigPatch> {
         // Per-iteration tool swapping: only search at first.
         let only_search = config.tools.iter().filter(|tool| tool.name == "search").cloned().collect();
         (run.phase == Phase::BeforeModel && run.iteration == 0)
-            .then(|| ConfigPatch { tools: Some(only_search), ..ConfigPatch::default() })
+            .then(|| ModelConfigPatch { tools: Some(only_search), ..ModelConfigPatch::default() })
     }
-    fn on_chunk(&self, _: &RunContext, chunk: &Chunk) -> ChunkFate {
+    fn on_chunk(&self, _: &RunContext, chunk: &Chunk) -> ChunkAction {
         // Content filtering.
         match chunk {
-            Chunk::Text { delta, .. } if delta.contains("damn") => ChunkFate::drop(),
-            _ => ChunkFate::Pass,
+            Chunk::Text { delta, .. } if delta.contains("damn") => ChunkAction::drop(),
+            _ => ChunkAction::Pass,
         }
     }
     fn on_usage(&self, run: &RunContext, usage: &Usage) {
         note(&self.log, format!("Iteration {}: {} tokens", run.iteration, usage.tokens()));
     }
     fn on_end(&self, run: &RunContext, ending: &Ending, stats: &RunStats) -> Result<(), String> {
-        // Analytics and alerts, which nobody waits for.
+        // Analytics and alerts, which no one waits for.
         let line = match ending {
             Ending::Finished { content, .. } => {
                 format!("Finished: {content}, {} tokens", stats.usage.tokens())
@@ -250,7 +250,7 @@ fn tanstack_guards_limits_and_skips_calls() {
 }
 
 #[test]
-fn an_edit_hides_a_call_from_no_later_guard() {
+fn edit_by_a_hook_hides_a_call_from_no_later_guard() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let edit = ToolHooks::new("edit").before(|_| Before::Edit(json!({ "q": "drop table" })));
@@ -260,18 +260,19 @@ fn an_edit_hides_a_call_from_no_later_guard() {
     });
     let mut session = rules(NONE).middleware(edit).middleware(guard).build().session();
     let outcome = clock.drive(session.execute(call("sql", json!({ "q": "select" })), &tool));
-    assert_eq!((ended(&outcome), tool.count()), (("denied", "blocked"), 0));
+    assert_eq!((kind_and_code(&outcome), tool.count()), (("denied", "blocked"), 0));
 }
 
 #[test]
-fn toolbox_tells_the_model_how_to_mend_its_call() {
+fn toolbox_tells_the_model_how_to_correct_its_call() {
     let clock = noon();
     let fails = || Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("invalid city `Zurch`")))]);
     let recover = ToolHooks::new("recover").on_error(|_, error| match error.message.contains("invalid") {
-        true => {
-            OnError::Recover(json!(format!("Error: {}. Did you mean 'Zurich'? Please retry.", error.message)))
-        }
-        false => OnError::Keep,
+        true => ErrorAction::Recover(json!(format!(
+            "Error: {}. Did you mean 'Zurich'? Please retry.",
+            error.message
+        ))),
+        false => ErrorAction::Keep,
     });
     let rule = "policies: [ { id: r, match: weather, recover: { on: ['/invalid/'], message: 'Error: {{ error }}. Please retry.' } } ]";
     for engine in [rules(NONE).middleware(recover), rules(rule)] {
@@ -301,7 +302,7 @@ fn alloy_edits_keep_id_and_name() {
 }
 
 #[test]
-fn without_rules_and_hooks_a_call_is_its_tools_alone() {
+fn without_rules_and_hooks_a_call_reaches_its_tool_unchanged() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let mut session = rules(NONE).build().session();
@@ -310,7 +311,7 @@ fn without_rules_and_hooks_a_call_is_its_tools_alone() {
 }
 
 #[test]
-fn each_row_of_the_table_names_a_test_that_there_is() {
+fn each_row_of_the_table_names_an_existing_test() {
     let page = std::fs::read_to_string(project("docs/seeds.md")).unwrap();
     let rows: Vec<&str> =
         page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| behaviour")).collect();
@@ -334,7 +335,7 @@ fn each_row_of_the_table_names_a_test_that_there_is() {
     }
 }
 
-/// A storage of the host's own, which manages its capacity itself.
+/// A store of the host that manages its own capacity.
 #[derive(Default)]
 struct OwnStorage(MemoryStore);
 
@@ -383,7 +384,7 @@ impl StateStore for OwnStorage {
 }
 
 #[test]
-fn a_cache_has_a_hundred_entries_where_nothing_is_said_and_a_storage_of_ones_own_its_own_number() {
+fn cache_holds_a_hundred_entries_by_default_and_a_custom_store_its_own_number() {
     let clock = noon();
     let text = "policies: [ { id: c, match: look, cache: { ttl: 1h } } ]";
     let stores: [Arc<dyn StateStore>; 2] =

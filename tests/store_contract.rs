@@ -1,4 +1,4 @@
-//! What every state store keeps to, whatever lies behind it: one suite, which each store runs.
+//! The contract of state stores: one test suite that every store runs.
 
 mod cache_model;
 mod caches;
@@ -21,89 +21,89 @@ use std::time::Duration;
 use callgate::host::{Account, Allowance, Amount, Refusal, StateStore, SystemClock, Take};
 use callgate::seal::Keys;
 #[cfg(feature = "file-store")]
-use callgate::state::FileStore;
+use callgate::state::SqliteStore;
 use callgate::state::{Capacity, MemoryStore, SealedStore};
 use jiff::Timestamp;
 
-/// Makes a store in which nothing is taken and nothing kept.
+/// Creates an empty store.
 type New = dyn Fn() -> Arc<dyn StateStore>;
 
-/// Makes a test of every case for one store.
-macro_rules! keeps_the_contract {
+/// Generates a test of every case for one store.
+macro_rules! test_contract {
     ($store:ident, $new:expr) => {
-        keeps_the_contract! { $store, $new,
+        test_contract! { $store, $new,
             limits: [
-                gcra_admits_its_burst_and_then_what_flows_back
+                gcra_admits_its_burst_and_then_refills
                 fixed_windows_follow_the_epoch
-                a_sliding_window_counts_each_take_for_its_span
-                a_total_is_forgotten_when_nothing_was_taken_for_long
-                a_cost_of_nothing_is_always_admitted
-                what_exceeds_the_limit_can_never_be_taken
-                a_batch_takes_all_or_nothing
-                a_key_twice_in_a_batch_counts_twice
-                a_key_twice_by_different_numbers_is_an_error
-                a_reload_keeps_what_was_taken
-                another_algorithm_starts_anew
-                keys_are_apart
+                sliding_window_counts_each_take_for_its_duration
+                total_resets_after_long_inactivity
+                zero_cost_is_always_admitted
+                cost_above_the_limit_is_never_admitted
+                batch_acquires_all_or_nothing
+                duplicate_key_in_a_batch_counts_twice
+                duplicate_key_with_different_allowances_is_an_error
+                changed_limits_keep_the_usage
+                changed_algorithm_resets_the_usage
+                keys_are_independent
             ]
-            limit_model: [admits_what_a_recount_admits batches_leave_nothing_half_taken]
+            limit_model: [admits_the_same_as_the_model rejected_batches_acquire_nothing]
             clocks: [
-                a_step_back_locks_nobody_out
-                a_step_back_admits_no_more_than_the_limit_since
-                late_callers_take_nothing_twice
-                a_jump_forward_frees_what_is_over
+                clock_step_back_does_not_block_callers
+                clock_step_back_admits_at_most_the_limit
+                late_callers_do_not_exceed_the_limit
+                clock_jump_forward_frees_expired_usage
             ]
             slots: [
-                slots_are_given_back
-                fewer_slots_wait_for_those_in_use
-                giving_back_what_nobody_holds_frees_nothing
-                a_slot_freed_before_the_wait_is_not_missed
-                waiters_all_get_their_slot
+                slots_are_released
+                reduced_slots_count_those_in_use
+                releasing_an_unused_slot_frees_nothing
+                slot_released_before_the_wait_is_noticed
+                all_waiters_get_a_slot
             ]
-            threads: [threads_take_exactly_the_limit threads_with_overlapping_batches_take_exactly_the_limits]
+            threads: [threads_acquire_exactly_the_limit overlapping_batches_acquire_exactly_the_limits]
             caches: [
-                an_entry_lives_from_its_writing
-                an_entry_of_the_future_is_not_given_out
-                a_hit_does_not_prolong_life
-                a_smaller_space_lets_go_what_was_used_longest_ago
-                a_space_for_nothing_keeps_nothing
-                what_was_on_its_way_to_a_cleared_space_is_not_kept
-                spaces_are_apart
+                entry_expires_after_its_ttl
+                entry_from_the_future_is_not_returned
+                hit_does_not_extend_the_ttl
+                smaller_space_evicts_the_least_recently_used
+                space_of_size_zero_stores_nothing
+                write_started_before_a_clear_is_dropped
+                cache_spaces_are_independent
             ]
-            cache_model: [holds_what_was_used_last]
+            cache_model: [keeps_the_most_recently_used]
             records: [
-                a_record_is_exchanged_by_who_knows_it
+                record_write_needs_the_current_version
                 versions_never_repeat
-                a_record_is_forgotten_only_after_its_time
-                pages_come_in_the_order_of_keys
-                spaces_of_records_are_apart
-                of_many_who_write_over_one_version_one_succeeds
-                threads_that_count_together_lose_nothing
-                a_record_is_kept_as_it_was_written
-                a_record_that_is_too_large_is_refused
+                record_is_dropped_only_after_its_time
+                pages_are_in_key_order
+                record_spaces_are_independent
+                one_of_many_concurrent_writers_succeeds
+                concurrent_increments_lose_nothing
+                record_is_stored_losslessly
+                too_large_record_is_rejected
             ]
         }
     };
-    ($store:ident, $new:expr, $($room:ident: [$($case:ident)*])*) => {
+    ($store:ident, $new:expr, $($module:ident: [$($case:ident)*])*) => {
         mod $store {
             $($(
                 #[test]
                 fn $case() {
-                    super::$room::$case(&$new);
+                    super::$module::$case(&$new);
                 }
             )*)*
         }
     };
 }
 
-keeps_the_contract!(memory, || super::Arc::new(super::MemoryStore::default()));
-keeps_the_contract!(sealed, || super::sealed());
+test_contract!(memory, || super::Arc::new(super::MemoryStore::default()));
+test_contract!(sealed, || super::sealed());
 #[cfg(feature = "file-store")]
-keeps_the_contract!(file, super::in_files());
+test_contract!(file, super::in_files());
 #[cfg(feature = "file-store")]
-keeps_the_contract!(sealed_file, super::sealed_in_files());
+test_contract!(sealed_file, super::sealed_in_files());
 
-/// A store in memory with its anchor there, too.
+/// A sealed store with store and anchor in memory.
 fn sealed() -> Arc<dyn StateStore> {
     let memory = || Arc::new(MemoryStore::default());
     Arc::new(SealedStore::anchored(memory(), keys(), memory(), SystemClock))
@@ -119,23 +119,23 @@ fn sealed_in_files() -> impl Fn() -> Arc<dyn StateStore> {
     move || Arc::new(SealedStore::anchored(stores(), keys(), anchors(), SystemClock))
 }
 
-/// Opens stores in files of their own, which go with what makes them.
+/// Opens each store in its own file. The files are deleted with the returned function.
 #[cfg(feature = "file-store")]
 fn in_files() -> impl Fn() -> Arc<dyn StateStore> {
     let directory = tempfile::tempdir().unwrap();
     let count = AtomicU32::new(0);
     move || {
         let name = format!("{}.db", count.fetch_add(1, Ordering::Relaxed));
-        Arc::new(FileStore::open(&directory.path().join(name)).unwrap())
+        Arc::new(SqliteStore::open(&directory.path().join(name)).unwrap())
     }
 }
 
-/// Runs a future to its end on this thread.
+/// Runs a future to completion on this thread.
 fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// A time on a day in 2026, which begins a window of every length that divides a day.
+/// A time since the start of 2026, where a window of every length that divides a day begins.
 fn at(time: Duration) -> Timestamp {
     "2026-01-01T00:00:00Z".parse::<Timestamp>().unwrap().checked_add(time).unwrap()
 }
@@ -148,22 +148,22 @@ fn take(key: &str, allowance: Allowance, cost: u64) -> Take {
     Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::whole(cost) }
 }
 
-fn takes(store: &dyn StateStore, now: Duration, takes: &[Take]) -> Vec<Refusal> {
+fn acquire(store: &dyn StateStore, now: Duration, takes: &[Take]) -> Vec<Refusal> {
     run(store.take(at(now), takes)).unwrap()
 }
 
-/// One take alone: `Ok`, or after how long it may be taken.
-fn take_one(store: &dyn StateStore, now: Duration, one: Take) -> Result<(), Option<Duration>> {
-    match takes(store, now, &[one])[..] {
+/// Acquires one amount. Returns `Ok`, or the wait until it is available.
+fn acquire_one(store: &dyn StateStore, now: Duration, one: Take) -> Result<(), Option<Duration>> {
+    match acquire(store, now, &[one])[..] {
         [] => Ok(()),
         [Refusal { index: 0, retry_after }] => Err(retry_after),
-        ref refusals => panic!("one take has no refusals like {refusals:?}"),
+        ref refusals => panic!("unexpected refusals {refusals:?}"),
     }
 }
 
-/// Whether slots are free, of which one is taken then.
-fn slot(store: &dyn StateStore, key: &str, max: u32) -> bool {
-    take_one(store, seconds(0), take(key, Allowance::Slots { max }, 0)).is_ok()
+/// Tries to acquire a slot. Returns whether it succeeded.
+fn try_slot(store: &dyn StateStore, key: &str, max: u32) -> bool {
+    acquire_one(store, seconds(0), take(key, Allowance::Slots { max }, 0)).is_ok()
 }
 
 fn gcra(limit: u64, per: u64, burst: u64) -> Allowance {

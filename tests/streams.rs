@@ -1,4 +1,4 @@
-//! What a model streams, filtered: however a text is cut, what is passed on is what filtering of the whole would have left.
+//! Filtering of model streams: however a text is split into chunks, the output equals the filtered whole.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use callgate::host::SystemClock;
 use callgate::json::{Value, json};
 use callgate::kernel::{Kernel, Layers};
 use callgate::lifecycle::Chunk;
-use callgate::middleware::{MAX_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
+use callgate::middleware::{MAX_STREAM_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
 use callgate::policy;
 use callgate::seal::Keys;
 use callgate::tools::ToolSet;
 use proptest::prelude::*;
 use regex::Regex;
 
-/// What one text becomes.
-fn sieved(redactor: &Redactor, pieces: &[&str]) -> String {
+/// The filtered form of one text.
+fn filtered(redactor: &Redactor, pieces: &[&str]) -> String {
     let mut sieve = Sieve::redacting(Arc::new(redactor.clone()));
     let mut shown = String::new();
     for piece in pieces {
@@ -26,7 +26,7 @@ fn sieved(redactor: &Redactor, pieces: &[&str]) -> String {
     shown
 }
 
-/// A text cut after each of these characters.
+/// A text split after each of these characters.
 fn cut<'t>(text: &'t str, places: &[prop::sample::Index]) -> Vec<&'t str> {
     let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     let mut cuts: Vec<usize> = if starts.is_empty() {
@@ -166,26 +166,26 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_text_in_pieces_becomes_what_the_whole_becomes(
+    fn split_text_is_filtered_like_the_whole(
         redactor in redactors(),
         text in texts(),
         places in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
     ) {
         let whole = redactor.redact_text(&text).into_owned();
-        prop_assert_eq!(sieved(&redactor, &cut(&text, &places)), whole);
+        prop_assert_eq!(filtered(&redactor, &cut(&text, &places)), whole);
     }
 }
 
-/// A megabyte in tiny pieces, of which some hold what detectors have to look at.
+/// A megabyte in tiny chunks, some of which detectors have to examine.
 #[test]
-fn a_long_text_in_tiny_pieces_passes() {
+fn long_text_in_tiny_chunks_passes() {
     let redactor = Redactor::new(Detector::ALL[..10].to_vec(), Vec::new(), Style::Mask);
     let prose =
         "The customer wrote a long letter about nothing much, and then some more about it. ".repeat(11);
     let text = format!("{prose}Order 12-34 is for ana@example.com. ").repeat(1_000_000 / (prose.len() + 36));
     let pieces: Vec<&str> =
         (0..text.len()).step_by(4).map(|at| text.get(at..(at + 4).min(text.len())).unwrap()).collect();
-    let shown = sieved(&redactor, &pieces);
+    let shown = filtered(&redactor, &pieces);
     assert_eq!(shown, text.replace("ana@example.com", "[email]"));
 }
 
@@ -216,14 +216,14 @@ fn finished() -> Chunk {
     Chunk::Finished { reason: None, usage: None }
 }
 
-/// All chunks that are passed on, those of the end too.
+/// All chunks that are passed on, including those at the end.
 fn passed(filter: &mut StreamFilter, chunks: impl IntoIterator<Item = Chunk>) -> Vec<Chunk> {
     let mut passed: Vec<Chunk> = chunks.into_iter().flat_map(|chunk| filter.push(chunk)).collect();
     passed.extend(filter.finish());
     passed
 }
 
-/// The whole of one text.
+/// The concatenation of one text.
 fn text_of(chunks: &[Chunk], wanted: &str) -> String {
     let deltas = chunks.iter().filter_map(|chunk| match chunk {
         Chunk::Text { id, delta } if id == wanted => Some(delta.as_str()),
@@ -237,7 +237,7 @@ fn letters(text: &str) -> Vec<Chunk> {
 }
 
 #[test]
-fn without_policies_every_chunk_passes_as_it_is() {
+fn without_policies_every_chunk_passes_unchanged() {
     let chunks = vec![
         Chunk::text("a", "078-05-"),
         Chunk::text("a", ""),
@@ -254,7 +254,7 @@ fn without_policies_every_chunk_passes_as_it_is() {
 }
 
 #[test]
-fn each_part_of_a_policy_does_its_work_whatever_the_cuts() {
+fn each_part_of_a_policy_works_however_the_text_is_split() {
     for (stream, text, shown) in [
         ("{ redact: [us_ssn, email] }", "is 078-05-1120 of ana@example.com.", "is [us_ssn] of [email]."),
         ("{ patterns: ['CASE-\\d+'], with: remove }", "see CASE-12345 now", "see  now"),
@@ -276,12 +276,16 @@ fn each_part_of_a_policy_does_its_work_whatever_the_cuts() {
         let mut all = filter(stream);
         assert_eq!(text_of(&passed(&mut all, [Chunk::text("a", text)]), "a"), shown, "{stream}");
         let mut each = filter(stream);
-        assert_eq!(text_of(&passed(&mut each, letters(text)), "a"), shown, "{stream}, letter by letter");
+        assert_eq!(
+            text_of(&passed(&mut each, letters(text)), "a"),
+            shown,
+            "{stream}, character by character"
+        );
     }
 }
 
 #[test]
-fn a_chunk_can_be_dropped_whole() {
+fn whole_chunk_can_be_dropped() {
     let mut filter = filter_in(
         "policies: [ { id: first, priority: 1, stream: { drop: { patterns: profanity, unit: chunk } } },
                      { id: then, stream: { replace: { pattern: profanity, with: SEEN } } } ]",
@@ -293,7 +297,7 @@ fn a_chunk_can_be_dropped_whole() {
 }
 
 #[test]
-fn plain_words_are_held_until_two_more_have_come_and_others_a_little_longer() {
+fn plain_words_are_held_until_two_more_arrive_and_others_slightly_longer() {
     let redactor = Arc::new(Redactor::new(Detector::ALL.to_vec(), Vec::new(), Style::Mask));
     let (mut plain, mut shown) = (Sieve::redacting(Arc::clone(&redactor)), String::new());
     plain.push("Nothing to hide in these words", &mut shown).unwrap();
@@ -309,7 +313,7 @@ fn plain_words_are_held_until_two_more_have_come_and_others_a_little_longer() {
 }
 
 #[test]
-fn what_can_not_be_held_is_withheld() {
+fn text_that_exceeds_the_buffer_is_withheld() {
     let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow ";
     for (stream, start) in [
         ("{ redact: private_key }", key),
@@ -333,18 +337,19 @@ fn what_can_not_be_held_is_withheld() {
 }
 
 #[test]
-fn surplus_texts_are_withheld_and_told_of_once() {
+fn surplus_texts_are_withheld_and_reported_once() {
     let mut filter = filter("{ redact: email }");
-    let passed = passed(&mut filter, (0..MAX_TEXTS + 3).map(|id| Chunk::text(id.to_string(), "hello")));
+    let passed =
+        passed(&mut filter, (0..MAX_STREAM_TEXTS + 3).map(|id| Chunk::text(id.to_string(), "hello")));
     let withheld: Vec<_> = passed
         .iter()
         .filter(|chunk| matches!(chunk, Chunk::Text { delta, .. } if delta == WITHHELD))
         .collect();
-    assert_eq!((passed.len(), withheld.len()), (MAX_TEXTS + 1, 1));
+    assert_eq!((passed.len(), withheld.len()), (MAX_STREAM_TEXTS + 1, 1));
 }
 
 #[test]
-fn other_chunks_wait_behind_the_text_that_came_before_them_and_arguments_of_calls_do_not() {
+fn other_chunks_keep_their_position_after_text_and_arguments_do_not() {
     let mut filter = filter("{ drop: [darn], redact: email }");
     let arguments = Chunk::ToolInput { call_id: "c".into(), delta: "{".into() };
     assert_eq!(filter.push(other("first")), [other("first")]);
@@ -354,7 +359,7 @@ fn other_chunks_wait_behind_the_text_that_came_before_them_and_arguments_of_call
     assert_eq!(filter.push(Chunk::text("b", "hello")), []);
     let more = "and then there is a long rest of it ".repeat(12);
     let mut chunks = filter.push(Chunk::text("a", format!("ple.com {more}")));
-    // Behind two steps it waits until the second one has passed on all that came with it.
+    // Behind two steps it waits until the second one has passed on everything before it.
     chunks.extend(filter.push(Chunk::text("a", more)));
     let waited = |chunks: &[Chunk]| chunks.iter().position(|chunk| *chunk == other("second"));
     let before = waited(&chunks).map(|place| text_of(&chunks[..place], "a")).unwrap();
@@ -370,7 +375,7 @@ fn other_chunks_wait_behind_the_text_that_came_before_them_and_arguments_of_call
 }
 
 #[test]
-fn of_too_many_chunks_that_wait_the_first_go_ahead_and_none_is_lost() {
+fn when_too_many_chunks_wait_the_first_proceed_and_none_is_lost() {
     let mut filter = filter("{ redact: email }");
     let chunks =
         [Chunk::text("a", "ana@")].into_iter().chain((0..MAX_WAITING + 2).map(|n| other(&n.to_string())));
@@ -381,7 +386,7 @@ fn of_too_many_chunks_that_wait_the_first_go_ahead_and_none_is_lost() {
 }
 
 #[test]
-fn a_policy_concerns_the_turns_of_which_its_condition_holds_or_can_not_be_decided() {
+fn policy_applies_to_turns_where_its_condition_holds_or_is_undecided() {
     let rules = "policies: [ { id: p, match: { where: { path: \"$.session.labels[*]\", eq: untrusted } }, stream: { redact: email } },
                               { id: q, match: { where: { path: $.context.level, gt: 3 } }, stream: { redact: us_ssn } },
                               { id: r, mode: shadow, stream: { drop: [to] } } ]";
@@ -404,7 +409,7 @@ fn a_policy_concerns_the_turns_of_which_its_condition_holds_or_can_not_be_decide
 
 proptest! {
     #[test]
-    fn texts_side_by_side_become_what_each_becomes_alone(
+    fn interleaved_texts_are_filtered_independently(
         texts in prop::collection::vec(texts(), 1..4),
         places in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
         turns in prop::collection::vec(any::<prop::sample::Index>(), 0..200),

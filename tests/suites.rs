@@ -1,4 +1,4 @@
-//! Policy tests: one file under `tests/suites/` is rules with tests and what is said of them; and the tests of the shipped
+//! Policy tests: each file under `tests/suites/` contains rules with tests, and its snapshot the report; and the tests of the shipped
 //! bundles pass.
 
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use callgate::diagnostic::{Diagnostics, SourceMap, render};
 use callgate::suite::{self, LoadedSuite, Report};
 use callgate::{engine, policy};
 
-use crate::playback::project;
+use crate::recorded_calls::project;
 
 /// The rules and the tests of a corpus file.
 fn corpus(path: &Path) -> (String, String) {
@@ -18,7 +18,7 @@ fn corpus(path: &Path) -> (String, String) {
     (text("rules"), text("tests"))
 }
 
-fn load(rules: &str, tests: &str) -> (LoadedSuite, Arc<policy::Chains>) {
+fn load(rules: &str, tests: &str) -> (LoadedSuite, Arc<policy::CompiledPolicies>) {
     let chains = engine::load_text(rules).unwrap_or_else(|error| panic!("{error}"));
     let mut loaded = suite::load_texts([("rules.test.yaml", tests)]);
     loaded.check_against(&chains);
@@ -29,18 +29,18 @@ fn shown(report: &Report) -> String {
     format!("{}{}\n", suite::render::text(report, false), suite::render::summary(report))
 }
 
-/// What is not as people rely on in what is said of a broken file.
-fn shortcomings(diagnostics: &Diagnostics, sources: &SourceMap) -> Vec<String> {
+/// Violations of the rules for diagnostics: each has a position, help and the form of a message.
+fn violations(diagnostics: &Diagnostics, sources: &SourceMap) -> Vec<String> {
     let mut found = Vec::new();
     for diagnostic in diagnostics.iter() {
         if diagnostic.span.and_then(|span| sources.locate(span)).is_none() {
-            found.push(format!("no place: {}", diagnostic.message));
+            found.push(format!("no position: {}", diagnostic.message));
         }
         if diagnostic.help.is_none() {
-            found.push(format!("not said what to do: {}", diagnostic.message));
+            found.push(format!("no help: {}", diagnostic.message));
         }
         if diagnostic.message.ends_with('.') || diagnostic.message.starts_with(char::is_uppercase) {
-            found.push(format!("not the form of a message: {}", diagnostic.message));
+            found.push(format!("not formatted as a message: {}", diagnostic.message));
         }
     }
     found
@@ -54,19 +54,19 @@ fn settings() -> insta::Settings {
     settings
 }
 
-/// `broken_*` holds one mistake, `failing_*` what does not come as expected, and everything else passes.
+/// `broken_*` files contain one mistake, `failing_*` files fail an expectation, and all others pass.
 #[test]
-fn each_suite_is_told_as_it_is() {
+fn each_suite_matches_its_snapshot() {
     let found = RefCell::new(Vec::new());
     settings().bind(|| {
         insta::glob!("suites/*.yaml", |path| {
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
             let (rules, tests) = corpus(path);
             let (loaded, chains) = load(&rules, &tests);
-            let mut problems = shortcomings(&loaded.diagnostics, &loaded.sources);
+            let mut problems = violations(&loaded.diagnostics, &loaded.sources);
             if name.starts_with("broken_") {
                 if loaded.diagnostics.len() != 1 {
-                    problems.push(format!("{} problems are told", loaded.diagnostics.len()));
+                    problems.push(format!("{} problems are reported", loaded.diagnostics.len()));
                 }
                 insta::assert_snapshot!(render::text(&loaded.diagnostics, &loaded.sources, false));
             } else {
@@ -88,9 +88,9 @@ fn each_suite_is_told_as_it_is() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Every policy of the shipped bundles is named by a test of theirs.
+/// Every policy of the shipped bundles takes part in one of its tests.
 #[test]
-fn the_shipped_bundles_pass_their_tests() {
+fn shipped_bundles_pass_their_tests() {
     let mut tested = 0;
     for entry in std::fs::read_dir(project("policies")).unwrap() {
         let paths = [entry.unwrap().path()];
@@ -119,7 +119,7 @@ fn the_shipped_bundles_pass_their_tests() {
 }
 
 #[test]
-fn a_report_is_a_stable_document() {
+fn json_report_matches_snapshot() {
     let (rules, tests) = corpus(&project("tests/suites/failing_values.yaml"));
     let (loaded, chains) = load(&rules, &tests);
     let report = loaded.suite.run(&chains);
@@ -129,7 +129,7 @@ fn a_report_is_a_stable_document() {
 }
 
 #[test]
-fn cases_are_chosen_by_their_names_and_those_of_their_files() {
+fn filter_selects_cases_by_case_or_file_name() {
     let case = |name: &str| format!("cases: [ {{ name: {name}, call: {{ tool: t }}, expect: executed }} ]");
     let loaded = suite::load_texts([
         ("refunds.test.yaml", case("small ones run")),
@@ -140,9 +140,9 @@ fn cases_are_chosen_by_their_names_and_those_of_their_files() {
     assert!(loaded.suite.only("none of these").is_empty());
 }
 
-/// Cases know nothing of each other, not even the rows of one.
+/// Cases share no state, not even the rows of one case.
 #[test]
-fn each_case_is_a_session_of_its_own() {
+fn each_case_runs_in_its_own_session() {
     let rules = "policies: [ { id: once, match: { tool: t, where: { path: $.session.calls.t, gte: 1 } }, deny: {} } ]";
     let tests = "cases: [ { name: a, call: { tool: t }, expect: executed, rows: [ {}, {} ] },
                           { name: b, steps: [ { tool: t, expect: executed }, { tool: t, expect: denied } ] } ]";
@@ -152,7 +152,7 @@ fn each_case_is_a_session_of_its_own() {
 }
 
 #[test]
-fn paths_with_nothing_but_tests_hold_no_rules() {
+fn paths_with_only_tests_are_not_rule_paths() {
     let directory = tempfile::tempdir().unwrap();
     for (name, text) in
         [("rules/a.yaml", "policies: []"), ("tests/a.test.yaml", "cases: []"), ("other/x.txt", "")]
@@ -162,6 +162,6 @@ fn paths_with_nothing_but_tests_hold_no_rules() {
         std::fs::write(path, text).unwrap();
     }
     let paths = ["rules", "tests", "tests/a.test.yaml", "other"].map(|name| directory.path().join(name));
-    // What holds neither is left for the loading of rules to report.
+    // Paths with neither are left to the loading of rules to report.
     assert_eq!(suite::rules_paths(&paths), [paths[0].clone(), paths[3].clone()]);
 }

@@ -1,6 +1,6 @@
 //! The approvers of a policy: parses the entries of `approvers`, and checks whether an approver's answer counts.
 
-use super::permit::Asker;
+use super::permit::ApprovalRequirement;
 use crate::message::Approver;
 use crate::principal::{Comparison, Principal};
 use crate::text::inert;
@@ -77,16 +77,16 @@ impl Refusal {
 }
 
 /// How names are compared for a request of several policies: by canonical form, unless all of them compare exactly.
-pub fn comparison_of(askers: &[Asker]) -> Comparison {
+pub fn name_comparison(askers: &[ApprovalRequirement]) -> Comparison {
     match askers.iter().all(|asker| asker.principals == Comparison::Exact) {
         true => Comparison::Exact,
         false => Comparison::Canonical,
     }
 }
 
-impl Asker {
+impl ApprovalRequirement {
     /// Whether an answer counts only with the verified name of its approver.
-    pub fn needs_name(&self) -> bool {
+    pub fn needs_approver_name(&self) -> bool {
         !self.approvers.is_empty() || self.quorum > 1
     }
 
@@ -101,7 +101,7 @@ impl Asker {
         requester: Option<&str>,
         comparison: Comparison,
     ) -> Result<(), Refusal> {
-        if !self.needs_name() {
+        if !self.needs_approver_name() {
             return Ok(());
         }
         let by = by.ok_or(Refusal::Unnamed)?;

@@ -17,7 +17,7 @@ use crate::json::{self, Digest, Value, json};
 use crate::seal::{Keys, Purpose};
 
 /// The most numbers that one search reads.
-const STEPS: u64 = 4096;
+const MAX_READS: u64 = 4096;
 
 /// Identifies equal calls of one requester. Its names are keyed digests, so the arguments cannot be found by guessing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,16 +43,16 @@ impl CallKeys {
     pub fn new(keys: &Keys, requester: &str, call: &ToolCall) -> Self {
         let digest = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
         let content = json!(["call", requester, digest.to_string()]);
-        let of_name = |name| CallKey::from_name(requester, digest, name);
-        let current = of_name(keys.digest(Purpose::Record, &content));
-        let older = keys.digests(Purpose::Record, &content).skip(1).map(of_name).collect();
+        let find_mutation = |name| CallKey::from_name(requester, digest, name);
+        let current = find_mutation(keys.digest(Purpose::Record, &content));
+        let older = keys.digests(Purpose::Record, &content).skip(1).map(find_mutation).collect();
         Self { current, older }
     }
 }
 
 /// The last approval request about a call, or the name for the next one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recalled {
+pub struct RecalledRequest {
     /// Its name in the ledger.
     pub name: Name,
     /// The number of the request among those about equal calls, from 1.
@@ -95,7 +95,10 @@ impl Ledger<'_> {
     ///
     /// # Errors
     /// See [`recall`](Self::recall).
-    pub async fn recall_any(&self, keys: CallKeys) -> Result<(CallKey, Recalled), LedgerError> {
+    pub async fn recall_with_any_key(
+        &self,
+        keys: CallKeys,
+    ) -> Result<(CallKey, RecalledRequest), LedgerError> {
         let CallKeys { current, older } = keys;
         let next = self.recall(&current).await?;
         if next.entry.is_none() {
@@ -114,22 +117,22 @@ impl Ledger<'_> {
     /// # Errors
     /// The store does not answer, or has too many settled requests about equal calls for one search; the next search continues
     /// there.
-    pub async fn recall(&self, key: &CallKey) -> Result<Recalled, LedgerError> {
+    pub async fn recall(&self, key: &CallKey) -> Result<RecalledRequest, LedgerError> {
         let first = self.latest(key).await?;
-        for number in first..first.saturating_add(STEPS) {
+        for number in first..first.saturating_add(MAX_READS) {
             let name = key.name(number);
             let entry = self.find(&name).await?;
-            let is_passed = entry
+            let is_exported = entry
                 .as_ref()
                 .is_some_and(|entry| !key.is_of(entry) || matches!(entry.stage, Stage::Settled { .. }));
-            if !is_passed {
+            if !is_exported {
                 if number > first {
-                    self.set_latest(key, number).await?;
+                    self.set_start_number(key, number).await?;
                 }
-                return Ok(Recalled { name, number, entry });
+                return Ok(RecalledRequest { name, number, entry });
             }
         }
-        self.set_latest(key, first.saturating_add(STEPS)).await?;
+        self.set_start_number(key, first.saturating_add(MAX_READS)).await?;
         Err(LedgerError::Contended(key.id.clone()))
     }
 
@@ -141,7 +144,7 @@ impl Ledger<'_> {
     pub async fn pass_over(&self, key: &CallKey, number: u64) -> Result<(), LedgerError> {
         match self.find(&key.name(number)).await? {
             Some(Entry { stage: Stage::Waiting, .. }) | None => Ok(()),
-            Some(_) => self.set_latest(key, number.saturating_add(1)).await,
+            Some(_) => self.set_start_number(key, number.saturating_add(1)).await,
         }
     }
 
@@ -152,7 +155,7 @@ impl Ledger<'_> {
     }
 
     /// Records the number at which searches start. The number never decreases.
-    async fn set_latest(&self, key: &CallKey, number: u64) -> Result<(), LedgerError> {
+    async fn set_start_number(&self, key: &CallKey, number: u64) -> Result<(), LedgerError> {
         let record_key = key.record_key();
         let value = json!({ "number": number });
         let forget_at = self.now().checked_add((24 * 90).hours()).ok();

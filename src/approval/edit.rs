@@ -5,7 +5,7 @@ use crate::path::{Path, Step};
 
 /// Why edited arguments are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EditRefused {
+pub enum ArgumentEditError {
     /// The path is not one that approvers may change.
     #[error("`{0}` may not be changed by the approver")]
     NotAllowed(String),
@@ -19,9 +19,14 @@ pub enum EditRefused {
 ///
 /// # Errors
 /// `given` is not an object, or changes a value that no allowed path covers.
-pub fn edited(real: &Value, shown: &Value, given: &Value, allowed: &[&[Step]]) -> Result<Value, EditRefused> {
+pub fn edited(
+    real: &Value,
+    shown: &Value,
+    given: &Value,
+    allowed: &[&[Step]],
+) -> Result<Value, ArgumentEditError> {
     if !given.is_object() {
-        return Err(EditRefused::NoObject);
+        return Err(ArgumentEditError::NoObject);
     }
     Edit { allowed, at: Vec::new() }.merge(real, shown, given)
 }
@@ -32,7 +37,7 @@ struct Edit<'e> {
 }
 
 impl Edit<'_> {
-    fn merge(&mut self, real: &Value, shown: &Value, given: &Value) -> Result<Value, EditRefused> {
+    fn merge(&mut self, real: &Value, shown: &Value, given: &Value) -> Result<Value, ArgumentEditError> {
         if shown == given {
             return Ok(real.clone());
         }
@@ -55,7 +60,7 @@ impl Edit<'_> {
         }
     }
 
-    fn members(&mut self, real: &Map, shown: &Map, given: &Map) -> Result<Value, EditRefused> {
+    fn members(&mut self, real: &Map, shown: &Map, given: &Map) -> Result<Value, ArgumentEditError> {
         let mut members = Map::new();
         for (name, value) in real {
             let merged = self.below(Step::Name(name.clone()), |edit| {
@@ -83,10 +88,10 @@ impl Edit<'_> {
         result
     }
 
-    fn taken(&self, given: &Value) -> Result<Value, EditRefused> {
+    fn taken(&self, given: &Value) -> Result<Value, ArgumentEditError> {
         match self.allowed.iter().any(|path| self.at.starts_with(path)) {
             true => Ok(given.clone()),
-            false => Err(EditRefused::NotAllowed(self.place())),
+            false => Err(ArgumentEditError::NotAllowed(self.place())),
         }
     }
 
@@ -96,7 +101,7 @@ impl Edit<'_> {
 }
 
 /// The paths that every policy allows to change: those at or below a path of each.
-pub(super) fn allowed_by_all(edits: &[Vec<Path>]) -> Vec<Vec<Step>> {
+pub(super) fn common_editable_paths(edits: &[Vec<Path>]) -> Vec<Vec<Step>> {
     let steps = |paths: &Vec<Path>| -> Vec<Vec<Step>> {
         paths.iter().filter_map(|path| path.steps().map(<[Step]>::to_vec)).collect()
     };

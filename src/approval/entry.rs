@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::question::{Question, QuestionError};
+use super::question::{BoundRequestError, Question};
 use crate::call::{ApprovalRequest, Outcome, ToolCall};
 use crate::json::{Digest, Value};
 use crate::message::{RequestPart, ResponsePart};
@@ -71,7 +71,7 @@ pub enum Refused {
     NotAsked,
     /// The request has too many answers.
     #[error("the approval request already has {MAX_ANSWERS} answers, the maximum")]
-    TooMany,
+    TooManyAnswers,
 }
 
 const VERSION: u64 = 1;
@@ -103,7 +103,7 @@ impl Entry {
             && self.call == Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input)
     }
 
-    pub(super) fn is_of_the_same(&self, other: &Self) -> bool {
+    pub(super) fn is_for_same_call(&self, other: &Self) -> bool {
         self.call_id == other.call_id && self.call == other.call
     }
 
@@ -111,7 +111,7 @@ impl Entry {
     ///
     /// # Errors
     /// The token is invalid or sealed with an unknown key.
-    pub fn question(&self, keys: &Keys) -> Option<Result<(Question, &str), QuestionError>> {
+    pub fn question(&self, keys: &Keys) -> Option<Result<(Question, &str), BoundRequestError>> {
         let request = self.request.as_ref()?;
         let token = request.approval_token.as_deref()?;
         Some(Question::open(&RequestPart::from(request), keys).map(|question| (question, token)))
@@ -144,7 +144,7 @@ impl Entry {
         let response = response.to_json();
         if !self.answers.contains(&response) {
             if self.answers.len() >= MAX_ANSWERS {
-                return Err(Refused::TooMany);
+                return Err(Refused::TooManyAnswers);
             }
             self.answers.push(response);
         }

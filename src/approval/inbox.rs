@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use super::answer::{seal_answer, verify_answer};
 use super::entry::{Entry, Refused, Stage};
 use super::grant::Grant;
-use super::ledger::{Ledger, LedgerError, Listed, Name};
-use super::permit::Asker;
-use super::question::{Question, QuestionError};
+use super::ledger::{KeyedEntry, Ledger, LedgerError, Name};
+use super::permit::ApprovalRequirement;
+use super::question::{BoundRequestError, Question};
 use super::tally::{Ignored, Standing, tally};
 use crate::call::{ApprovalRequest, Outcome};
 use crate::diagnostic::nearest;
@@ -46,7 +46,7 @@ pub struct Item {
     /// What the request is bound to; `None` if its token is invalid.
     pub question: Option<Question>,
     /// What each policy requires, and has so far.
-    pub asks: Vec<Ask>,
+    pub asks: Vec<RequirementStatus>,
     /// All answers, in the order in which they were given.
     pub answers: Vec<ResponsePart>,
     /// The answers that do not count.
@@ -57,7 +57,7 @@ pub struct Item {
 
 /// What one policy requires of answers, and has so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct RequirementStatus {
     /// The policy; `None` for `defaults.unmatched`.
     pub policy: Option<String>,
     /// The approvers: principals, and roles as `role:NAME`; anyone, if empty.
@@ -68,7 +68,7 @@ pub struct Ask {
     pub approvals: u32,
 }
 
-impl Ask {
+impl RequirementStatus {
     /// How many approvals are missing.
     pub fn missing(&self) -> u32 {
         self.quorum.saturating_sub(self.approvals)
@@ -91,7 +91,7 @@ pub enum Progress {
         at: Timestamp,
     },
     /// It is invalid: not sealed with one of the keys, or changed.
-    Unproven(QuestionError),
+    Unproven(BoundRequestError),
     /// The call is running, or started and never recorded an outcome.
     Running {
         /// Since when.
@@ -142,7 +142,7 @@ pub enum InboxError {
     },
     /// There is no such remembered approval.
     #[error("remembered approval `{}` not found{}", inert(.id), did_you_mean(.near.as_ref()))]
-    UnknownGrant {
+    GrantNotFound {
         /// The id that was searched for.
         id: String,
         /// The closest match.
@@ -185,7 +185,7 @@ impl Inbox {
     /// All requests, including those of completed calls, ordered by conversation and id.
     pub async fn list(&self) -> Result<Vec<Item>, InboxError> {
         let listed = self.ledger().list().await?;
-        Ok(listed.into_iter().filter_map(|Listed { name, entry }| self.item(name, &entry)).collect())
+        Ok(listed.into_iter().filter_map(|KeyedEntry { name, entry }| self.item(name, &entry)).collect())
     }
 
     /// Finds a request by its id: the approval's own, or `CONVERSATION/ID` if several conversations have it.
@@ -257,7 +257,7 @@ impl Inbox {
             [name] => (*name).to_owned(),
             [] => {
                 let near = nearest(id, names()).map(str::to_owned);
-                return Err(InboxError::UnknownGrant { id: id.to_owned(), near });
+                return Err(InboxError::GrantNotFound { id: id.to_owned(), near });
             }
             several => {
                 let candidates = several.iter().map(|name| (*name).to_owned()).collect();
@@ -277,7 +277,7 @@ impl Inbox {
                 Ok((tally(&question, token, &answers, &self.keys, &|_| false), question))
             }
             Some(Err(error)) => Err(error),
-            None => Err(QuestionError::NoToken),
+            None => Err(BoundRequestError::NoToken),
         };
         let (standing, ignored, asks, question, unproven) = match opened {
             Ok(((standing, ignored), question)) => {
@@ -300,12 +300,17 @@ impl Inbox {
                 (Some(at), Standing::Approved { .. } | Standing::Answered { .. }) => Progress::Lapsed { at },
                 _ => Progress::Answered(standing),
             },
-            (Stage::Waiting, None, None) => Progress::Unproven(QuestionError::NoToken),
+            (Stage::Waiting, None, None) => Progress::Unproven(BoundRequestError::NoToken),
         };
         Some(Item { name, request, question, asks, answers, ignored, progress })
     }
 
-    fn asks(&self, question: &Question, answers: &[ResponsePart], ignored: &[Ignored]) -> Vec<Ask> {
+    fn asks(
+        &self,
+        question: &Question,
+        answers: &[ResponsePart],
+        ignored: &[Ignored],
+    ) -> Vec<RequirementStatus> {
         let (requester, comparison) = (question.requester.as_deref(), question.comparison());
         let counting = answers.iter().enumerate().filter(|(place, answer)| {
             answer.approved && !answer.cancel && !ignored.iter().any(|ignored| ignored.place == *place)
@@ -319,9 +324,9 @@ impl Inbox {
                 by.push(approver);
             }
         }
-        let ask = |asker: &Asker| {
+        let ask = |asker: &ApprovalRequirement| {
             let approvals = by.iter().filter(|by| asker.accepts(**by, requester, comparison)).count();
-            Ask {
+            RequirementStatus {
                 policy: asker.permit.policy.clone(),
                 approvers: asker.approvers.clone(),
                 quorum: asker.quorum.max(1),
@@ -385,7 +390,7 @@ impl Inbox {
         if let Some(ignored) = ignored.into_iter().find(|ignored| ignored.place == item.answers.len()) {
             return refuse(ignored.code, ignored.why);
         }
-        if comes_to_the_same(&before, &after) {
+        if is_same_result(&before, &after) {
             return refuse(
                 "already_answered",
                 match (&before, by) {
@@ -407,13 +412,13 @@ fn refused(why: Refused) -> InboxError {
     let code = match why {
         Refused::Over(_) => "already_started",
         Refused::NotAsked => "not_asked",
-        Refused::TooMany => "too_many_answers",
+        Refused::TooManyAnswers => "too_many_answers",
     };
     InboxError::Refused { code, why: why.to_string() }
 }
 
 /// Whether another answer changes nothing: one more approval of an approved call does not.
-fn comes_to_the_same(before: &Standing, after: &Standing) -> bool {
+fn is_same_result(before: &Standing, after: &Standing) -> bool {
     match (before, after) {
         (Standing::Approved { edited: one, .. }, Standing::Approved { edited: other, .. }) => one == other,
         (Standing::Denied { .. }, Standing::Denied { .. }) => true,

@@ -7,9 +7,11 @@ use jiff::{Timestamp, ToSpan};
 
 use super::entry::{Entry, Refused, Stage};
 use super::grant::Grant;
-use super::question::{Question, QuestionError};
-use crate::call::{ApprovalRequest, Outcome, UsedOnceBy, reason_code};
-use crate::host::{Account, Clock, Record, RecordKey, StateStore, StoreError, Write, in_time, space};
+use super::question::{BoundRequestError, Question};
+use crate::call::{ApprovalRequest, Outcome, SingleUseGuarantee, reason_code};
+use crate::host::{
+    Account, Clock, Record, RecordKey, StateStore, StoreError, Write, space, with_store_timeout,
+};
 use crate::json::{self, json};
 use crate::message::ResponsePart;
 use crate::seal::Keys;
@@ -17,7 +19,7 @@ use crate::seal::Keys;
 /// How many times to retry a conditional write when others write concurrently.
 pub(super) const TRIES: usize = 64;
 /// The number of entries on a page.
-const PAGE: usize = 256;
+const PAGE_SIZE: usize = 256;
 
 /// The name of a call in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,7 +35,7 @@ impl Name {
         json::canonical(&json!([self.conversation, self.occurrence]))
     }
 
-    fn of_key(key: &str) -> Option<Self> {
+    fn from_record_key(key: &str) -> Option<Self> {
         let value = json::parse(key).ok()?;
         let text = |index: usize| value.get(index).and_then(json::Value::as_str).map(str::to_owned);
         Some(Self { conversation: text(0)?, occurrence: text(1)? })
@@ -51,7 +53,7 @@ pub enum LedgerError {
     Corrupt(String),
     /// The record's approval request is not sealed with one of the keys.
     #[error("the stored record `{0}` was changed: {1}")]
-    Unproven(String, QuestionError),
+    Unproven(String, BoundRequestError),
     /// There is no such call or grant.
     #[error("the store has no record `{0}`")]
     Unknown(String),
@@ -80,7 +82,7 @@ impl LedgerError {
 
 /// The result of claiming a call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Claim {
+pub enum ClaimResult {
     /// The caller may run it.
     Won,
     /// Another process was first, or the entry has changed; the current entry.
@@ -89,7 +91,7 @@ pub enum Claim {
 
 /// An entry with its name.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct KeyedEntry {
     /// Its name.
     pub name: Name,
     /// The entry itself.
@@ -119,13 +121,13 @@ impl<'l> Ledger<'l> {
     /// Charges new entries to an account. An existing entry stays charged to its first account, so approvers need not know the
     /// owner.
     #[must_use]
-    pub fn charged_to(self, account: Account) -> Self {
+    pub fn with_account(self, account: Account) -> Self {
         Self { account, ..self }
     }
 
     /// What keeps an answer from being used twice.
-    pub fn used_once_by(&self) -> UsedOnceBy {
-        if self.store.is_shared() { UsedOnceBy::Store } else { UsedOnceBy::History }
+    pub fn used_once_by(&self) -> SingleUseGuarantee {
+        if self.store.is_shared() { SingleUseGuarantee::Store } else { SingleUseGuarantee::History }
     }
 
     /// The entry of a call.
@@ -152,12 +154,12 @@ impl<'l> Ledger<'l> {
                 Stage::Claimed { .. } => claimed,
                 Stage::Settled { .. } => false,
             };
-            if !free || !entry.is_of_the_same(fresh) {
+            if !free || !entry.is_for_same_call(fresh) {
                 return Ok((None, Err(Box::new(entry))));
             }
             let standing = entry.question(keys).and_then(Result::ok).map(|(standing, _)| standing);
             if let (Some(known), Some(standing), Stage::Waiting) = (&entry.request, standing, &entry.stage)
-                && standing.asks_the_same(question)
+                && standing.is_equivalent_to(question)
             {
                 return Ok((None, Ok(known.clone())));
             }
@@ -180,17 +182,22 @@ impl<'l> Ledger<'l> {
 
     /// Claims a call, to run it. `fresh` is the entry for a call without one. The recorded request must have the same token and the
     /// same number of answers: otherwise the answers have changed in between.
-    pub async fn claim(&self, name: &Name, fresh: &Entry, answers: usize) -> Result<Claim, LedgerError> {
+    pub async fn claim(
+        &self,
+        name: &Name,
+        fresh: &Entry,
+        answers: usize,
+    ) -> Result<ClaimResult, LedgerError> {
         let at = self.clock.now();
         self.change(name, |standing| {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
-            let same = entry.is_of_the_same(fresh) && entry.request == fresh.request;
+            let same = entry.is_for_same_call(fresh) && entry.request == fresh.request;
             // A new answer may be a denial.
             if entry.stage != Stage::Waiting || !same || entry.answers().len() != answers {
-                return Ok((None, Claim::Lost(Box::new(entry))));
+                return Ok((None, ClaimResult::Lost(Box::new(entry))));
             }
             entry.stage = Stage::Claimed { at };
-            Ok((Some(entry), Claim::Won))
+            Ok((Some(entry), ClaimResult::Won))
         })
         .await
     }
@@ -224,7 +231,7 @@ impl<'l> Ledger<'l> {
     }
 
     /// Whether to notify observers now, of the request or of the decision: `true` once for each, or if there is no entry.
-    pub async fn tell_once(&self, name: &Name, decision: bool) -> Result<bool, LedgerError> {
+    pub async fn mark_notified(&self, name: &Name, decision: bool) -> Result<bool, LedgerError> {
         self.change(name, |standing| {
             let Some(mut entry) = standing else { return Ok((None, true)) };
             let told = if decision { &mut entry.decision_told } else { &mut entry.request_told };
@@ -241,16 +248,17 @@ impl<'l> Ledger<'l> {
         // Keys are arrays in canonical form, so all keys of a conversation start with the array of its name alone, without the end.
         let alone = json::canonical(&json!([conversation]));
         let prefix = format!("{},", alone.strip_suffix(']').unwrap_or(&alone));
-        let page = in_time(self.clock, || self.store.records(space::CALLS, Some(&prefix), 1)).await?;
+        let page =
+            with_store_timeout(self.clock, || self.store.records(space::CALLS, Some(&prefix), 1)).await?;
         Ok(page.records.iter().any(|(key, _)| key.starts_with(&prefix)))
     }
 
     /// All calls, in the order of their names.
-    pub async fn list(&self) -> Result<Vec<Listed>, LedgerError> {
+    pub async fn list(&self) -> Result<Vec<KeyedEntry>, LedgerError> {
         let mut listed = Vec::new();
         for (key, record) in self.all(space::CALLS).await? {
-            let name = Name::of_key(&key).ok_or_else(|| LedgerError::Corrupt(key.clone()))?;
-            listed.push(Listed { entry: entry_of(&name, record)?, name });
+            let name = Name::from_record_key(&key).ok_or_else(|| LedgerError::Corrupt(key.clone()))?;
+            listed.push(KeyedEntry { entry: entry_of(&name, record)?, name });
         }
         Ok(listed)
     }
@@ -258,11 +266,11 @@ impl<'l> Ledger<'l> {
     /// The grant of this name, if there is one.
     pub async fn grant(&self, name: &str) -> Result<Option<Grant>, LedgerError> {
         let found = self.get(RecordKey { space: space::GRANTS, key: name }).await?;
-        found.map(|record| grant_of(name, record)).transpose()
+        found.map(|record| parse_grant(name, record)).transpose()
     }
 
     /// Stores a grant, in place of one with the same name.
-    pub async fn keep_grant(&self, name: &str, grant: &Grant) -> Result<(), LedgerError> {
+    pub async fn save_grant(&self, name: &str, grant: &Grant) -> Result<(), LedgerError> {
         let value = json::to_value(grant).map_err(|_| LedgerError::Corrupt(name.to_owned()))?;
         for _ in 0..TRIES {
             let key = RecordKey { space: space::GRANTS, key: name };
@@ -282,14 +290,14 @@ impl<'l> Ledger<'l> {
     pub async fn revoke(&self, name: &str) -> Result<Grant, LedgerError> {
         let mut grant = self.grant(name).await?.ok_or_else(|| LedgerError::Unknown(name.to_owned()))?;
         grant.revoked = true;
-        self.keep_grant(name, &grant).await?;
+        self.save_grant(name, &grant).await?;
         Ok(grant)
     }
 
     /// All grants with their names.
     pub async fn grants(&self) -> Result<Vec<(String, Grant)>, LedgerError> {
         let all = self.all(space::GRANTS).await?;
-        all.into_iter().map(|(name, record)| Ok((name.clone(), grant_of(&name, record)?))).collect()
+        all.into_iter().map(|(name, record)| Ok((name.clone(), parse_grant(&name, record)?))).collect()
     }
 
     /// Changes an entry by compare and swap, and retries when others change it concurrently.
@@ -347,18 +355,20 @@ impl<'l> Ledger<'l> {
     }
 
     pub(super) async fn get(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
-        in_time(self.clock, || self.store.record(key)).await
+        with_store_timeout(self.clock, || self.store.record(key)).await
     }
 
     pub(super) async fn write(&self, write: Write<'_>) -> Result<bool, StoreError> {
-        in_time(self.clock, || self.store.write_record(self.clock.now(), write)).await
+        with_store_timeout(self.clock, || self.store.write_record(self.clock.now(), write)).await
     }
 
     async fn all(&self, space: &str) -> Result<Vec<(String, Record)>, StoreError> {
         let mut all: Vec<(String, Record)> = Vec::new();
         loop {
             let after = all.last().map(|(key, _)| key.clone());
-            let page = in_time(self.clock, || self.store.records(space, after.as_deref(), PAGE)).await?;
+            let page =
+                with_store_timeout(self.clock, || self.store.records(space, after.as_deref(), PAGE_SIZE))
+                    .await?;
             let more = page.more && !page.records.is_empty();
             all.extend(page.records);
             if !more {
@@ -381,6 +391,6 @@ fn entry_of(name: &Name, record: Record) -> Result<Entry, LedgerError> {
     entry.filter(Entry::is_known).ok_or_else(|| LedgerError::Corrupt(name.occurrence.clone()))
 }
 
-fn grant_of(name: &str, record: Record) -> Result<Grant, LedgerError> {
+fn parse_grant(name: &str, record: Record) -> Result<Grant, LedgerError> {
     json::from_value(record.value).map_err(|_| LedgerError::Corrupt(name.to_owned()))
 }

@@ -24,7 +24,7 @@ pub struct Permit {
 /// A policy that requires approval, and its conditions for answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asker {
+pub struct ApprovalRequirement {
     /// What an approval would cover.
     pub permit: Permit,
     /// The approvers as written in the rules ([`ApproverEntry`](super::ApproverEntry)); if empty, anyone whom the host lets answer.

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::approvers::comparison_of;
+use super::approvers::name_comparison;
 use super::bound::BoundContext;
-use super::permit::{Asker, Permit};
+use super::permit::{ApprovalRequirement, Permit};
 use crate::call::{ApprovalRequest, ToolCall};
 use crate::json::{self, Digest, Value, json};
 use crate::message::RequestPart;
@@ -37,19 +37,19 @@ pub struct Question {
     /// arguments, unless a script or a hook around the call requires approval of others.
     pub begins_with: Digest,
     /// The policies that require approval.
-    pub askers: Vec<Asker>,
+    pub askers: Vec<ApprovalRequirement>,
     /// What is already approved for this call.
     pub held: Vec<Permit>,
     /// The arguments that an approver set in place of the model's.
     pub edited: Option<Value>,
     /// The journals of the scripts around the call.
-    pub journals: Vec<KeptJournal>,
+    pub journals: Vec<ScriptJournal>,
 }
 
 /// The journal of a script so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeptJournal {
+pub struct ScriptJournal {
     /// The layer of its policy.
     pub layer: u32,
     /// Its policy.
@@ -72,20 +72,20 @@ struct Claims {
     asked_at: Timestamp,
     call: Digest,
     begins_with: Digest,
-    askers: Vec<Asker>,
+    askers: Vec<ApprovalRequirement>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     held: Vec<Permit>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     edited: Option<Value>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    journals: Vec<KeptJournal>,
+    journals: Vec<ScriptJournal>,
 }
 
 const VERSION: u64 = 2;
 
 /// Why an approval request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum QuestionError {
+pub enum BoundRequestError {
     /// It has no token.
     #[error("the approval request has no token")]
     NoToken,
@@ -120,7 +120,7 @@ impl Question {
     }
 
     /// The call to evaluate now: as the model requested it, or with the arguments that an approver set.
-    pub fn call_now(&self, requested: &ToolCall) -> ToolCall {
+    pub fn current_call(&self, requested: &ToolCall) -> ToolCall {
         match &self.edited {
             Some(input) => requested.with_input(input.clone()),
             None => requested.clone(),
@@ -129,7 +129,7 @@ impl Question {
 
     /// How principals are compared.
     pub fn comparison(&self) -> Comparison {
-        comparison_of(&self.askers)
+        name_comparison(&self.askers)
     }
 
     /// Checks whether the request was made in this context: for the same principal with the same roles in the same tenant, and with
@@ -166,7 +166,7 @@ impl Question {
     }
 
     /// Whether the other request is equivalent: for the same call, by the same policies, about the same arguments.
-    pub fn asks_the_same(&self, other: &Self) -> bool {
+    pub fn is_equivalent_to(&self, other: &Self) -> bool {
         let about = |question: &Self| {
             let askers = question.askers.iter().map(|asker| asker.permit.clone()).collect::<Vec<_>>();
             let id = question.request.tool_call_id.clone();
@@ -179,8 +179,8 @@ impl Question {
     /// The request with its token, as people get it. The token is encrypted, so that it reveals nothing of the call to its holder.
     ///
     /// # Errors
-    /// [`QuestionError::TooLarge`]; [`QuestionError::Encrypt`].
-    pub fn sealed(&self, keys: &Keys) -> Result<ApprovalRequest, QuestionError> {
+    /// [`BoundRequestError::TooLarge`]; [`BoundRequestError::Encrypt`].
+    pub fn sealed(&self, keys: &Keys) -> Result<ApprovalRequest, BoundRequestError> {
         let claims = Claims {
             version: VERSION,
             conversation: self.conversation.clone(),
@@ -196,10 +196,10 @@ impl Question {
             journals: self.journals.clone(),
         };
         // Not in canonical form, in which 28800 is `288e2`: numbers are read as they were written.
-        let claims = json::to_string(&claims).map_err(|_| QuestionError::TooLarge)?;
+        let claims = json::to_string(&claims).map_err(|_| BoundRequestError::TooLarge)?;
         let token = keys.encrypt(Purpose::Approval, &context(&self.request)?, claims.as_bytes())?;
         if token.len() > MAX_TOKEN {
-            return Err(QuestionError::TooLarge);
+            return Err(BoundRequestError::TooLarge);
         }
         Ok(ApprovalRequest { approval_token: Some(token), ..self.request.clone() })
     }
@@ -208,15 +208,15 @@ impl Question {
     ///
     /// # Errors
     /// The token was not made with one of these keys, or the request was changed since.
-    pub fn open(request: &RequestPart, keys: &Keys) -> Result<Self, QuestionError> {
-        let token = request.approval_token.as_deref().ok_or(QuestionError::NoToken)?;
-        let malformed = QuestionError::Malformed;
+    pub fn open(request: &RequestPart, keys: &Keys) -> Result<Self, BoundRequestError> {
+        let token = request.approval_token.as_deref().ok_or(BoundRequestError::NoToken)?;
+        let malformed = BoundRequestError::Malformed;
         if token.len() > MAX_TOKEN {
             return Err(malformed("its token is too large"));
         }
         let shown = shown(request)?;
         let claims =
-            keys.decrypt(Purpose::Approval, &context(&shown)?, token).map_err(QuestionError::Seal)?;
+            keys.decrypt(Purpose::Approval, &context(&shown)?, token).map_err(BoundRequestError::Seal)?;
         let claims = String::from_utf8(claims).ok().and_then(|text| json::parse(&text).ok());
         let claims = claims.ok_or(malformed("its token can't be read"))?;
         let claims: Claims =
@@ -256,14 +256,14 @@ impl Question {
 }
 
 /// All that people are shown: the token is bound to it.
-fn context(request: &ApprovalRequest) -> Result<Value, QuestionError> {
+fn context(request: &ApprovalRequest) -> Result<Value, BoundRequestError> {
     let shown = ApprovalRequest { approval_token: None, ..request.clone() };
-    json::to_value(&shown).map_err(|_| QuestionError::TooLarge)
+    json::to_value(&shown).map_err(|_| BoundRequestError::TooLarge)
 }
 
 /// The part of a request that people are shown.
-fn shown(request: &RequestPart) -> Result<ApprovalRequest, QuestionError> {
-    let missing = QuestionError::Malformed("required fields are missing");
+fn shown(request: &RequestPart) -> Result<ApprovalRequest, BoundRequestError> {
+    let missing = BoundRequestError::Malformed("required fields are missing");
     let RequestPart {
         approval_id,
         tool_call_id,

@@ -7,8 +7,8 @@
 
 use super::answer::verify_answer;
 use super::approvers::Refusal;
-use super::edit::{allowed_by_all, edited};
-use super::permit::Asker;
+use super::edit::{common_editable_paths, edited};
+use super::permit::ApprovalRequirement;
 use super::question::Question;
 use crate::json::{self, Digest, Value};
 use crate::message::{Approver, ResponsePart};
@@ -107,13 +107,14 @@ pub fn tally(
             }
         }
     }
-    (standing(question, &first_of_each(heard, question.comparison())), ignored)
+    (standing(question, &first_per_approver(heard, question.comparison())), ignored)
 }
 
 /// The arguments that an approver may change.
 pub(super) fn allowed_edits(question: &Question) -> Vec<Vec<Step>> {
-    let paths = |asker: &Asker| asker.edits.iter().filter_map(|text| Path::parse(text).ok()).collect();
-    allowed_by_all(&question.askers.iter().map(paths).collect::<Vec<_>>())
+    let paths =
+        |asker: &ApprovalRequirement| asker.edits.iter().filter_map(|text| Path::parse(text).ok()).collect();
+    common_editable_paths(&question.askers.iter().map(paths).collect::<Vec<_>>())
 }
 
 /// Why an answer does not count.
@@ -218,7 +219,7 @@ fn check(question: &Question, by: Option<&Approver>) -> Result<(), Refusal> {
 }
 
 /// The first answer of each approver; of the anonymous ones, the first of the strictest.
-fn first_of_each(heard: Vec<Heard<'_>>, comparison: Comparison) -> Vec<Heard<'_>> {
+fn first_per_approver(heard: Vec<Heard<'_>>, comparison: Comparison) -> Vec<Heard<'_>> {
     let mut first: Vec<Heard<'_>> = Vec::new();
     for answer in heard {
         let principal = answer.principal(comparison);
@@ -247,7 +248,7 @@ fn standing(question: &Question, heard: &[Heard<'_>]) -> Standing {
     }
     for first in heard {
         let same: Vec<&Heard<'_>> = heard.iter().filter(|other| other.what() == first.what()).collect();
-        let enough = |asker: &Asker| {
+        let enough = |asker: &ApprovalRequirement| {
             let accepted = same.iter().filter(|heard| {
                 asker.accepts(heard.by, question.requester.as_deref(), question.comparison())
             });

@@ -5,7 +5,7 @@ use super::shape::Shape;
 use crate::diagnostic::{
     Diagnostic, Diagnostics, EMPTY_VALUE, OUT_OF_RANGE, Span, UNKNOWN_VALUE, WRONG_TYPE, YAML_FEATURE,
 };
-use crate::source::{Node, NodeValue};
+use crate::source::{Node, YamlValue};
 use crate::text::{cut, inert};
 
 impl Shape {
@@ -13,12 +13,12 @@ impl Shape {
     pub fn fits(&self, node: &Node) -> bool {
         match self {
             Self::Any => true,
-            Self::Bool | Self::True => matches!(node.value, NodeValue::Bool(_)),
-            Self::Text(_) | Self::Word(_) => matches!(node.value, NodeValue::String(_)),
-            Self::Number | Self::Integer(..) => matches!(node.value, NodeValue::Number(_)),
-            Self::Items(_) | Self::List(_) => matches!(node.value, NodeValue::Sequence(_)),
-            Self::OneOrMany(item) => matches!(node.value, NodeValue::Sequence(_)) || item.fits(node),
-            Self::Record(_) => matches!(node.value, NodeValue::Mapping(_)),
+            Self::Bool | Self::True => matches!(node.value, YamlValue::Bool(_)),
+            Self::Text(_) | Self::Word(_) => matches!(node.value, YamlValue::String(_)),
+            Self::Number | Self::Integer(..) => matches!(node.value, YamlValue::Number(_)),
+            Self::Items(_) | Self::List(_) => matches!(node.value, YamlValue::Sequence(_)),
+            Self::OneOrMany(item) => matches!(node.value, YamlValue::Sequence(_)) || item.fits(node),
+            Self::Record(_) => matches!(node.value, YamlValue::Mapping(_)),
             Self::Either(shapes) => shapes.iter().any(|shape| shape.fits(node)),
         }
     }
@@ -26,7 +26,7 @@ impl Shape {
     /// Reports all mismatches between `node` and this shape; `name` is its name in messages: a key, or a phrase.
     pub fn check(&self, node: &Node, name: &str, diagnostics: &mut Diagnostics) {
         if !self.fits(node) {
-            if told_as_yaml(node, diagnostics) {
+            if is_reported_yaml_error(node, diagnostics) {
                 return;
             }
             diagnostics.push(self.wrong_type(node, name));
@@ -40,7 +40,7 @@ impl Shape {
             Self::Items(item) => check_items(node, name, item, diagnostics),
             Self::List(item) => check_list(node, name, item, diagnostics),
             Self::OneOrMany(item) => match node.value {
-                NodeValue::Sequence(_) => check_list(node, name, item, diagnostics),
+                YamlValue::Sequence(_) => check_list(node, name, item, diagnostics),
                 _ => item.check(node, name, diagnostics),
             },
             Self::Record(record) => record.check(node, name, diagnostics),
@@ -55,7 +55,7 @@ impl Shape {
     fn wrong_type(&self, node: &Node, name: &str) -> Diagnostic {
         let (name_shown, is) = (quoted(name), node.type_name());
         let message = match node.value {
-            NodeValue::Null => format!("{name_shown} has no value"),
+            YamlValue::Null => format!("{name_shown} has no value"),
             _ => format!("{name_shown} must be {}, not {is}", self.wanted()),
         };
         Diagnostic::new(&WRONG_TYPE, node.span, message).help(self.help_for_type(node, name))
@@ -102,15 +102,15 @@ impl Shape {
                 None => "remove it".to_owned(),
             },
             (Self::OneOrMany(item), _) => item.help_for_type(node, name),
-            (Self::Word(words), NodeValue::Null) if words.iter().any(|(word, _)| *word == "null") => {
+            (Self::Word(words), YamlValue::Null) if words.iter().any(|(word, _)| *word == "null") => {
                 "quote the word: `\"null\"`".to_owned()
             }
             (Self::Word(words), _) => known_values(words),
-            (Self::Text(form), NodeValue::Number(_)) if form.contains("such as") => format!("write {form}"),
-            (Self::Text(_), NodeValue::Bool(_) | NodeValue::Number(_)) => {
+            (Self::Text(form), YamlValue::Number(_)) if form.contains("such as") => format!("write {form}"),
+            (Self::Text(_), YamlValue::Bool(_) | YamlValue::Number(_)) => {
                 format!("quote it if it is a string: `\"{written}\"`")
             }
-            (Self::Record(record), NodeValue::Null) if record.fields.iter().all(|field| !field.required) => {
+            (Self::Record(record), YamlValue::Null) if record.fields.iter().all(|field| !field.required) => {
                 if name.contains(' ') {
                     "write a mapping, or remove the item".to_owned()
                 } else {
@@ -118,20 +118,20 @@ impl Shape {
                 }
             }
             (Self::Text(form), _) => format!("write {form}"),
-            (_, NodeValue::Null) => "add a value, or remove the key".to_owned(),
-            (Self::Bool | Self::True, NodeValue::String(_)) => {
+            (_, YamlValue::Null) => "add a value, or remove the key".to_owned(),
+            (Self::Bool | Self::True, YamlValue::String(_)) => {
                 let no = matches!(written.to_lowercase().as_str(), "false" | "no" | "off" | "n");
                 let word = if no && matches!(self, Self::Bool) { "false" } else { "true" };
                 format!("write `{word}` without quotes")
             }
-            (Self::Number | Self::Integer(..), NodeValue::String(text))
+            (Self::Number | Self::Integer(..), YamlValue::String(text))
                 if text.text.parse::<crate::json::Number>().is_ok() =>
             {
                 format!("write `{written}` without quotes")
             }
             (Self::Integer(min, max), _) => format!("write a number such as `{}`", 1.clamp(*min, *max)),
             (Self::Number, _) => "write a number such as `100`".to_owned(),
-            (Self::Items(_) | Self::List(_), NodeValue::Mapping(_)) => {
+            (Self::Items(_) | Self::List(_), YamlValue::Mapping(_)) => {
                 "write a list: start each item with `- `".to_owned()
             }
             (Self::Items(item) | Self::List(item), _) if item.fits(node) => {
@@ -145,11 +145,11 @@ impl Shape {
 }
 
 /// Whether a value is missing because of a YAML feature (a tag) that was already reported. YAML errors take precedence.
-fn told_as_yaml(node: &Node, diagnostics: &Diagnostics) -> bool {
+fn is_reported_yaml_error(node: &Node, diagnostics: &Diagnostics) -> bool {
     let beside = |span: Span| {
         span.source == node.span.source && (node.span.end..=node.span.end + 1).contains(&span.start)
     };
-    matches!(node.value, NodeValue::Null)
+    matches!(node.value, YamlValue::Null)
         && diagnostics
             .iter()
             .take_while(|diagnostic| diagnostic.code.id < "CG2")

@@ -4,7 +4,7 @@ use super::check::quoted;
 use super::meant::meant;
 use super::shape::{Field, Record, Shape};
 use crate::diagnostic::{Diagnostic, Diagnostics, MISSING_KEY, Span, UNKNOWN_KEY};
-use crate::source::{Entry, Node, NodeValue};
+use crate::source::{Entry, Node, YamlValue};
 use crate::text::{cut, inert};
 
 /// The maximum number of keys listed if a mapping is missing.
@@ -20,7 +20,7 @@ impl Record {
         }
         let mut misplaced: Vec<&str> = Vec::new();
         for entry in self.unknown(node) {
-            let home = self.home_of(node, &entry.key).filter(|_| self.meant(&entry.key).is_none());
+            let home = self.parent_field_of(node, &entry.key).filter(|_| self.meant(&entry.key).is_none());
             if home.is_some_and(|home| misplaced.contains(&home.name)) {
                 continue;
             }
@@ -31,7 +31,7 @@ impl Record {
             );
         }
         for field in self.fields.iter().filter(|field| field.required && node.get(field.name).is_none()) {
-            if self.may_be_misspelled(node, field.name) {
+            if self.has_misspelling_of(node, field.name) {
                 continue;
             }
             let message = format!("`{}` is missing in {}", field.name, quoted(name));
@@ -45,16 +45,18 @@ impl Record {
 
     /// Whether a mapping has an unknown key that may be a misspelling of the field `name`; then only the unknown key is
     /// reported.
-    pub fn may_be_misspelled(&self, node: &Node, name: &str) -> bool {
-        self.unknown(node).any(|entry| match (self.meant(&entry.key), self.home_of(node, &entry.key)) {
-            (Some(meant), _) => meant == name,
-            (None, Some(home)) => home.name == name,
-            (None, None) => true,
+    pub fn has_misspelling_of(&self, node: &Node, name: &str) -> bool {
+        self.unknown(node).any(|entry| {
+            match (self.meant(&entry.key), self.parent_field_of(node, &entry.key)) {
+                (Some(meant), _) => meant == name,
+                (None, Some(home)) => home.name == name,
+                (None, None) => true,
+            }
         })
     }
 
     /// Whether the YAML type of a key's value is valid; the mismatch is reported elsewhere.
-    pub fn value_fits(&self, key: &str, value: &Node) -> bool {
+    pub fn has_valid_type(&self, key: &str, value: &Node) -> bool {
         self.field(key).is_none_or(|field| field.shape.fits(value))
     }
 
@@ -72,9 +74,9 @@ impl Record {
             shape => node.items().is_some() && shape.fits(node),
         });
         match (home, &node.value) {
-            (Some(field), NodeValue::Sequence(_)) => format!("put `{}:` before the list", field.name),
-            (None, NodeValue::Sequence(_)) => "write a single mapping, not a list".to_owned(),
-            (Some(field), NodeValue::String(text)) => {
+            (Some(field), YamlValue::Sequence(_)) => format!("put `{}:` before the list", field.name),
+            (None, YamlValue::Sequence(_)) => "write a single mapping, not a list".to_owned(),
+            (Some(field), YamlValue::String(text)) => {
                 let text = cut(&inert(&text.text));
                 match field.shape.fits(node) {
                     true if matches!(field.shape, Shape::Text("a template")) => {
@@ -107,7 +109,7 @@ impl Record {
     }
 
     /// The field whose mapping accepts a key; fields present in the mapping come first.
-    fn home_of(&self, node: &Node, key: &str) -> Option<&Field> {
+    fn parent_field_of(&self, node: &Node, key: &str) -> Option<&Field> {
         let has_key = |field: &&Field| field.shape.record().is_some_and(|record| record.field(key).is_some());
         let mut homes = self.fields.iter().filter(has_key);
         let present = homes.clone().find(|field| node.get(field.name).is_some());
@@ -118,7 +120,7 @@ impl Record {
         if let Some(near) = self.meant(&entry.key) {
             return format!("did you mean `{near}`?");
         }
-        if let Some(home) = self.home_of(node, &entry.key) {
+        if let Some(home) = self.parent_field_of(node, &entry.key) {
             return format!(
                 "`{}` belongs in `{}`, as in `{}: {{ {}: … }}`",
                 entry.key, home.name, home.name, entry.key

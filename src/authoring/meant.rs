@@ -3,7 +3,7 @@
 use crate::diagnostic;
 
 /// Words of other policy languages and of everyday English, with the word of this language.
-const SAID_ELSEWHERE: [(&str, &str); 99] = [
+const SYNONYMS: [(&str, &str); 99] = [
     ("=", "eq"),
     ("==", "eq"),
     ("is", "eq"),
@@ -107,7 +107,7 @@ const SAID_ELSEWHERE: [(&str, &str); 99] = [
 
 /// Returns the one of the `known` words that `word`, an unknown one, probably stands for.
 pub fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
-    let elsewhere = SAID_ELSEWHERE.iter().filter(|(said, _)| said.eq_ignore_ascii_case(word));
+    let elsewhere = SYNONYMS.iter().filter(|(said, _)| said.eq_ignore_ascii_case(word));
     elsewhere
         .filter_map(|(_, meant)| known.clone().find(|candidate| candidate == meant))
         .next()

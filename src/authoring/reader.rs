@@ -53,7 +53,7 @@ pub struct Reader<'a> {
     /// The contents of the files that the policy refers to, apart from the rules file.
     pub drawn_files: Vec<String>,
     /// The paths of those files, including unreadable ones.
-    pub drawn_paths: Vec<PathBuf>,
+    pub referenced_paths: Vec<PathBuf>,
     /// The members of the call document read so far.
     pub roots_read: BTreeSet<Root>,
     /// The members of the context read so far.
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
             of_run: false,
             absent_matches: false,
             drawn_files: Vec::new(),
-            drawn_paths: Vec::new(),
+            referenced_paths: Vec::new(),
             roots_read: BTreeSet::new(),
             context_reads: ContextReads::default(),
             principals: Comparison::default(),
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The problems reported since there were `count`.
-    pub fn reported_since(&mut self, count: usize) -> &mut [Diagnostic] {
+    pub fn problems_since(&mut self, count: usize) -> &mut [Diagnostic] {
         self.diagnostics.since(count)
     }
 
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         message: String,
         help: Option<String>,
     ) {
-        let mut diagnostic = Diagnostic::new(code, source::place_in(self.sources, node, range), message);
+        let mut diagnostic = Diagnostic::new(code, source::span_in(self.sources, node, range), message);
         diagnostic.help = help;
         self.report(diagnostic);
     }
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a list of paths below `$.input`.
-    pub fn input_paths(&mut self, node: &Node) -> Vec<Path> {
+    pub fn read_input_paths(&mut self, node: &Node) -> Vec<Path> {
         let mut paths = Vec::new();
         for item in node.items().unwrap_or_default() {
             match self.path(item) {
@@ -156,11 +156,11 @@ impl<'a> Reader<'a> {
 
     /// Reads a regular expression, in the syntax of the `regex` crate.
     pub fn regex(&mut self, node: &Node) -> Option<Regex> {
-        self.regex_in(node, node.as_str()?)
+        self.read_regex_in(node, node.as_str()?)
     }
 
     /// Reads a regular expression that is a part of a node's string.
-    pub fn regex_in(&mut self, node: &Node, pattern: &str) -> Option<Regex> {
+    pub fn read_regex_in(&mut self, node: &Node, pattern: &str) -> Option<Regex> {
         if !self.fits(node, pattern, MAX_REGEX_BYTES, "a regular expression") {
             return None;
         }
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
             let place = match line.trim_end_matches('\n') {
                 "" => starts.last().map(|(line, column)| (line + 1, *column)),
                 text => {
-                    let span = source::exact_place(self.sources, node, offset..offset + text.len());
+                    let span = source::exact_span_in(self.sources, node, offset..offset + text.len());
                     let place = span.and_then(|span| self.sources.locate(span));
                     place.map(|place| (place.line, place.column))
                 }
@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
     pub fn draw_file(&mut self, node: &Node, ending: &str) -> Option<(SourceId, String)> {
         let namer = self.sources.get(node.span.source)?.name().to_owned();
         let (path, text) = source::read_named(self.sources, &namer, node.as_str()?, ending);
-        self.drawn_paths.push(path.clone());
+        self.referenced_paths.push(path.clone());
         match text {
             Ok(text) => {
                 self.drawn_files.push(text.clone());
@@ -293,7 +293,7 @@ impl<'a> Reader<'a> {
         let (of_run, after_tool) = (self.of_run, self.after_tool);
         let missing = roots.into_iter().find(|root| match of_run {
             true => !matches!(root, Root::Context | Root::Session),
-            false => root.settle_only() && !after_tool,
+            false => root.is_settle_only() && !after_tool,
         });
         let Some(root) = missing else { return true };
         let text = node.as_str().unwrap_or_default();

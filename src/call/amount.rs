@@ -10,16 +10,16 @@ impl Amount {
     /// Zero.
     pub const ZERO: Self = Self(0);
     /// Millionths in one.
-    const ONE: u64 = 1_000_000;
+    const MILLIONTHS_PER_UNIT: u64 = 1_000_000;
 
     /// A whole number; saturates at 18 trillion.
     pub const fn whole(number: u64) -> Self {
-        Self(number.saturating_mul(Self::ONE))
+        Self(number.saturating_mul(Self::MILLIONTHS_PER_UNIT))
     }
 
     /// Converts a JSON number. Rounds up to a millionth, and saturates at the largest amount. Returns `None` for a negative number.
     pub fn of(number: &Number) -> Option<Self> {
-        number.scaled_up(6).map(Self)
+        number.scaled_ceil(6).map(Self)
     }
 
     /// The sum, saturating at the largest amount.
@@ -40,7 +40,7 @@ impl Amount {
     }
 
     /// An amount of this many millionths.
-    pub const fn of_millionths(millionths: u64) -> Self {
+    pub const fn from_millionths(millionths: u64) -> Self {
         Self(millionths)
     }
 }

@@ -37,8 +37,8 @@ pub struct ApprovalRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u64>,
     /// The policy author's labels for the card.
-    #[serde(default, skip_serializing_if = "CardWords::is_empty")]
-    pub card: CardWords,
+    #[serde(default, skip_serializing_if = "CardLabels::is_empty")]
+    pub card: CardLabels,
     /// The seal over all of it, with the encrypted state that Callgate needs to resume the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_token: Option<String>,
@@ -60,13 +60,13 @@ pub struct Approved {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
     /// What keeps the answer from being used twice.
-    pub used_once_by: UsedOnceBy,
+    pub used_once_by: SingleUseGuarantee,
 }
 
 /// A policy author's labels for the approval card; a missing one has a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CardWords {
+pub struct CardLabels {
     /// The title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -78,7 +78,7 @@ pub struct CardWords {
     pub deny: Option<String>,
 }
 
-impl CardWords {
+impl CardLabels {
     /// Whether all labels are the defaults.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -113,7 +113,7 @@ pub struct ApprovalDecision {
 /// What keeps an answer from being used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum UsedOnceBy {
+pub enum SingleUseGuarantee {
     /// A store that outlives the process and is shared with others.
     Store,
     /// This process's memory, and the history.

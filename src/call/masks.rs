@@ -10,7 +10,7 @@ use crate::json::{self, Map, Value};
 use crate::meter;
 
 /// A shorter string is only masked where it is a whole value: as a part of other strings it would be found everywhere.
-const SHORTEST_PART: usize = 4;
+const MIN_SUBSTRING: usize = 4;
 /// How many levels of JSON inside JSON strings are parsed.
 const MAX_WRITTEN: usize = 4;
 /// Bytes of text searched per work unit, and work units per byte of the masked strings.
@@ -71,7 +71,7 @@ impl Masks {
             }
             (Value::Number(number), Value::String(shown)) => self.insert(&number.to_string(), shown.clone()),
             (Value::String(raw), Value::String(shown)) if raw != shown => {
-                match (written_json(raw, written), written_json(shown, written)) {
+                match (parse_embedded_json(raw, written), parse_embedded_json(shown, written)) {
                     (Some(raw), Some(shown)) => self.changes(&raw, &shown, written + 1),
                     _ => self.change(raw, shown),
                 }
@@ -94,7 +94,7 @@ impl Masks {
         let differs = |text: &str| text.get(..text.len().saturating_sub(after)).map(str::to_owned);
         self.add(raw, shown.to_owned());
         if let (Some(part), Some(shown)) = (differs(raw_rest), differs(shown_rest))
-            && part.len() >= SHORTEST_PART
+            && part.len() >= MIN_SUBSTRING
         {
             self.add(&part, shown);
         }
@@ -175,7 +175,7 @@ impl Masks {
 
     fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.masks.iter().map(|(raw, shown)| (raw.as_str(), shown.as_str()));
-        all.filter(|(raw, _)| raw.len() >= SHORTEST_PART)
+        all.filter(|(raw, _)| raw.len() >= MIN_SUBSTRING)
     }
 
     /// Masks a string; borrowed if nothing matches. A string that can't be searched, because there is too much to search for, is
@@ -259,7 +259,7 @@ impl Masks {
 }
 
 /// Parses a string that contains a JSON object or array.
-fn written_json(text: &str, written: usize) -> Option<Value> {
+fn parse_embedded_json(text: &str, written: usize) -> Option<Value> {
     let begins = text.trim_start().starts_with(['{', '[']);
     (written < MAX_WRITTEN && begins).then(|| json::parse(text).ok()).flatten()
 }

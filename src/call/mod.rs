@@ -11,14 +11,14 @@ mod shadow;
 mod view;
 
 pub use amount::Amount;
-pub use asking::{ApprovalDecision, ApprovalRequest, Approved, CardWords, UsedOnceBy};
+pub use asking::{ApprovalDecision, ApprovalRequest, Approved, CardLabels, SingleUseGuarantee};
 pub use context_reads::ContextReads;
 pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
-pub use record::{CallRecord, RecordError, Recorded};
-pub(crate) use session::Changes;
+pub use record::{CallRecord, CallRecordError, RecordedResult};
+pub(crate) use session::SessionChanges;
 pub use session::SessionState;
-pub use shadow::RunShadow;
+pub use shadow::RunShadowEffect;
 pub use view::{CallView, Node, Root};
 
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ impl ToolCall {
 
     /// The same call on an MCP server.
     #[must_use]
-    pub fn on_server(mut self, server: impl Into<String>) -> Self {
+    pub fn with_server(mut self, server: impl Into<String>) -> Self {
         self.server = Some(server.into());
         self
     }

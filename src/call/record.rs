@@ -5,7 +5,7 @@ use crate::json::{self, Value};
 
 /// The recorded answer of a tool.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Recorded {
+pub enum RecordedResult {
     /// Its result.
     Output(Value),
     /// Its error.
@@ -17,7 +17,7 @@ pub enum Recorded {
     },
 }
 
-impl Recorded {
+impl RecordedResult {
     /// Reads a string, or an object with `message` and `kind`; any other value is itself the message.
     fn error(error: Value) -> Self {
         let text = |name: &str| error.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -39,12 +39,12 @@ pub struct CallRecord {
     /// Calls of one session with the same round are evaluated together.
     pub round: Option<Value>,
     /// The tool's answer, if it is known.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<RecordedResult>,
 }
 
 /// Why a line is not a valid call.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
+pub enum CallRecordError {
     /// Not JSON, or JSON with a duplicate key.
     #[error("not a JSON object: {0}")]
     Json(#[from] json::ParseError),
@@ -68,10 +68,10 @@ pub enum RecordError {
 
 impl CallRecord {
     /// Parses one line. Unknown members are ignored.
-    pub fn parse(line: &str) -> Result<Self, RecordError> {
+    pub fn parse(line: &str) -> Result<Self, CallRecordError> {
         let mut members = match json::parse(line)? {
             Value::Object(members) => members,
-            other => return Err(RecordError::NotAnObject(json::JsonType::of(&other).with_article())),
+            other => return Err(CallRecordError::NotAnObject(json::JsonType::of(&other).with_article())),
         };
         let mut text = |member: &'static str| match members.remove(member) {
             None | Some(Value::Null) => Ok(None),
@@ -88,8 +88,8 @@ impl CallRecord {
             None | Some(Value::Null) => None,
             Some(Value::Object(mut recorded)) => {
                 match (recorded.remove("error"), recorded.remove("output")) {
-                    (Some(error), _) if !error.is_null() => Some(Recorded::error(error)),
-                    (_, Some(output)) => Some(Recorded::Output(output)),
+                    (Some(error), _) if !error.is_null() => Some(RecordedResult::error(error)),
+                    (_, Some(output)) => Some(RecordedResult::Output(output)),
                     (_, None) => None,
                 }
             }
@@ -98,7 +98,7 @@ impl CallRecord {
         Ok(Self {
             call: ToolCall {
                 id: id.unwrap_or_default(),
-                tool: tool.ok_or(RecordError::NoTool)?,
+                tool: tool.ok_or(CallRecordError::NoTool)?,
                 input: members.remove("input").unwrap_or(Value::Null),
                 server,
                 context,
@@ -111,6 +111,6 @@ impl CallRecord {
     }
 }
 
-fn wrong_type(member: &'static str, wanted: &'static str, found: &Value) -> RecordError {
-    RecordError::WrongType { member, wanted, found: json::JsonType::of(found).with_article() }
+fn wrong_type(member: &'static str, wanted: &'static str, found: &Value) -> CallRecordError {
+    CallRecordError::WrongType { member, wanted, found: json::JsonType::of(found).with_article() }
 }

@@ -7,7 +7,7 @@ mod questions;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-pub(crate) use changes::Changes;
+pub(crate) use changes::SessionChanges;
 
 use super::{Amount, Masks};
 use crate::json::{self, Map, Value, json};
@@ -37,7 +37,7 @@ pub struct SessionState {
     /// The number of the run within the session.
     run: u64,
     /// The changes since recording began, if they are recorded.
-    changes: Option<Changes>,
+    changes: Option<SessionChanges>,
     /// The redacted strings in facts.
     masks: Masks,
 }
@@ -88,7 +88,7 @@ impl SessionState {
     }
 
     /// Stores a value under a name, or under a name and a key; a later value replaces an earlier one.
-    pub fn keep_fact(&mut self, name: &str, key: Option<&str>, value: Value) {
+    pub fn set_fact(&mut self, name: &str, key: Option<&str>, value: Value) {
         self.changed(|| {
             let (name, key) = (name.to_owned(), key.map(str::to_owned));
             Change::Fact { name, key, value: value.clone() }
@@ -122,7 +122,7 @@ impl SessionState {
         if masks.is_empty() {
             return;
         }
-        self.changed(|| Change::Masked(masks.clone()));
+        self.changed(|| Change::MasksAdded(masks.clone()));
         self.masks.unite(masks);
     }
 
@@ -185,7 +185,7 @@ impl SessionState {
 
     /// Releases an amount of a limit that counts by run.
     pub fn give_back(&mut self, limit: &str, cost: Amount) {
-        self.changed(|| Change::GivenBack(limit.to_owned(), cost));
+        self.changed(|| Change::LimitReleased(limit.to_owned(), cost));
         if let Some(taken) = self.taken.get_mut(limit) {
             *taken = taken.minus(cost);
         }
@@ -193,9 +193,9 @@ impl SessionState {
 
     /// Counts a call by its id, and returns a name that is unique in the session: the id itself, or for a later occurrence the id
     /// with a number.
-    pub fn name_occurrence(&mut self, id: &str) -> String {
+    pub fn unique_call_id(&mut self, id: &str) -> String {
         let Some(known) = self.occurrences.get(id) else {
-            self.note_occurrences(id, 1);
+            self.record_occurrences(id, 1);
             return id.to_owned();
         };
         // Another call's id may equal the name of this one, so names count as occurrences, too.
@@ -207,8 +207,8 @@ impl SessionState {
                 break name;
             }
         };
-        self.note_occurrences(id, count);
-        self.note_occurrences(&name, 1);
+        self.record_occurrences(id, count);
+        self.record_occurrences(&name, 1);
         name
     }
 
@@ -218,7 +218,7 @@ impl SessionState {
     }
 
     /// Stores redacted arguments with which a tool succeeded. Keeps only a few, and none that are large.
-    pub fn note_worked(&mut self, tool: &str, input: Value) {
+    pub fn add_successful_input(&mut self, tool: &str, input: Value) {
         const KEPT: usize = 8;
         const LARGEST: usize = 4 << 10;
         const TOOLS: usize = 256;
@@ -227,7 +227,7 @@ impl SessionState {
         {
             return;
         }
-        self.changed(|| Change::Worked(tool.to_owned(), input.clone()));
+        self.changed(|| Change::InputSucceeded(tool.to_owned(), input.clone()));
         let worked = self.worked.entry(tool.to_owned()).or_default();
         worked.retain(|known| *known != input);
         worked.push(input);
@@ -243,7 +243,7 @@ impl SessionState {
 
     /// Counts an invitation to retry.
     pub fn invite(&mut self, policy: &str, tool: &str) {
-        self.changed(|| Change::Invited(policy.to_owned(), tool.to_owned()));
+        self.changed(|| Change::RecoveryCounted(policy.to_owned(), tool.to_owned()));
         match self.invitations.iter_mut().find(|((by, to), _)| by == policy && to == tool) {
             Some((_, count)) => *count += 1,
             None => self.invitations.push(((policy.to_owned(), tool.to_owned()), 1)),
@@ -251,8 +251,8 @@ impl SessionState {
     }
 
     /// Records that a call with this id has occurred at least this often, as in a history.
-    pub fn note_occurrences(&mut self, id: &str, count: u64) {
-        self.changed(|| Change::Occurred(id.to_owned(), count));
+    pub fn record_occurrences(&mut self, id: &str, count: u64) {
+        self.changed(|| Change::OccurrencesRecorded(id.to_owned(), count));
         let known = self.occurrences.entry(id.to_owned()).or_default();
         *known = count.max(*known);
     }
@@ -268,18 +268,18 @@ impl SessionState {
     /// Marks the whole session as untrusted: tests that read it are undecided from now on, and limits that count by run are
     /// exhausted.
     pub fn distrust(&mut self) {
-        for part in SEEN {
+        for part in TRACKED_PARTS {
             self.unsettle(part);
         }
     }
 
     /// Whether the session is untrusted.
-    pub fn is_distrusted(&self) -> bool {
-        SEEN.iter().all(|part| self.unsettled.iter().any(|known| known == part))
+    pub fn is_untrusted(&self) -> bool {
+        TRACKED_PARTS.iter().all(|part| self.unsettled.iter().any(|known| known == part))
     }
 
     /// Starts a new run: clears the halt of an earlier run, and resets the counts by run.
-    pub fn begin_anew(&mut self) {
+    pub fn start_new_run(&mut self) {
         self.run += 1;
         self.suspended = false;
         self.halted = None;
@@ -302,4 +302,4 @@ impl SessionState {
 }
 
 /// The parts of the document that Callgate maintains.
-const SEEN: [&str; 3] = ["labels", "facts", "calls"];
+const TRACKED_PARTS: [&str; 3] = ["labels", "facts", "calls"];

@@ -61,7 +61,7 @@ impl Root {
     }
 
     /// Whether the member exists only in the settle phase.
-    pub fn settle_only(self) -> bool {
+    pub fn is_settle_only(self) -> bool {
         matches!(self, Self::Output | Self::Error)
     }
 }

@@ -73,7 +73,7 @@ pub enum ActionError {
     NoId(Choice),
     /// The id cannot be part of an action id.
     #[error("`{}` is not valid in an action: replace ids longer than {MAX_ID_BYTES} bytes, or with other characters than letters, digits, `_`, `-` and `.`, by `{DIGEST_MARK}` and {DIGEST_DIGITS} hex digits", cut(&inert(.0)))]
-    BadId(String),
+    InvalidId(String),
 }
 
 impl ActionId {
@@ -98,7 +98,7 @@ impl ActionId {
             return Err(ActionError::NoId(choice));
         }
         if !is_plain(key) && !is_digest(key) {
-            return Err(ActionError::BadId(key.to_owned()));
+            return Err(ActionError::InvalidId(key.to_owned()));
         }
         Ok(Some(Self { choice, key: key.to_owned() }))
     }

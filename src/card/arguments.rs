@@ -28,11 +28,11 @@ impl<'a> Arguments<'a> {
                 vec![Field::told(FieldKind::Note, "Arguments", "none".to_owned())]
             }
             Some(input @ Value::Object(map)) => {
-                let entries = self.in_order(map);
+                let entries = self.members_by_relevance(map);
                 let fields = entries.map(|(key, item)| self.argument(FieldKind::Argument, key, item));
                 self.bounded(fields, map.len(), input)
             }
-            Some(other) => vec![no_object(), self.argument(FieldKind::Argument, WHOLE, other)],
+            Some(other) => vec![not_an_object_note(), self.argument(FieldKind::Argument, WHOLE, other)],
         }
     }
 
@@ -41,21 +41,28 @@ impl<'a> Arguments<'a> {
         let (Some(Value::Object(asked)), Value::Object(map)) = (asked, edited) else {
             let was = asked.map(|asked| self.value(asked));
             let label = self.label(WHOLE);
-            return vec![no_object(), Field::argument(FieldKind::Changed, label, self.value(edited), was)];
+            return vec![
+                not_an_object_note(),
+                Field::argument(FieldKind::Changed, label, self.value(edited), was),
+            ];
         };
         let is_removed = |(key, _): &(&String, &Value)| !map.contains_key(*key);
-        let removed = self.in_order(asked).filter(is_removed).map(|(key, item)| {
+        let removed = self.members_by_relevance(asked).filter(is_removed).map(|(key, item)| {
             let nothing = Shown { text: "removed".to_owned(), left_out: 0 };
             Field::argument(FieldKind::Removed, self.label(key), nothing, Some(self.value(item)))
         });
         let differs = |(key, item): &(&String, &Value)| !asked.get(*key).is_some_and(|was| was == *item);
-        let changed = self.in_order(map).filter(differs).map(|(key, item)| match asked.get(key) {
-            Some(was) => {
-                Field::argument(FieldKind::Changed, self.label(key), self.value(item), Some(self.value(was)))
-            }
-            None => self.argument(FieldKind::Added, key, item),
-        });
-        let kept = self.in_order(map).filter(|entry| !differs(entry));
+        let changed =
+            self.members_by_relevance(map).filter(differs).map(|(key, item)| match asked.get(key) {
+                Some(was) => Field::argument(
+                    FieldKind::Changed,
+                    self.label(key),
+                    self.value(item),
+                    Some(self.value(was)),
+                ),
+                None => self.argument(FieldKind::Added, key, item),
+            });
+        let kept = self.members_by_relevance(map).filter(|entry| !differs(entry));
         let kept = kept.map(|(key, item)| self.argument(FieldKind::Argument, key, item));
         let count = map.len() + asked.iter().filter(is_removed).count();
         self.bounded(changed.chain(removed).chain(kept), count, edited)
@@ -74,7 +81,10 @@ impl<'a> Arguments<'a> {
     }
 
     /// The members, the relevant ones first.
-    fn in_order<'m>(&self, map: &'m Map) -> impl Iterator<Item = (&'m String, &'m Value)> + use<'m> {
+    fn members_by_relevance<'m>(
+        &self,
+        map: &'m Map,
+    ) -> impl Iterator<Item = (&'m String, &'m Value)> + use<'m> {
         let mut first: Vec<(&String, &Value)> = Vec::new();
         for steps in self.relevant.iter().filter_map(|pointer| steps(pointer)) {
             if let [key] = steps.as_slice()
@@ -136,7 +146,7 @@ impl<'a> Arguments<'a> {
 }
 
 /// Distinguishes `"x"` from `{"input": "x"}`.
-fn no_object() -> Field {
+fn not_an_object_note() -> Field {
     Field::told(
         FieldKind::Note,
         "Note",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::model::{Field, FieldKind};
 use super::shown::Limits;
 use crate::json::{MAX_DEPTH, Value};
-use crate::text::{imitated_latin, mixed_scripts, spelled_out};
+use crate::text::{escape_non_ascii, find_imitated_latin, find_mixed_scripts};
 
 /// Returns a note for each tool name, server, key and address that mixes scripts or imitates Latin letters. If there are more than
 /// the limit, the last note says how many.
@@ -57,16 +57,17 @@ impl<'a> Found<'a, '_> {
     }
 
     fn look_at(&mut self, what: &str, text: &'a str) {
-        let problem = mixed_scripts(text)
+        let problem = find_mixed_scripts(text)
             .map(|scripts| format!("mixes {} letters", scripts.join(" and ")))
             .or_else(|| {
-                imitated_latin(text).map(|script| format!("has {script} letters that look like Latin ones"))
+                find_imitated_latin(text)
+                    .map(|script| format!("has {script} letters that look like Latin ones"))
             });
         let Some(problem) = problem else { return };
         if !self.mixed.insert(text) || self.notes.len() == self.limits.notes {
             return;
         }
-        let spelled = spelled_out(text, self.limits.name);
+        let spelled = escape_non_ascii(text, self.limits.name);
         self.notes.push(format!("{what} \"{spelled}\" {problem} and may not be what it looks like"));
     }
 }

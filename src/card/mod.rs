@@ -21,12 +21,12 @@ pub use action::{ActionError, ActionId, Choice, MAX_ACTION_BYTES};
 pub use digest::call_digest;
 pub use model::{Action, CARD_VERSION, Card, CardStatus, Field, FieldKind, Style};
 
-pub use crate::call::CardWords;
+pub use crate::call::CardLabels;
 pub use payload::{MAX_PAYLOAD_BYTES, PAYLOAD_KEY, PAYLOAD_VERSION, Payload, PayloadError};
 pub use resolved::{Resolution, Resolved};
-pub use route::{RouteError, Routed, route, route_payload};
+pub use route::{RouteError, Routed, route, route_action_with_payload};
 pub use shown::{
-    Extent, MAX_ARGUMENTS, MAX_BUTTON, MAX_CARD, MAX_LABEL, MAX_NAME, MAX_NAMES, MAX_NOTES, MAX_PARTS,
+    CardExtent, MAX_ARGUMENTS, MAX_BUTTON, MAX_CARD, MAX_LABEL, MAX_NAME, MAX_NAMES, MAX_NOTES, MAX_PARTS,
     MAX_TEXT, MAX_TITLE, MAX_VALUE,
 };
 pub use timeline::{Entry, Status, Subject, timeline};

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::action::{ActionId, Choice};
 use super::shown::{MAX_BUTTON, message};
-use crate::call::CardWords;
+use crate::call::CardLabels;
 
 /// The version of the card format.
 pub const CARD_VERSION: u32 = 1;
@@ -168,7 +168,7 @@ impl Style {
 }
 
 impl Action {
-    pub(super) fn new(choice: Choice, approval_id: &str, words: &CardWords) -> Self {
+    pub(super) fn new(choice: Choice, approval_id: &str, words: &CardLabels) -> Self {
         let (own, ours, style) = match choice {
             Choice::Approve => (&words.approve, "Approve", Style::Primary),
             Choice::Deny => (&words.deny, "Deny", Style::Danger),

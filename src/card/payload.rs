@@ -1,6 +1,6 @@
 //! The payload that travels with a card and returns with the click: everything that does not fit into an action id.
 
-use crate::call::CardWords;
+use crate::call::CardLabels;
 use crate::json::{self, JsonType, Map, Value, json};
 use crate::message::RequestPart;
 use crate::text::{cut, inert};
@@ -72,7 +72,7 @@ pub enum PayloadError {
     TooDeep,
     /// The text is not valid JSON, or has a duplicate key.
     #[error("the payload is not valid JSON: {0}")]
-    NoJson(String),
+    InvalidJson(String),
     /// The object has no payload.
     #[error("`{PAYLOAD_KEY}` is missing in the object")]
     Missing,
@@ -110,7 +110,7 @@ impl Payload {
     pub fn write(&self) -> Result<Value, PayloadError> {
         let request = &self.request;
         // Check depth first, because copying or writing a value recurses.
-        if request.input.as_ref().is_some_and(|input| json::deeper_than(input, MAX_INPUT_DEPTH)) {
+        if request.input.as_ref().is_some_and(|input| json::is_deeper_than(input, MAX_INPUT_DEPTH)) {
             return Err(PayloadError::TooDeep);
         }
         let text = |text: &Option<String>| text.clone().map(Value::from);
@@ -147,7 +147,7 @@ impl Payload {
     /// Reads a payload from the object that came back; the object may have other members.
     pub fn read(object: &Value) -> Result<Self, PayloadError> {
         let record = object.get(PAYLOAD_KEY).ok_or(PayloadError::Missing)?;
-        if json::deeper_than(record, MAX_INPUT_DEPTH + 1) {
+        if json::is_deeper_than(record, MAX_INPUT_DEPTH + 1) {
             return Err(PayloadError::TooDeep);
         }
         check_length(record)?;
@@ -159,7 +159,7 @@ impl Payload {
         if text.len() > MAX_PAYLOAD_BYTES {
             return Err(PayloadError::TooLong { bytes: text.len() });
         }
-        Self::read(&json::parse(text).map_err(|error| PayloadError::NoJson(error.to_string()))?)
+        Self::read(&json::parse(text).map_err(|error| PayloadError::InvalidJson(error.to_string()))?)
     }
 }
 
@@ -180,7 +180,7 @@ fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
     }
     record.only(&MEMBERS)?;
     let card = match record.map.get("card") {
-        None => CardWords::default(),
+        None => CardLabels::default(),
         Some(words) => read_words(Reader { at: ".card".to_owned(), map: as_map(words, ".card")? })?,
     };
     let repeats = match record.map.get("repeats") {
@@ -208,9 +208,9 @@ fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
     })
 }
 
-fn read_words(words: Reader<'_>) -> Result<CardWords, PayloadError> {
+fn read_words(words: Reader<'_>) -> Result<CardLabels, PayloadError> {
     words.only(&["title", "approve", "deny"])?;
-    Ok(CardWords { title: words.text("title")?, approve: words.text("approve")?, deny: words.text("deny")? })
+    Ok(CardLabels { title: words.text("title")?, approve: words.text("approve")?, deny: words.text("deny")? })
 }
 
 fn as_map<'a>(value: &'a Value, member: &str) -> Result<&'a Map, PayloadError> {

@@ -5,7 +5,7 @@ use super::arguments::Arguments;
 use super::digest::call_digest;
 use super::mixed::notes;
 use super::model::{Action, CARD_VERSION, Card, CardStatus, Field, FieldKind};
-use super::shown::{Extent, Limits, Shown, message, name, names};
+use super::shown::{CardExtent, Limits, Shown, message, name, names};
 use crate::json::Value;
 use crate::message::RequestPart;
 
@@ -29,16 +29,16 @@ impl Card {
     /// assert_eq!(card.actions[0].id, "tool-approval:approve:approval_c1");
     /// ```
     pub fn pending(request: &RequestPart) -> Self {
-        Self::pending_to(request, Extent::Bounded)
+        Self::pending_with_extent(request, CardExtent::Bounded)
     }
 
     /// Creates the card with as much of the call as `extent` allows.
-    pub fn pending_to(request: &RequestPart, extent: Extent) -> Self {
+    pub fn pending_with_extent(request: &RequestPart, extent: CardExtent) -> Self {
         let (words, limits) = (&request.card, extent.limits());
-        let mut fields = what_is_called(request, &[], limits);
+        let mut fields = call_fields(request, &[], limits);
         fields.extend(arguments_of(request, limits).fields(request.input.as_ref()));
-        fields.push(digest_of(request));
-        fields.extend(who_asks(request, limits));
+        fields.push(digest_field(request));
+        fields.extend(policies_field(request, limits));
         if let Some(expires) = &request.expires_at {
             fields.push(Field::new(FieldKind::Expires, "Expires", name(expires, limits.name)));
         }
@@ -90,7 +90,7 @@ pub(super) fn question(request: &RequestPart, limits: &Limits) -> Shown {
 }
 
 /// The fields of the tool and its server, and notes on confusable names in them, in the arguments and in `others`.
-pub(super) fn what_is_called(request: &RequestPart, others: &[&Value], limits: &Limits) -> Vec<Field> {
+pub(super) fn call_fields(request: &RequestPart, others: &[&Value], limits: &Limits) -> Vec<Field> {
     let mut fields = vec![Field::new(FieldKind::Tool, "Tool", tool_of(request, limits))];
     if let Some(server) = &request.server {
         fields.push(Field::new(FieldKind::Server, "Server", name(server, limits.name)));
@@ -104,10 +104,10 @@ pub(super) fn arguments_of<'a>(request: &'a RequestPart, limits: &'a Limits) -> 
     Arguments { limits, relevant: &request.relevant }
 }
 
-pub(super) fn digest_of(request: &RequestPart) -> Field {
+pub(super) fn digest_field(request: &RequestPart) -> Field {
     Field::told(FieldKind::Digest, "Digest", call_digest(request))
 }
 
-pub(super) fn who_asks(request: &RequestPart, limits: &Limits) -> Option<Field> {
+pub(super) fn policies_field(request: &RequestPart, limits: &Limits) -> Option<Field> {
     names(&request.policies, limits).map(|policies| Field::new(FieldKind::Policies, "Policies", policies))
 }

@@ -12,7 +12,7 @@ impl Card {
     pub fn to_text(&self) -> String {
         let mut text = format!("{}\n{}\n\n", self.title, self.text);
         for (index, field) in self.fields.iter().enumerate() {
-            if self.begins_arguments(index) {
+            if self.is_first_argument(index) {
                 text.push_str(&format!("{ARGUMENTS}:\n"));
             }
             let indent = if field.kind.is_argument() { "  " } else { "" };
@@ -28,7 +28,7 @@ impl Card {
     pub fn to_markdown(&self) -> String {
         let mut text = format!("**{}**\n\n{}\n\n", self.title, self.text);
         for (index, field) in self.fields.iter().enumerate() {
-            if self.begins_arguments(index) {
+            if self.is_first_argument(index) {
                 text.push_str(&format!("- **{ARGUMENTS}:**\n"));
             }
             let indent = if field.kind.is_argument() { "  " } else { "" };
@@ -54,7 +54,7 @@ impl Card {
                 html.push_str("</dl></dd>\n");
                 within = false;
             }
-            if self.begins_arguments(index) {
+            if self.is_first_argument(index) {
                 let _ = writeln!(html, "<dt>{ARGUMENTS}</dt><dd><dl>");
                 within = true;
             }
@@ -74,7 +74,7 @@ impl Card {
         html
     }
 
-    fn begins_arguments(&self, index: usize) -> bool {
+    fn is_first_argument(&self, index: usize) -> bool {
         let is_argument = |index: usize| self.fields.get(index).is_some_and(|field| field.kind.is_argument());
         is_argument(index) && !index.checked_sub(1).is_some_and(is_argument)
     }

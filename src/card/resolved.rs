@@ -2,8 +2,8 @@
 
 use super::digest::answer_digest;
 use super::model::{Card, CardStatus, Field, FieldKind};
-use super::pending::{arguments_of, digest_of, prefixed, question, tool_of, what_is_called, who_asks};
-use super::shown::{Extent, message, name, names, quoted, value};
+use super::pending::{arguments_of, call_fields, digest_field, policies_field, prefixed, question, tool_of};
+use super::shown::{CardExtent, message, name, names, quoted, value};
 use crate::json::Value;
 use crate::message::{RequestPart, ResponsePart};
 
@@ -67,11 +67,11 @@ impl From<&ResponsePart> for Resolution {
 impl Card {
     /// Creates the card that replaces the pending one.
     pub fn resolved(request: &RequestPart, resolution: &Resolution) -> Self {
-        Self::resolved_to(request, resolution, Extent::Bounded)
+        Self::resolved_with_extent(request, resolution, CardExtent::Bounded)
     }
 
     /// Creates the card with as much of the call and the answer as `extent` allows.
-    pub fn resolved_to(request: &RequestPart, resolution: &Resolution, extent: Extent) -> Self {
+    pub fn resolved_with_extent(request: &RequestPart, resolution: &Resolution, extent: CardExtent) -> Self {
         let (status, word) = resolution.resolved.status();
         let limits = extent.limits();
         let title = message(request.card.title.as_deref(), limits.title);
@@ -80,12 +80,12 @@ impl Card {
         let mut fields = Vec::new();
         let answer = match &resolution.resolved {
             Resolved::Edited(edited) => {
-                fields.extend(what_is_called(request, &[edited], limits));
+                fields.extend(call_fields(request, &[edited], limits));
                 fields.extend(arguments.changes(request.input.as_ref(), edited));
                 Some(edited)
             }
             other => {
-                fields.extend(what_is_called(request, &[], limits));
+                fields.extend(call_fields(request, &[], limits));
                 fields.extend(arguments.fields(request.input.as_ref()));
                 match other {
                     Resolved::Answered(output) => {
@@ -96,11 +96,11 @@ impl Card {
                 }
             }
         };
-        fields.push(digest_of(request));
+        fields.push(digest_field(request));
         fields.extend(answer.map(|answer| {
             Field::told(FieldKind::Digest, "Digest of the answer", answer_digest(request, answer))
         }));
-        fields.extend(who_asks(request, limits));
+        fields.extend(policies_field(request, limits));
         let reason = resolution.reason.as_ref().filter(|text| !text.trim().is_empty());
         for (kind, label, told) in [
             (FieldKind::Reason, "Reason", reason.map(|text| quoted(text, limits.text))),

@@ -47,7 +47,7 @@ pub enum RouteError {
     },
     /// The payload belongs to another card.
     #[error("the action is for `{key}`, but its payload is for `{}`", cut(&inert(.approval_id)))]
-    OtherPayload {
+    PayloadMismatch {
         /// The approval id of the action, or its digest.
         key: String,
         /// That of the payload.
@@ -104,11 +104,11 @@ pub fn route(action: &ActionId, history: &History) -> Result<Routed, RouteError>
 }
 
 /// Takes the approval request of a click from the payload next to it. Only the history or a store knows whether it was answered.
-pub fn route_payload(action: &ActionId, payload: &Payload) -> Result<Routed, RouteError> {
+pub fn route_action_with_payload(action: &ActionId, payload: &Payload) -> Result<Routed, RouteError> {
     let request = &payload.request;
     match action.matches(&request.approval_id) {
         true => Ok(Routed::new(action, request)),
-        false => Err(RouteError::OtherPayload {
+        false => Err(RouteError::PayloadMismatch {
             key: action.key().to_owned(),
             approval_id: request.approval_id.clone(),
         }),

@@ -2,7 +2,7 @@
 
 use super::model::{Field, FieldKind};
 use crate::json::Value;
-use crate::text::{self, Unmarked};
+use crate::text::{self, EscapedText};
 
 /// Characters of a title.
 pub const MAX_TITLE: usize = 150;
@@ -30,7 +30,7 @@ pub const MAX_PARTS: usize = 12;
 
 /// How much of a call a card shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Extent {
+pub enum CardExtent {
     /// What fits into a chat message or a form: at most [`MAX_CARD`] characters.
     #[default]
     Bounded,
@@ -75,7 +75,7 @@ const COMPLETE: Limits = Limits {
     names: usize::MAX,
 };
 
-impl Extent {
+impl CardExtent {
     pub(super) fn limits(self) -> &'static Limits {
         match self {
             Self::Bounded => &BOUNDED,
@@ -90,15 +90,15 @@ pub(super) struct Shown {
     pub(super) left_out: usize,
 }
 
-impl From<Unmarked> for Shown {
-    fn from(unmarked: Unmarked) -> Self {
+impl From<EscapedText> for Shown {
+    fn from(unmarked: EscapedText) -> Self {
         Self { left_out: unmarked.left_out, text: unmarked.to_string() }
     }
 }
 
 /// A name, exact, quoted unless it is plain.
 pub(super) fn name(text: &str, limit: usize) -> Shown {
-    text::unmarked_name(text, limit).into()
+    text::escape_name(text, limit).into()
 }
 
 /// Names, and how many more there are. Returns `None` for an empty list.
@@ -115,17 +115,17 @@ pub(super) fn names(of: &[String], limits: &Limits) -> Option<Shown> {
 
 /// A text, exact and quoted.
 pub(super) fn quoted(text: &str, limit: usize) -> Shown {
-    text::unmarked_quoted(text, limit).into()
+    text::escape_quoted(text, limit).into()
 }
 
 /// A JSON value, exact.
 pub(super) fn value(value: &Value, limit: usize) -> Shown {
-    text::unmarked_json(value, limit).into()
+    text::escape_json(value, limit).into()
 }
 
 /// A message that may contain escaped values. Returns `None` if it is absent or blank.
 pub(super) fn message(text: Option<&str>, limit: usize) -> Option<Shown> {
-    let shown = Shown::from(text::unmarked_message(text?, limit));
+    let shown = Shown::from(text::escape_message(text?, limit));
     (!shown.text.is_empty()).then_some(shown)
 }
 

@@ -111,8 +111,8 @@ pub fn timeline(history: &History) -> Vec<Entry<'_>> {
         taken.extend(belonging.iter().filter_map(|part| places.remove(part)));
         add(&mut entries, Entry { subject: subject(&occurrence), places: taken });
     }
-    add_hosted(history, &mut places, &mut entries);
-    add_rest(history, &places, &mut entries);
+    add_hosted_requests(history, &mut places, &mut entries);
+    add_unrelated_parts(history, &places, &mut entries);
     entries.into_values().collect()
 }
 
@@ -184,7 +184,7 @@ fn status(request: Option<&RequestPart>, responses: &[&ResponsePart], result: Op
 }
 
 /// Adds requests about calls that the provider runs itself, with their responses.
-fn add_hosted<'a>(
+fn add_hosted_requests<'a>(
     history: &'a History,
     places: &mut HashMap<Identity, Place>,
     entries: &mut BTreeMap<Place, Entry<'a>>,
@@ -215,7 +215,7 @@ fn is_hosted(part: &Part) -> bool {
 }
 
 /// Adds message content, and parts that belong to nothing.
-fn add_rest<'a>(
+fn add_unrelated_parts<'a>(
     history: &'a History,
     places: &HashMap<Identity, Place>,
     entries: &mut BTreeMap<Place, Entry<'a>>,

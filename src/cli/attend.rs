@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use crate::mcp::become_server;
 
 /// The name of the command.
@@ -19,7 +19,7 @@ pub(super) struct Attend {
     command: Vec<OsString>,
 }
 
-pub(super) fn attend(arguments: &Attend) -> Result<Exit, Stop> {
+pub(super) fn attend(arguments: &Attend) -> Result<ExitStatus, Stop> {
     match become_server(arguments.gateway, &arguments.command) {
         Ok(never) => match never {},
         Err(why) => Err(Stop::trouble(why)),

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::files::read_tools;
 use super::mend;
 use super::output::{BOLD, GREEN, Output, RED, YELLOW, amount};
 use crate::diagnostic::{
     Diagnostic, Diagnostics, INVALID_SCHEMA, MISSING_PATH, NO_RULES_FILES, UNREADABLE_FILE, render,
 };
-use crate::lint::{Beside, Linted, lint};
-use crate::policy::{self, Chains, Mode};
+use crate::lint::{LintInputs, LintResult, lint};
+use crate::policy::{self, CompiledPolicies, Mode};
 use crate::schema::ArgumentSchema;
 use crate::suite;
 use crate::tools::ToolDescriptor;
@@ -66,14 +66,14 @@ enum Form {
     Github,
 }
 
-pub(super) fn check(arguments: &Check, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn check(arguments: &Check, output: &mut Output) -> Result<ExitStatus, Stop> {
     let mut built = policy::build(&arguments.paths);
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?;
     if let (Some(path), Some(tools)) = (&arguments.tools, &tools) {
         check_tools(path, tools, &mut built.diagnostics);
     }
     let tests = suite::load(&arguments.paths);
-    let beside = Beside { tools: tools.as_deref(), tests: Some(&tests) };
+    let beside = LintInputs { tools: tools.as_deref(), tests: Some(&tests) };
     let mut linted = lint(built, &beside);
     if arguments.diff {
         return mend::diff(linted, &beside, output);
@@ -83,12 +83,12 @@ pub(super) fn check(arguments: &Check, output: &mut Output) -> Result<Exit, Stop
     }
     show(arguments.format, &linted, output)?;
     Ok(match exit(&linted.diagnostics) {
-        Exit::Done if arguments.deny_warnings && !linted.diagnostics.is_empty() => Exit::Fails,
+        ExitStatus::Done if arguments.deny_warnings && !linted.diagnostics.is_empty() => ExitStatus::Fails,
         exit => exit,
     })
 }
 
-fn show(form: Form, linted: &Linted, output: &mut Output) -> Result<(), Stop> {
+fn show(form: Form, linted: &LintResult, output: &mut Output) -> Result<(), Stop> {
     let (diagnostics, sources) = (&linted.diagnostics, &linted.sources);
     let unwritable = |error: crate::json::Error| Stop::trouble(error.to_string());
     match form {
@@ -100,16 +100,16 @@ fn show(form: Form, linted: &Linted, output: &mut Output) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The exit status for these diagnostics: [`Exit::Trouble`] if the only errors are unreadable paths.
-pub(super) fn exit(diagnostics: &Diagnostics) -> Exit {
+/// The exit status for these diagnostics: [`ExitStatus::Trouble`] if the only errors are unreadable paths.
+pub(super) fn exit(diagnostics: &Diagnostics) -> ExitStatus {
     let of_path = |diagnostic: &Diagnostic| {
         diagnostic.span.is_none()
             && [&UNREADABLE_FILE, &MISSING_PATH, &NO_RULES_FILES].contains(&diagnostic.code)
     };
     match diagnostics.has_errors() {
-        false => Exit::Done,
-        true if diagnostics.iter().all(of_path) => Exit::Trouble,
-        true => Exit::Fails,
+        false => ExitStatus::Done,
+        true if diagnostics.iter().all(of_path) => ExitStatus::Trouble,
+        true => ExitStatus::Fails,
     }
 }
 
@@ -125,7 +125,7 @@ fn check_tools(path: &Path, tools: &[ToolDescriptor], diagnostics: &mut Diagnost
     }
 }
 
-fn write_text(linted: &Linted, output: &mut Output) -> Result<(), Stop> {
+fn write_text(linted: &LintResult, output: &mut Output) -> Result<(), Stop> {
     let summary = render::summary(&linted.diagnostics, &linted.sources);
     if !linted.diagnostics.is_empty() {
         write!(output, "{}", render::text(&linted.diagnostics, &linted.sources, output.colour))?;
@@ -141,7 +141,7 @@ fn write_text(linted: &Linted, output: &mut Output) -> Result<(), Stop> {
     Ok(())
 }
 
-fn size(chains: &Chains, linted: &Linted) -> String {
+fn size(chains: &CompiledPolicies, linted: &LintResult) -> String {
     let policies = chains.policies();
     let shadows = policies.iter().filter(|policy| policy.mode == Mode::Shadow).count();
     let shadows = if shadows > 0 { format!(" ({shadows} in shadow)") } else { String::new() };

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use clap_complete::{Shell, generate};
 
 use super::Arguments;
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::output::Output;
 
 /// Print a shell completion script.
@@ -23,9 +23,9 @@ pub(super) struct Completions {
     shell: Shell,
 }
 
-pub(super) fn completions(arguments: &Completions, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn completions(arguments: &Completions, output: &mut Output) -> Result<ExitStatus, Stop> {
     let mut script = Vec::new();
     generate(arguments.shell, &mut Arguments::command(), "callgate", &mut script);
     output.write_all(&script)?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }

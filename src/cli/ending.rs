@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 /// Returns when the process receives an interrupt or termination signal.
-pub(super) async fn told_to_end() {
+pub(super) async fn wait_for_shutdown() {
     let interrupted = tokio::signal::ctrl_c();
     match signal(SignalKind::terminate()) {
         Ok(mut terminated) => {
@@ -23,22 +23,22 @@ pub(super) async fn told_to_end() {
 }
 
 /// A reader that reports end of input once the process receives a shutdown signal, and notifies a receiver at the end of input.
-pub(super) struct UntilTold<R> {
+pub(super) struct ReadUntilShutdown<R> {
     from: R,
     told: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_over: bool,
-    tell_over: Option<oneshot::Sender<()>>,
+    end_sender: Option<oneshot::Sender<()>>,
 }
 
-impl<R> UntilTold<R> {
+impl<R> ReadUntilShutdown<R> {
     pub(super) fn new(from: R) -> (Self, oneshot::Receiver<()>) {
-        let (tell_over, over) = oneshot::channel();
-        let told = Box::pin(told_to_end());
-        (Self { from, told, is_over: false, tell_over: Some(tell_over) }, over)
+        let (end_sender, over) = oneshot::channel();
+        let told = Box::pin(wait_for_shutdown());
+        (Self { from, told, is_over: false, end_sender: Some(end_sender) }, over)
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for UntilTold<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for ReadUntilShutdown<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -50,7 +50,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for UntilTold<R> {
             if is_told { Poll::Ready(Ok(())) } else { Pin::new(&mut self.from).poll_read(context, buffer) };
         if read.is_ready() && buffer.filled().len() == before {
             self.is_over = true;
-            self.tell_over.take().map(|tell| tell.send(()));
+            self.end_sender.take().map(|tell| tell.send(()));
         }
         read
     }

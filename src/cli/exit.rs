@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// The exit status of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(super) enum ExitStatus {
     /// Status 0.
     Done,
     /// Status 1, a negative result: errors in rules, or an outcome of `--fail-on`.
@@ -14,12 +14,12 @@ pub(super) enum Exit {
     Trouble,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(exit: ExitStatus) -> Self {
         match exit {
-            Exit::Done => Self::SUCCESS,
-            Exit::Fails => Self::from(1),
-            Exit::Trouble => Self::from(2),
+            ExitStatus::Done => Self::SUCCESS,
+            ExitStatus::Fails => Self::from(1),
+            ExitStatus::Trouble => Self::from(2),
         }
     }
 }
@@ -28,7 +28,7 @@ impl From<Exit> for ExitCode {
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The reader of stdout closed it (`| head`).
-    ReaderGone,
+    OutputClosed,
     /// An error, with its message.
     Trouble(String),
 }
@@ -43,7 +43,7 @@ impl Stop {
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::ReaderGone,
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
             _ => Self::Trouble(format!("can't write to stdout: {error}")),
         }
     }

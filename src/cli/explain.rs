@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use super::Format;
 use super::check;
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::files::{read_context, read_tools};
-use super::output::{Output, complain_of_rules};
+use super::output::{Output, print_build_errors};
 use super::rules;
 use super::run::lines::Lines;
-use super::run::sessions::{Keeping, Sessions};
-use super::run::{record, warn_of_schemas};
+use super::run::sessions::{Keeping, OpenSessions};
+use super::run::{record, warn_about_invalid_schemas};
 use super::state::runtime;
 use crate::call::CallRecord;
 use crate::diagnostic::{SourceMap, nearest};
@@ -69,21 +69,22 @@ pub(super) struct Explain {
     calls: Option<PathBuf>,
 }
 
-pub(super) fn explain(arguments: &Explain, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn explain(arguments: &Explain, output: &mut Output) -> Result<ExitStatus, Stop> {
     let which = "no call given; add a file with the call, or `-` for stdin: `callgate explain --policies policies call.json`";
-    let (policies, calls) = rules::and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
+    let (policies, calls) =
+        rules::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
     let mut built = policy::build(policies);
     let Some(chains) = built.chains.take() else {
-        complain_of_rules(&built);
+        print_build_errors(&built);
         return Ok(check::exit(&built.diagnostics));
     };
     if let Some(wanted) = &arguments.why_not {
         let known = chains.policies().iter().map(|policy| policy.id.as_str());
-        known_policy(wanted, known.chain(chains.off().iter().map(String::as_str)))?;
+        check_policy_exists(wanted, known.chain(chains.off().iter().map(String::as_str)))?;
     }
-    warn_of_schemas(&tools);
+    warn_about_invalid_schemas(&tools);
     let records = read_calls(calls, &context)?;
     let (records, place) = up_to(records, arguments.call.as_deref(), calls)?;
     let chains = Arc::new(chains);
@@ -91,14 +92,14 @@ pub(super) fn explain(arguments: &Explain, output: &mut Output) -> Result<Exit, 
         Engine::builder(chains).tools(tools).heard_by(explainer).build()
     })?;
     write(&explanation, arguments, &built.sources, output)?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// Checks that a policy with this id exists.
 ///
 /// # Errors
 /// If it does not, with the closest match.
-fn known_policy<'k>(wanted: &str, known: impl Iterator<Item = &'k str> + Clone) -> Result<(), Stop> {
+fn check_policy_exists<'k>(wanted: &str, known: impl Iterator<Item = &'k str> + Clone) -> Result<(), Stop> {
     if known.clone().any(|id| id == wanted) {
         return Ok(());
     }
@@ -136,7 +137,7 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, Stop> {
             Err(problem) => {
                 // For a document over several lines, the position in the whole document is reported.
                 return Err(Stop::trouble(match (&document, records.is_empty()) {
-                    (Some(Err(error)), true) if error.line > line_of_first(&bytes) => {
+                    (Some(Err(error)), true) if error.line > first_line_number(&bytes) => {
                         format!("{name}:{}:{}: invalid JSON: {}", error.line, error.column, error.kind)
                     }
                     _ => format!("{name}:{number}: {problem}"),
@@ -151,7 +152,7 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, Stop> {
 }
 
 /// The number of the first line that is not blank.
-fn line_of_first(bytes: &[u8]) -> usize {
+fn first_line_number(bytes: &[u8]) -> usize {
     let blank =
         bytes.split(|byte| *byte == b'\n').take_while(|line| line.iter().all(u8::is_ascii_whitespace));
     blank.count() + 1
@@ -184,10 +185,10 @@ fn up_to(
     };
     let mut end = place + 1;
     if let Some(target) = records.get(place).filter(|target| target.round.is_some()) {
-        let of_session =
+        let copy_session =
             records.iter().enumerate().skip(place + 1).filter(|(_, record)| record.session == target.session);
         let same = |record: &CallRecord| matches!((&record.round, &target.round), (Some(round), Some(other)) if round == other);
-        let round = of_session.take_while(|(_, record)| same(record));
+        let round = copy_session.take_while(|(_, record)| same(record));
         end = round.last().map_or(end, |(last, _)| last + 1);
     }
     records.truncate(end);
@@ -207,7 +208,7 @@ fn put_through(
     let alike = |record: &&CallRecord| record.call.id == id && record.session == session;
     let number = records.iter().take(place).filter(alike).count();
     let explainer = Arc::new(Explainer::new(sources).of_calls(&id));
-    let mut sessions = Sessions::new(engine(Arc::clone(&explainer)), runtime()?, Keeping::Nowhere);
+    let mut sessions = OpenSessions::new(engine(Arc::clone(&explainer)), runtime()?, Keeping::Nowhere);
     let mut seen = 0;
     let mut found = None;
     let mut look = |explained: Vec<Explanation>| {

@@ -5,13 +5,13 @@ use std::path::Path;
 use super::exit::Stop;
 use crate::files::{MAX_FILE_BYTES, ReadError, Roots};
 use crate::json::{self, Map, Value};
-use crate::tools::{self, ToolDescriptor, ToolsError};
+use crate::tools::{self, ToolDescriptor, ToolListError};
 
 /// Reads `--tools`: a JSON array of tools, or the result of an MCP `tools/list`.
 pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, Stop> {
     tools::read_list(&read(path)?).map_err(|error| match error {
-        ToolsError::Json(error) => misplaced(path, &error),
-        ToolsError::NotAList => Stop::trouble(format!("`{}` is {error}", path.display())),
+        ToolListError::Json(error) => misplaced(path, &error),
+        ToolListError::NotAList => Stop::trouble(format!("`{}` is {error}", path.display())),
     })
 }
 

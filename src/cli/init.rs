@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::exit::{Exit, Stop};
-use super::output::{BOLD, DIM, Output, shell_word};
+use super::exit::{ExitStatus, Stop};
+use super::output::{BOLD, DIM, Output, quote_shell_word};
 
 /// Write a commented starter bundle with tests and sample calls.
 ///
@@ -28,7 +28,7 @@ const FILES: [(&str, &str, &str); 3] = [
     ("calls.jsonl", include_str!("../../policies/starter/calls.jsonl"), "sample calls of an agent"),
 ];
 
-pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<ExitStatus, Stop> {
     let directory = &arguments.directory;
     let paths = FILES.map(|(name, _, _)| directory.join(name));
     let taken: Vec<String> = paths
@@ -66,7 +66,7 @@ pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<Exit, Stop> 
         let command = output.paint(BOLD, &command).into_owned();
         writeln!(output, "  {command}")?;
     }
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Stop {
@@ -77,5 +77,5 @@ fn unwritable(path: &Path, error: &io::Error) -> Stop {
 fn path_word(path: &Path) -> String {
     let text = path.display().to_string();
     // A leading dash would be read as an option.
-    shell_word(&if text.starts_with('-') { format!("./{text}") } else { text })
+    quote_shell_word(&if text.starts_with('-') { format!("./{text}") } else { text })
 }

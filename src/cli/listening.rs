@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
-use super::ending::told_to_end;
+use super::ending::wait_for_shutdown;
 use super::exit::Stop;
-use super::output::{complain_of, note};
-use crate::mcp::{Gateway, HttpDoor, IdentityFile, MOST_CLIENTS, MOST_CONVERSATIONS, SessionFrom};
+use super::output::{note, print_diagnostics};
+use crate::mcp::{
+    DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, Gateway, HttpDoor, IdentityFile, SessionNameSource,
+};
 
 /// HTTP server options: the address, authentication and limits.
 #[derive(clap::Args)]
-pub(super) struct Listening {
+pub(super) struct HttpArgs {
     /// Serve clients over streamable HTTP at this address, such as `127.0.0.1:8080`, instead of stdin; the path is `/mcp`
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
@@ -27,16 +29,16 @@ pub(super) struct Listening {
     /// The part of a request without a handshake that names its session: `header:NAME` or `meta:KEY` [default: one session for each
     /// caller]
     #[arg(long, value_name = "PLACE", requires = "listen")]
-    session_from: Option<SessionFrom>,
+    session_from: Option<SessionNameSource>,
     /// Maximum number of connected clients; beyond it, the client idle for longest is disconnected
-    #[arg(long, value_name = "NUMBER", requires = "listen", default_value_t = MOST_CLIENTS)]
+    #[arg(long, value_name = "NUMBER", requires = "listen", default_value_t = DEFAULT_MAX_CLIENTS)]
     most_clients: usize,
     /// Maximum number of connections, of which one address may have a third and one network half. Raise it behind a reverse proxy, as
     /// all connections come from its address [default: eight times --most-clients]
     #[arg(long, value_name = "NUMBER", requires = "listen")]
     most_connections: Option<usize>,
     /// Maximum number of conversations remembered for each caller; beyond it, the least recently used one is evicted
-    #[arg(long, value_name = "NUMBER", requires = "listen", default_value_t = MOST_CONVERSATIONS)]
+    #[arg(long, value_name = "NUMBER", requires = "listen", default_value_t = DEFAULT_MAX_CONVERSATIONS)]
     most_conversations: usize,
 }
 
@@ -56,7 +58,7 @@ pub(super) enum Said {
     Errors,
 }
 
-impl Listening {
+impl HttpArgs {
     /// Whether `--listen` is set.
     pub(super) fn is_asked(&self) -> bool {
         self.listen.is_some()
@@ -66,25 +68,25 @@ impl Listening {
     pub(super) fn door(&self, gateway: &Arc<Gateway>) -> Result<Said, Stop> {
         let Some(listen) = &self.listen else { return Ok(Said::Nothing) };
         let address = address(listen)?;
-        let mut door = HttpDoor::new(Arc::clone(gateway)).with_most_clients(self.most_clients);
-        door = door.with_most_conversations(self.most_conversations);
+        let mut door = HttpDoor::new(Arc::clone(gateway)).with_max_clients(self.most_clients);
+        door = door.with_max_conversations(self.most_conversations);
         if let Some(most) = self.most_connections {
-            door = door.with_most_connections(most);
+            door = door.with_max_connections(most);
         }
         if let Some(file) = &self.auth {
             match IdentityFile::open(file) {
                 Ok(file) => door = door.with_identity_file(file),
                 Err(error) => {
-                    complain_of(&error.diagnostics, &error.sources);
+                    print_diagnostics(&error.diagnostics, &error.sources);
                     return Ok(Said::Errors);
                 }
             }
         }
         for origin in &self.allow_origin {
-            door = door.allowing_origin(origin);
+            door = door.with_allowed_origin(origin);
         }
         if let Some(from) = &self.session_from {
-            door = door.with_session_from(from.clone());
+            door = door.with_session_name_source(from.clone());
         }
         door.check(address).map_err(Stop::Trouble)?;
         Ok(Said::Door(Box::new(Ready { address, door })))
@@ -98,7 +100,7 @@ impl Ready {
         let listener = listener.map_err(|error| format!("can't listen on `{}`: {error}", self.address))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         note(format!("listening on http://{address}/mcp"));
-        self.door.serve(listener, told_to_end()).await
+        self.door.serve(listener, wait_for_shutdown()).await
     }
 }
 

@@ -5,12 +5,12 @@ use std::io::Write;
 
 use similar::TextDiff;
 
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::output::{self, GREEN, Output, RED, amount, one_line};
-use crate::lint::{Beside, Linted, fix};
+use crate::lint::{LintInputs, LintResult, fix};
 
 /// Writes the fixed files, and returns the remaining problems. Everything else in the files stays unchanged.
-pub(super) fn write(linted: Linted, beside: &Beside<'_>) -> Result<Linted, Stop> {
+pub(super) fn write(linted: LintResult, beside: &LintInputs<'_>) -> Result<LintResult, Stop> {
     let fixed = fix(linted, beside);
     for (name, (before, after)) in &fixed.changed {
         replace(name, before, after).map_err(|problem| Stop::trouble(format!("`{name}` {problem}")))?;
@@ -37,8 +37,12 @@ fn replace(name: &str, before: &str, after: &str) -> Result<(), String> {
     fs::write(name, format!("{mark}{after}")).map_err(|error| format!("can't be written: {error}"))
 }
 
-/// Shows the fixes as a unified diff. The exit status is [`Exit::Fails`] if there are fixes or errors.
-pub(super) fn diff(linted: Linted, beside: &Beside<'_>, output: &mut Output) -> Result<Exit, Stop> {
+/// Shows the fixes as a unified diff. The exit status is [`ExitStatus::Fails`] if there are fixes or errors.
+pub(super) fn diff(
+    linted: LintResult,
+    beside: &LintInputs<'_>,
+    output: &mut Output,
+) -> Result<ExitStatus, Stop> {
     let has_errors = linted.diagnostics.has_errors();
     let fixed = fix(linted, beside);
     for (name, (before, after)) in &fixed.changed {
@@ -48,7 +52,7 @@ pub(super) fn diff(linted: Linted, beside: &Beside<'_>, output: &mut Output) -> 
         output.flush()?;
         output::complain("the rules have errors; fix them by hand first: `callgate check` shows them");
     }
-    Ok(if has_errors || !fixed.changed.is_empty() { Exit::Fails } else { Exit::Done })
+    Ok(if has_errors || !fixed.changed.is_empty() { ExitStatus::Fails } else { ExitStatus::Done })
 }
 
 /// Writes the unified diff of one file.

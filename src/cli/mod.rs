@@ -33,7 +33,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use exit::{Exit, Stop};
+use exit::{ExitStatus, Stop};
 use output::Output;
 
 /// The arguments of `callgate`.
@@ -60,7 +60,7 @@ enum Command {
     Run(run::Run),
     Explain(explain::Explain),
     Approvals(approvals::Approvals),
-    State(state::StateCommand),
+    State(state::StateArgs),
     Proxy(proxy::Proxy),
     Pins(pins::Pins),
     Install(install::Install),
@@ -88,7 +88,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(answer) => {
             // Includes `--help` and `--version`, which are not errors. The output may be closed.
             let _ = answer.print();
-            return if answer.use_stderr() { Exit::Trouble.into() } else { Exit::Done.into() };
+            return if answer.use_stderr() { ExitStatus::Trouble.into() } else { ExitStatus::Done.into() };
         }
     };
     let mut output = Output::stdout();
@@ -113,10 +113,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let ended = output.end().and(ended);
     match ended {
         Ok(exit) => exit.into(),
-        Err(Stop::ReaderGone) => Exit::Done.into(),
+        Err(Stop::OutputClosed) => ExitStatus::Done.into(),
         Err(Stop::Trouble(message)) => {
             output::complain(&message);
-            Exit::Trouble.into()
+            ExitStatus::Trouble.into()
         }
     }
 }

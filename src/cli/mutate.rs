@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::Format;
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::output::{GREEN, Output, RED, complain};
 use super::progress::Progress;
 use crate::policy::Built;
@@ -16,7 +16,7 @@ pub(super) fn run(
     only: Option<&str>,
     format: Format,
     output: &mut Output,
-) -> Result<Exit, Stop> {
+) -> Result<ExitStatus, Stop> {
     let mut progress = Progress::new("changes", true);
     let mutated = mutate::mutate(built, suite, only, &mut |count, of| progress.step_of(count, of));
     progress.end();
@@ -29,7 +29,7 @@ pub(super) fn run(
                 "mutation testing needs a passing suite, but these cases fail on the unchanged rules; fix them first, using \
                  `callgate test` without `--mutate`",
             );
-            return Ok(Exit::Fails);
+            return Ok(ExitStatus::Fails);
         }
     };
     if let (0, Some(only)) = (mutated.changes, only) {
@@ -46,5 +46,5 @@ pub(super) fn run(
         let summary = output.paint(style, &mutate::summary(&mutated)).into_owned();
         writeln!(output, "{summary}")?;
     }
-    Ok(if mutated.passed() { Exit::Done } else { Exit::Fails })
+    Ok(if mutated.passed() { ExitStatus::Done } else { ExitStatus::Fails })
 }

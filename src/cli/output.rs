@@ -12,7 +12,7 @@ use super::exit::Stop;
 use crate::diagnostic::{Diagnostics, SourceMap, render};
 use crate::engine::Refusal;
 use crate::policy::Built;
-use crate::text::{is_hidden, unmarked_name};
+use crate::text::{escape_name, is_hidden};
 
 pub(super) const RED: Style = AnsiColor::Red.on_default();
 pub(super) const GREEN: Style = AnsiColor::Green.on_default();
@@ -84,12 +84,12 @@ fn say(style: Style, word: &str, message: impl Display) {
 }
 
 /// Prints the diagnostics of rules that can't be loaded to stderr.
-pub(super) fn complain_of_rules(built: &Built) {
-    complain_of(&built.diagnostics, &built.sources);
+pub(super) fn print_build_errors(built: &Built) {
+    print_diagnostics(&built.diagnostics, &built.sources);
 }
 
 /// Prints diagnostics and their summary to stderr.
-pub(super) fn complain_of(diagnostics: &Diagnostics, sources: &SourceMap) {
+pub(super) fn print_diagnostics(diagnostics: &Diagnostics, sources: &SourceMap) {
     let text = render::text(diagnostics, sources, true);
     // The stream removes the colours where they are not supported.
     let _ = writeln!(anstream::stderr(), "{text}");
@@ -97,7 +97,7 @@ pub(super) fn complain_of(diagnostics: &Diagnostics, sources: &SourceMap) {
 }
 
 /// Prints the report of policy tests because of which rules were rejected to stderr, and the reason in one line.
-pub(super) fn complain_of_tests(text: &str, why: &Refusal) {
+pub(super) fn print_test_failures(text: &str, why: &Refusal) {
     let _ = writeln!(anstream::stderr(), "{text}");
     complain(why.summary());
 }
@@ -122,7 +122,7 @@ pub(super) fn grouped(count: usize) -> String {
 
 /// An untrusted name, in quotes unless it is plain, so that its end is unambiguous.
 pub(super) fn name(text: &str) -> String {
-    unmarked_name(text, usize::MAX).text
+    escape_name(text, usize::MAX).text
 }
 
 /// Untrusted text in one line that is safe on a terminal: line breaks become spaces; control and hidden characters are escaped.
@@ -143,7 +143,7 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
 }
 
 /// Quotes a string as one word of a shell command, with control and hidden characters escaped.
-pub(super) fn shell_word(text: &str) -> String {
+pub(super) fn quote_shell_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@%:,".contains(c) || cfg!(windows) && c == '\\';
     let misleads = |c: char| c.is_control() || is_hidden(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -164,7 +164,7 @@ pub(super) fn shell_word(text: &str) -> String {
 }
 
 /// A time in RFC 3339, shown to the minute.
-pub(super) fn to_the_minute(time: &str) -> String {
+pub(super) fn format_time(time: &str) -> String {
     let read = time.parse::<jiff::Timestamp>();
     read.map_or_else(|_| time.to_owned(), |time| time.strftime("%Y-%m-%d %H:%M UTC").to_string())
 }

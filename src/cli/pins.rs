@@ -10,9 +10,9 @@ use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
 use super::Format;
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, amount, warn};
-use super::servers::{Said, Servers};
+use super::servers::{Said, ServerArgs};
 use crate::diagnostic::nearest;
 use crate::engine::{self, Engine};
 use crate::json::{Value, json};
@@ -58,7 +58,7 @@ enum Command {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
         #[command(flatten)]
-        servers: Servers,
+        servers: ServerArgs,
     },
     /// Accept the current tools into the lock file
     Accept {
@@ -71,7 +71,7 @@ enum Command {
         #[arg(long, value_name = "KEY")]
         sign: Option<PathBuf>,
         #[command(flatten)]
-        servers: Servers,
+        servers: ServerArgs,
     },
     /// Verify that the lock file was not edited, and its signature; contacts no server
     Verify {
@@ -98,7 +98,7 @@ struct File {
 
 /// One tool and its pin status.
 #[derive(Serialize)]
-struct Reviewed {
+struct ToolReview {
     server: String,
     tool: String,
     standing: &'static str,
@@ -114,11 +114,11 @@ fn places<S: serde::Serializer>(flags: &[Flag], serializer: S) -> Result<S::Ok, 
     serializer.collect_seq(list)
 }
 
-pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<ExitStatus, Stop> {
     match &arguments.command {
         Command::Review { file, format, servers } => {
             let lock = read_lock(&file.path, file.signed_by.as_deref())?;
-            let Some(inspected) = inspect(servers)? else { return Ok(Exit::Fails) };
+            let Some(inspected) = inspect(servers)? else { return Ok(ExitStatus::Fails) };
             let reviewed = compare(&lock, &inspected);
             match format {
                 Format::Json => {
@@ -128,18 +128,18 @@ pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<Exit, Stop> 
                 Format::Text => write_text(&reviewed, &file.path, output)?,
             }
             let is_fine = reviewed.iter().all(|tool| tool.standing == "accepted" && tool.flags.is_empty());
-            Ok(if is_fine { Exit::Done } else { Exit::Fails })
+            Ok(if is_fine { ExitStatus::Done } else { ExitStatus::Fails })
         }
         Command::Accept { file, tool, sign, servers } => match inspect(servers)? {
             Some(inspected) => accept(file, tool, sign.as_deref(), &inspected, output),
-            None => Ok(Exit::Fails),
+            None => Ok(ExitStatus::Fails),
         },
         Command::Verify { file } => {
             let lock = match read_lock(&file.path, file.signed_by.as_deref()) {
                 Ok(lock) => lock,
                 Err(Stop::Trouble(why)) => {
                     warn(&why);
-                    return Ok(Exit::Fails);
+                    return Ok(ExitStatus::Fails);
                 }
                 Err(stop) => return Err(stop),
             };
@@ -151,18 +151,18 @@ pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<Exit, Stop> 
                 amount(tools, "tool", "tools"),
                 file.path.display()
             )?;
-            Ok(Exit::Done)
+            Ok(ExitStatus::Done)
         }
         Command::Key { path } => {
-            writeln!(output, "{}", signing_key(path)?.public())?;
-            Ok(Exit::Done)
+            writeln!(output, "{}", read_signing_key(path)?.public())?;
+            Ok(ExitStatus::Done)
         }
     }
 }
 
 /// Reads a lock file; with a file of public keys, one of them must have signed it.
 pub(super) fn read_lock(path: &Path, signed_by: Option<&Path>) -> Result<LockFile, Stop> {
-    let signers = signed_by.map(signers_of).transpose()?;
+    let signers = signed_by.map(read_signers).transpose()?;
     let lock = match signers {
         Some(signers) => LockFile::read_signed(path, &signers),
         None => LockFile::read(path),
@@ -171,11 +171,11 @@ pub(super) fn read_lock(path: &Path, signed_by: Option<&Path>) -> Result<LockFil
 }
 
 /// Reads the public keys of trusted signers.
-pub(super) fn signers_of(path: &Path) -> Result<Signers, Stop> {
+pub(super) fn read_signers(path: &Path) -> Result<Signers, Stop> {
     Signers::from_file(path).map_err(|error| Stop::trouble(error.to_string()))
 }
 
-fn signing_key(path: &Path) -> Result<SigningKey, Stop> {
+fn read_signing_key(path: &Path) -> Result<SigningKey, Stop> {
     SigningKey::from_file_or_new(path).map_err(|error| Stop::trouble(error.to_string()))
 }
 
@@ -190,7 +190,7 @@ fn base(file: &File, key: Option<&SigningKey>) -> Result<LockFile, Stop> {
         return Ok(lock);
     };
     let signers = match &file.signed_by {
-        Some(path) => signers_of(path)?.with(key.public()),
+        Some(path) => read_signers(path)?.with(key.public()),
         None => Signers::from(key.public()),
     };
     match LockFile::read_signed(&file.path, &signers) {
@@ -206,7 +206,7 @@ fn base(file: &File, key: Option<&SigningKey>) -> Result<LockFile, Stop> {
 }
 
 /// Requests the tools of the servers. Returns `None` if the config file has errors, which have been reported.
-fn inspect(servers: &Servers) -> Result<Option<Vec<Inspected>>, Stop> {
+fn inspect(servers: &ServerArgs) -> Result<Option<Vec<Inspected>>, Stop> {
     let Said::Config(config) = servers.read()? else { return Ok(None) };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -223,7 +223,7 @@ fn inspect(servers: &Servers) -> Result<Option<Vec<Inspected>>, Stop> {
     runtime.block_on(Arc::new(gateway).inspect()).map(Some).map_err(Stop::Trouble)
 }
 
-fn compare(lock: &LockFile, inspected: &[Inspected]) -> Vec<Reviewed> {
+fn compare(lock: &LockFile, inspected: &[Inspected]) -> Vec<ToolReview> {
     let mut reviewed = Vec::new();
     for Inspected { server, tools } in inspected {
         let pinned = lock.servers.get(server);
@@ -234,7 +234,7 @@ fn compare(lock: &LockFile, inspected: &[Inspected]) -> Vec<Reviewed> {
                 Standing::New => "new",
                 Standing::Changed => "changed",
             };
-            reviewed.push(Reviewed {
+            reviewed.push(ToolReview {
                 server: server.clone(),
                 tool: name.clone(),
                 standing,
@@ -245,7 +245,7 @@ fn compare(lock: &LockFile, inspected: &[Inspected]) -> Vec<Reviewed> {
         }
         let gone =
             pinned.into_iter().flat_map(|pinned| &pinned.tools).filter(|(name, _)| !names.contains(name));
-        reviewed.extend(gone.map(|(name, pinned)| Reviewed {
+        reviewed.extend(gone.map(|(name, pinned)| ToolReview {
             server: server.clone(),
             tool: name.clone(),
             standing: "gone",
@@ -257,7 +257,7 @@ fn compare(lock: &LockFile, inspected: &[Inspected]) -> Vec<Reviewed> {
     reviewed
 }
 
-fn write_text(reviewed: &[Reviewed], path: &Path, output: &mut Output) -> Result<(), Stop> {
+fn write_text(reviewed: &[ToolReview], path: &Path, output: &mut Output) -> Result<(), Stop> {
     for tool in reviewed {
         let (style, sign) = match tool.standing {
             "accepted" => (DIM, " "),
@@ -319,8 +319,8 @@ fn accept(
     sign: Option<&Path>,
     inspected: &[Inspected],
     output: &mut Output,
-) -> Result<Exit, Stop> {
-    let key = sign.map(signing_key).transpose()?;
+) -> Result<ExitStatus, Stop> {
+    let key = sign.map(read_signing_key).transpose()?;
     let mut lock = base(file, key.as_ref())?;
     let known: Vec<&str> =
         inspected.iter().flat_map(|server| &server.tools).map(|(name, _)| name.as_str()).collect();
@@ -346,5 +346,5 @@ fn accept(
     lock.sign(key.as_ref());
     lock.write(&file.path).map_err(|error| Stop::trouble(error.to_string()))?;
     writeln!(output, "{} accepted into {}", amount(accepted, "tool", "tools"), file.path.display())?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }

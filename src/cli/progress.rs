@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::output::grouped;
 
 /// The interval between updates, and the delay before the line first appears.
-const PACE: Duration = Duration::from_millis(500);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A counter line on stderr, if that is a terminal.
 pub(super) struct Progress {
@@ -22,7 +22,7 @@ impl Progress {
     /// Creates a counter. `wanted` is false if the line would mix with the results.
     pub(super) fn new(word: &'static str, wanted: bool) -> Self {
         let watched = wanted && stderr().is_terminal();
-        Self { watched, word, count: 0, next: Instant::now() + PACE, shown: false }
+        Self { watched, word, count: 0, next: Instant::now() + UPDATE_INTERVAL, shown: false }
     }
 
     /// Counts one.
@@ -30,7 +30,7 @@ impl Progress {
         self.count += 1;
         // The clock is not read every time.
         if self.watched && self.count.is_multiple_of(64) && Instant::now() >= self.next {
-            self.next = Instant::now() + PACE;
+            self.next = Instant::now() + UPDATE_INTERVAL;
             self.shown = true;
             let _ = write!(stderr(), "\r{} {}", grouped(self.count), self.word);
         }
@@ -40,7 +40,7 @@ impl Progress {
     pub(super) fn step_of(&mut self, count: usize, of: usize) {
         self.count = count;
         if self.watched && Instant::now() >= self.next {
-            self.next = Instant::now() + PACE;
+            self.next = Instant::now() + UPDATE_INTERVAL;
             self.shown = true;
             let _ = write!(stderr(), "\r{} of {} {}", grouped(count), grouped(of), self.word);
         }

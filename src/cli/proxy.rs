@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::attend;
-use super::ending::{UntilTold, told_to_end};
-use super::exit::{Exit, Stop};
+use super::ending::{ReadUntilShutdown, wait_for_shutdown};
+use super::exit::{ExitStatus, Stop};
 use super::files::read_context;
-use super::listening::{self, Listening};
-use super::output::{shell_word, warn};
-use super::pins::signers_of;
+use super::listening::{self, HttpArgs};
+use super::output::{quote_shell_word, warn};
+use super::pins::read_signers;
 use super::rules;
-use super::servers::{Said, Servers, over};
+use super::servers::{Said, ServerArgs, over};
 use super::state::State;
 use super::watching;
 use crate::engine::{Change, Engine};
@@ -49,13 +49,13 @@ pub(super) struct Proxy {
     #[arg(long, value_name = "FILE")]
     pins_signed_by: Option<PathBuf>,
     #[command(flatten)]
-    listening: Listening,
+    listening: HttpArgs,
     #[command(flatten)]
-    servers: Servers,
+    servers: ServerArgs,
 }
 
-pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
-    let Said::Config(config) = arguments.servers.read()? else { return Ok(Exit::Fails) };
+pub(super) fn proxy(arguments: &Proxy) -> Result<ExitStatus, Stop> {
+    let Said::Config(config) = arguments.servers.read()? else { return Ok(ExitStatus::Fails) };
     let given = arguments.context.as_deref().map(read_context).transpose()?;
     let context = over(given, config.context);
     let policies = [arguments.policies.clone(), config.policies].concat();
@@ -99,10 +99,10 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     }
     let mut gateway = Gateway::new(engine, servers).with_context(context).logging(|message| warn(message));
     let signers = arguments.pins_signed_by.as_ref().or(config.pins_signed_by.as_ref());
-    let signers = signers.map(|path| signers_of(path)).transpose()?;
+    let signers = signers.map(|path| read_signers(path)).transpose()?;
     match arguments.pins.clone().or(config.pins) {
         Some(file) => {
-            gateway = gateway.pinned_by(file, signers).map_err(|error| Stop::trouble(error.to_string()))?;
+            gateway = gateway.with_pins(file, signers).map_err(|error| Stop::trouble(error.to_string()))?;
         }
         None if signers.is_some() => {
             return Err(Stop::trouble("`--pins-signed-by` needs a lock file; name it with `--pins FILE`"));
@@ -110,35 +110,35 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
         None => {}
     }
     if let Some(session) = &arguments.session {
-        gateway = gateway.in_session(session);
+        gateway = gateway.with_session(session);
     }
     if let Some(state) = answered_in(&url) {
         gateway = gateway.answered_in(state);
     }
     if watched.iter().any(|(_, policies)| !policies.is_empty()) {
-        gateway = gateway.with_changing_rules();
+        gateway = gateway.with_rule_reload();
     }
     let gateway = Arc::new(gateway);
     let door = match arguments.listening.door(&gateway)? {
         listening::Said::Nothing => None,
         listening::Said::Door(door) => Some(door),
-        listening::Said::Errors => return Ok(Exit::Fails),
+        listening::Said::Errors => return Ok(ExitStatus::Fails),
     };
     let mut watches = Vec::new();
     for (engine, policies) in watched.iter().filter(|(_, policies)| !policies.is_empty()) {
         watches.push(watching::begin(engine, policies)?);
-        tell_of_changes(engine, &gateway, runtime.handle());
+        notify_clients_of_reloads(engine, &gateway, runtime.handle());
     }
     let served = runtime.block_on(async {
-        let (stdin, over) = UntilTold::new(mcp::stdin());
+        let (stdin, over) = ReadUntilShutdown::new(mcp::stdin());
         let listens = door.is_some();
         // The second signal, or a signal after the end of stdin, ends the process without waiting for requests in progress.
         let told_twice = async {
             match listens {
-                true => told_to_end().await,
+                true => wait_for_shutdown().await,
                 false => drop(over.await),
             }
-            told_to_end().await;
+            wait_for_shutdown().await;
         };
         let served = async {
             match door {
@@ -153,17 +153,17 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<Exit, Stop> {
     });
     // The thread that reads stdin may be blocked forever.
     runtime.shutdown_background();
-    served.map(|()| Exit::Done).map_err(Stop::Trouble)
+    served.map(|()| ExitStatus::Done).map_err(Stop::Trouble)
 }
 
 /// The state URL for `callgate approvals` commands shown to people: with an absolute path, quoted for a shell.
 fn answered_in(state: &str) -> Option<String> {
     let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;
-    Some(shell_word(&format!("file:{}", path.display())))
+    Some(quote_shell_word(&format!("file:{}", path.display())))
 }
 
 /// Notifies clients when new rules take effect, as these may change which tools are shown.
-fn tell_of_changes(engine: &Engine, gateway: &Arc<Gateway>, runtime: &tokio::runtime::Handle) {
+fn notify_clients_of_reloads(engine: &Engine, gateway: &Arc<Gateway>, runtime: &tokio::runtime::Handle) {
     let (gateway, runtime) = (Arc::downgrade(gateway), runtime.clone());
     engine.on_change(move |change| {
         if let (Change::TakenIn { .. }, Some(gateway)) = (change, gateway.upgrade()) {

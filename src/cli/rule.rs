@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::output::{BOLD, Output};
 use crate::diagnostic::{self, ALL, by_name};
 
@@ -16,13 +16,13 @@ pub(super) struct Rule {
     code: Option<String>,
 }
 
-pub(super) fn rule(arguments: &Rule, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn rule(arguments: &Rule, output: &mut Output) -> Result<ExitStatus, Stop> {
     let Some(word) = &arguments.code else {
         for code in ALL {
             let id = output.paint(BOLD, code.id).into_owned();
             writeln!(output, "{id}  {}", code.name)?;
         }
-        return Ok(Exit::Done);
+        return Ok(ExitStatus::Done);
     };
     let Some(code) = by_name(word) else {
         let known = ALL.iter().flat_map(|code| [code.id, code.name]);
@@ -33,5 +33,5 @@ pub(super) fn rule(arguments: &Rule, output: &mut Output) -> Result<Exit, Stop> 
         return Err(Stop::trouble(format!("unknown diagnostic `{word}`; {help}")));
     };
     writeln!(output, "{}", code.page.trim_end())?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }

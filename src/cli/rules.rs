@@ -4,42 +4,42 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::check;
-use super::exit::{Exit, Stop};
-use super::output::{complain, complain_of_rules, complain_of_tests};
+use super::exit::{ExitStatus, Stop};
+use super::output::{complain, print_build_errors, print_test_failures};
 use crate::engine::{self, Refusal};
-use crate::policy::Chains;
+use crate::policy::CompiledPolicies;
 use crate::reload;
 use crate::source::is_rules_file;
 
 /// Loads rules. If they can't be used, reports the errors and returns the exit status.
-pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<Chains>, Exit> {
+pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<CompiledPolicies>, ExitStatus> {
     reload::load(policies).map_err(|why| {
         match &why {
             Refusal::Errors(built) => {
-                complain_of_rules(built);
+                print_build_errors(built);
                 return check::exit(&built.diagnostics);
             }
-            Refusal::Tests(text) => complain_of_tests(text, &why),
-            Refusal::NoTests | Refusal::Failure(_) => complain(why.summary()),
+            Refusal::Tests(text) => print_test_failures(text, &why),
+            Refusal::MissingTests | Refusal::Failure(_) => complain(why.summary()),
         }
-        Exit::Fails
+        ExitStatus::Fails
     })
 }
 
 /// Loads rules as [`load`] does; without paths, returns rules that allow every call.
-pub(super) fn of(policies: &[PathBuf]) -> Result<Arc<Chains>, Exit> {
+pub(super) fn of(policies: &[PathBuf]) -> Result<Arc<CompiledPolicies>, ExitStatus> {
     if !policies.is_empty() {
         return load(policies);
     }
     engine::load_text("policies: []").map_err(|error| {
         complain(error);
-        Exit::Trouble
+        ExitStatus::Trouble
     })
 }
 
 /// Separates rules and calls: in `--policies a b calls.jsonl`, the calls are among the values of the option. `which` is the error
 /// message if no calls are given.
-pub(super) fn and_calls<'a>(
+pub(super) fn split_rules_and_calls<'a>(
     policies: &'a [PathBuf],
     calls: Option<&'a Path>,
     which: &str,

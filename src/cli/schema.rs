@@ -4,14 +4,14 @@ use std::io::Write;
 
 use clap::ValueEnum;
 
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::output::Output;
 use crate::authoring::{Constraint, json_schema};
-use crate::matcher::CONDITION;
+use crate::matcher::CONDITION_RECORD;
 use crate::mcp::{config_record, identity_record};
 use crate::middleware::KINDS;
 use crate::policy::rules_record;
-use crate::suite::tests_record;
+use crate::suite::test_file_record;
 
 /// Print the JSON Schema of rules, test, gateway or identity files, for editors.
 ///
@@ -40,7 +40,7 @@ enum Subject {
     Identity,
 }
 
-pub(super) fn schema(arguments: &Schema, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn schema(arguments: &Schema, output: &mut Output) -> Result<ExitStatus, Stop> {
     let schema = match arguments.of {
         Subject::Rules => rules_schema(),
         Subject::Tests => tests_schema(),
@@ -48,7 +48,7 @@ pub(super) fn schema(arguments: &Schema, output: &mut Output) -> Result<Exit, St
         Subject::Identity => json_schema(identity_record(), "Callgate identity", &[]),
     };
     writeln!(output, "{schema:#}")?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 fn rules_schema() -> crate::json::Value {
@@ -67,13 +67,13 @@ fn tests_schema() -> crate::json::Value {
         one_of: vec!["tool", "wait", "round", "approve", "deny", "edit", "answer", "cancel", "resume"],
         together: Vec::new(),
     };
-    json_schema(tests_record(), "Callgate policy tests", &[step, condition()])
+    json_schema(test_file_record(), "Callgate policy tests", &[step, condition()])
 }
 
 fn condition() -> Constraint {
-    let tests = CONDITION.fields.iter().filter(|field| !FORMS.contains(&field.name));
+    let tests = CONDITION_RECORD.fields.iter().filter(|field| !FORMS.contains(&field.name));
     Constraint {
-        record: CONDITION.name,
+        record: CONDITION_RECORD.name,
         one_of: FORMS.to_vec(),
         together: tests.map(|field| (field.name, "path")).collect(),
     }

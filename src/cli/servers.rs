@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use super::exit::Stop;
-use super::output::complain_of;
+use super::output::print_diagnostics;
 use crate::json::{Map, Value};
-use crate::mcp::{ChildSpec, Config, ConfiguredServer, HttpSpec, Reach};
+use crate::mcp::{Config, ConfiguredServer, HttpSpec, Reach, StdioSpec};
 
 /// Arguments that name MCP servers.
 #[derive(clap::Args)]
 #[group(id = "server", multiple = true)]
-pub(super) struct Servers {
+pub(super) struct ServerArgs {
     /// A config file with servers, policies and other options; see `callgate schema gateway`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["name", "command", "upstream"])]
     config: Option<PathBuf>,
@@ -33,13 +33,13 @@ pub(super) enum Said {
     Errors,
 }
 
-impl Servers {
+impl ServerArgs {
     pub(super) fn read(&self) -> Result<Said, Stop> {
         if let Some(file) = &self.config {
             return Ok(match Config::read(file, |name| std::env::var(name).ok()) {
                 Ok(config) => Said::Config(config),
                 Err(error) => {
-                    complain_of(&error.diagnostics, &error.sources);
+                    print_diagnostics(&error.diagnostics, &error.sources);
                     Said::Errors
                 }
             });
@@ -60,7 +60,7 @@ impl Servers {
                 "no server given; add its command after `--`, its URL with `--upstream`, or a file with `--config`",
             ));
         };
-        Ok(Reach::Child(ChildSpec {
+        Ok(Reach::Child(StdioSpec {
             command: command.clone(),
             args: args.to_vec(),
             env: Vec::new(),

@@ -8,18 +8,18 @@ use std::sync::Arc;
 use clap::Subcommand;
 use tokio::runtime::Runtime;
 
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::output::Output;
 use crate::approval::Ledger;
-use crate::files::check_private;
+use crate::files::check_private_file;
 use crate::host::{StateStore, SystemClock};
 use crate::seal::{KEYS_VARIABLE, Keys};
-use crate::state::{self, FileStore, IntegrityError, SealedStore};
+use crate::state::{self, IntegrityError, SealedStore, SqliteStore};
 
 /// Manage a state store.
 #[derive(clap::Args)]
 #[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
-pub(super) struct StateCommand {
+pub(super) struct StateArgs {
     #[command(subcommand)]
     command: Command,
 }
@@ -40,10 +40,10 @@ enum Command {
     },
 }
 
-pub(super) fn state(arguments: &StateCommand, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitStatus, Stop> {
     let Command::Accept { state: url } = &arguments.command;
     let runtime = runtime()?;
-    let Some(path) = state::file_of(url).map_err(trouble)? else {
+    let Some(path) = state::file_path(url).map_err(trouble)? else {
         return Err(Stop::trouble(format!("`{url}` ends with its process; use `file:PATH`")));
     };
     let State { store, .. } = State::open(url, Some(path), &runtime, Opening::Accepting)?;
@@ -51,7 +51,7 @@ pub(super) fn state(arguments: &StateCommand, output: &mut Output) -> Result<Exi
     let calls = runtime.block_on(ledger.list()).map_err(trouble)?.len();
     let grants = runtime.block_on(ledger.grants()).map_err(trouble)?.len();
     writeln!(output, "`{url}` is accepted as it is: {calls} calls, {grants} remembered approvals")?;
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 /// A state store and its keys.
@@ -67,7 +67,7 @@ pub(super) struct State {
 #[derive(Clone, Copy, PartialEq)]
 enum Opening {
     /// Create it, and its key, if missing.
-    Making,
+    Create,
     /// It must exist, with its key.
     Existing,
     /// Trust it as it is, and create a new anchor.
@@ -89,13 +89,13 @@ fn trouble(error: impl std::fmt::Display) -> Stop {
 impl State {
     /// Opens a state store, and creates it and its key if missing.
     pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
-        let path = state::file_of(url).map_err(|error| Stop::trouble(error.to_string()))?;
-        Self::open(url, path, runtime, Opening::Making)
+        let path = state::file_path(url).map_err(|error| Stop::trouble(error.to_string()))?;
+        Self::open(url, path, runtime, Opening::Create)
     }
 
     /// Opens an existing state store.
     pub(super) fn of_others(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
-        let path = state::file_of(url).map_err(|error| Stop::trouble(error.to_string()))?;
+        let path = state::file_path(url).map_err(|error| Stop::trouble(error.to_string()))?;
         match path {
             Some(path) if !path.exists() && !beside(path, ".anchor").exists() => {
                 return Err(Stop::trouble(format!(
@@ -124,7 +124,7 @@ impl State {
         let store = state::open(url).map_err(trouble)?;
         let is_sealed = match &anchor {
             Some(anchor) => {
-                anchor.exists() || runtime.block_on(state::was_sealed(&*store)).map_err(trouble)?
+                anchor.exists() || runtime.block_on(state::has_seals(&*store)).map_err(trouble)?
             }
             None => false,
         };
@@ -133,8 +133,8 @@ impl State {
         let Some(anchor) = anchor else { return Ok(Self { url: url.to_owned(), store, keys }) };
         let opened = match opening {
             Opening::Accepting => accept(store, &keys, &anchor, runtime)?,
-            Opening::Making | Opening::Existing => {
-                let anchor = FileStore::open_anchor(&anchor).map_err(trouble)?;
+            Opening::Create | Opening::Existing => {
+                let anchor = SqliteStore::open_anchor(&anchor).map_err(trouble)?;
                 let sealed = SealedStore::anchored(store, keys.clone(), Arc::new(anchor), SystemClock);
                 runtime.block_on(sealed.open()).map(|()| sealed)
             }
@@ -151,21 +151,21 @@ impl State {
 
     /// The keys of a state store, and their source.
     fn keys(key: Option<&Path>, is_sealed: bool, opening: Opening) -> Result<(Keys, String), Stop> {
-        if let Some(keys) = keys_given()? {
+        if let Some(keys) = keys_from_environment()? {
             return Ok((keys, KEYS_VARIABLE.to_owned()));
         }
         let Some(key) = key else {
             return Keys::random().map(|keys| (keys, "this process".to_owned())).map_err(trouble);
         };
-        if (is_sealed || opening != Opening::Making) && !key.exists() {
+        if (is_sealed || opening != Opening::Create) && !key.exists() {
             return Err(Stop::trouble(format!(
                 "the key of this state store is missing: restore `{}`, or set {KEYS_VARIABLE} to its content",
                 key.display()
             )));
         }
-        check_private(key).map_err(trouble)?;
+        check_private_file(key).map_err(trouble)?;
         let keys = match opening {
-            Opening::Making => Keys::from_file_or_new(key),
+            Opening::Create => Keys::from_file_or_new(key),
             Opening::Existing | Opening::Accepting => Keys::from_file(key),
         };
         keys.map(|keys| (keys, format!("`{}`", key.display()))).map_err(trouble)
@@ -173,7 +173,7 @@ impl State {
 }
 
 /// The keys of the environment variable, if it is set.
-pub(super) fn keys_given() -> Result<Option<Keys>, Stop> {
+pub(super) fn keys_from_environment() -> Result<Option<Keys>, Stop> {
     Keys::from_environment().map_err(|error| Stop::trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))
 }
 
@@ -195,7 +195,7 @@ fn accept(
             _ => {}
         }
     }
-    let anchor = FileStore::open_anchor(anchor).map_err(trouble)?;
+    let anchor = SqliteStore::open_anchor(anchor).map_err(trouble)?;
     let sealed = SealedStore::anchored(store, keys.clone(), Arc::new(anchor), SystemClock);
     Ok(runtime.block_on(sealed.accept()).map(|()| sealed))
 }

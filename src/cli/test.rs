@@ -12,7 +12,7 @@ use clap::ValueEnum;
 
 use super::Format;
 use super::check;
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::mutate;
 use super::output::{GREEN, Output, RED};
 use super::progress::Progress;
@@ -82,7 +82,7 @@ enum Form {
     Lcov,
 }
 
-pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<ExitStatus, Stop> {
     let rules = rules_paths(&arguments.paths);
     if let Some(calls) = &arguments.generate {
         return generate::generate(arguments, calls, output);
@@ -99,7 +99,7 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> 
         loaded.check_against(chains);
     }
     let Some(chains) = chains.filter(|_| !loaded.diagnostics.has_errors()) else {
-        return show_problems(arguments.format, &built, &loaded, output);
+        return report_errors(arguments.format, &built, &loaded, output);
     };
     let suite = chosen(&loaded.suite, arguments)?;
     if arguments.mutate {
@@ -120,25 +120,25 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<Exit, Stop> 
         begun = Instant::now();
         progress.step();
     };
-    let (report, covered) = if arguments.asks_for_coverage() {
+    let (report, covered) = if arguments.needs_coverage() {
         let coverage = Arc::new(Coverage::of(&chains, &built.files));
-        let report = suite.run_covered(&chains, &coverage, &mut seen);
+        let report = suite.run_with_coverage(&chains, &coverage, &mut seen);
         (report, Some(coverage.report(&built.sources)))
     } else {
-        (suite.run_with(&chains, &mut seen), None)
+        (suite.run_with_progress(&chains, &mut seen), None)
     };
     progress.end();
     let covered = covered.as_ref();
     match arguments.format {
         Form::Text => write_text(&report, output)?,
-        Form::Lcov => coverage::tell_results(&report),
+        Form::Lcov => coverage::print_results(&report),
         form => write_document(form, Some((&report, covered, &times)), &built, &loaded, output)?,
     }
     let is_enough = match covered {
         Some(covered) => coverage::write(covered, arguments, output)?,
         None => true,
     };
-    Ok(if report.passed() && is_enough { Exit::Done } else { Exit::Fails })
+    Ok(if report.passed() && is_enough { ExitStatus::Done } else { ExitStatus::Fails })
 }
 
 /// The cases selected by `--filter`.
@@ -163,10 +163,15 @@ fn chosen(suite: &Suite, arguments: &Test) -> Result<Suite, Stop> {
 }
 
 /// Reports the errors of rules and test files, whose cases are not run.
-fn show_problems(form: Form, built: &Built, loaded: &LoadedSuite, output: &mut Output) -> Result<Exit, Stop> {
+fn report_errors(
+    form: Form,
+    built: &Built,
+    loaded: &LoadedSuite,
+    output: &mut Output,
+) -> Result<ExitStatus, Stop> {
     match form {
         Form::Text | Form::Lcov => {
-            let tests = problems_of_tests(built, loaded);
+            let tests = test_diagnostics(built, loaded);
             let both = [("rules", &built.diagnostics, &built.sources), ("tests", &tests, &loaded.sources)];
             let (mut summaries, mut page) = (Vec::new(), String::new());
             for (of, diagnostics, sources) in both.into_iter().filter(|(_, found, _)| !found.is_empty()) {
@@ -195,7 +200,7 @@ fn show_problems(form: Form, built: &Built, loaded: &LoadedSuite, output: &mut O
 }
 
 /// The diagnostics of the test files, without those of unreadable paths that the rules' diagnostics already have.
-fn problems_of_tests(built: &Built, loaded: &LoadedSuite) -> Diagnostics {
+fn test_diagnostics(built: &Built, loaded: &LoadedSuite) -> Diagnostics {
     let mut found = Diagnostics::default();
     let told = |one: &Diagnostic| one.span.is_none() && built.diagnostics.iter().any(|other| other == one);
     loaded.diagnostics.iter().filter(|one| !told(one)).cloned().for_each(|one| found.push(one));
@@ -210,7 +215,7 @@ fn write_document(
     loaded: &LoadedSuite,
     output: &mut Output,
 ) -> Result<(), Stop> {
-    let tests = problems_of_tests(built, loaded);
+    let tests = test_diagnostics(built, loaded);
     let problems = [(&built.diagnostics, &built.sources), (&tests, &loaded.sources)];
     let (report, covered, times) =
         report.map_or((None, None, &[][..]), |(report, covered, times)| (Some(report), covered, times));

@@ -15,7 +15,7 @@ static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Endings of file names and system units that are not domains: `icon@2x.png`, `getty@tty1.service`.
-static NO_DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
+static NOT_A_DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?i)\.(?:png|jpe?g|gif|svg|webp|avif|ico|css|html?|js|mjs|cjs|tsx?|json|ya?ml|toml|lock|tgz|gz|whl|jar|service|socket|timer|target)$",
     )
@@ -32,7 +32,7 @@ pub(super) fn email(subject: &Subject<'_>) -> Vec<Range<usize>> {
         let person = local.as_str().trim_start_matches(['.', '\'', '-', '%', '+']);
         // `git@github.com:team/project.git` is a repository address.
         let remote = person == "git" && subject.after(whole.end()).0 == Some(':');
-        if !person.is_empty() && !remote && !NO_DOMAIN.is_match(domain.as_str()) {
+        if !person.is_empty() && !remote && !NOT_A_DOMAIN.is_match(domain.as_str()) {
             found.push(local.end() - person.len()..whole.end());
         }
     }
@@ -54,7 +54,7 @@ static NATIONAL: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Digits that are a telephone number only after a context word.
-static SAID: LazyLock<Regex> = LazyLock::new(|| pattern(r"\(?[0-9](?:[ .\-/()]{0,2}[0-9]){6,14}"));
+static LABELED_NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\(?[0-9](?:[ .\-/()]{0,2}[0-9]){6,14}"));
 
 static PHONE_WORDS: LazyLock<Regex> = LazyLock::new(|| {
     words(concat!(
@@ -82,7 +82,7 @@ pub(super) fn phone(subject: &Subject<'_>) -> Vec<Range<usize>> {
         }
     }
     let national = NATIONAL.find_iter(subject.text).map(|candidate| candidate.range());
-    let said = SAID.find_iter(subject.text).map(|candidate| candidate.range());
+    let said = LABELED_NUMBER.find_iter(subject.text).map(|candidate| candidate.range());
     found.extend(national.filter(|range| {
         (10..=11).contains(&digit_count(subject, range))
             && starts_alone(subject, range)

@@ -11,7 +11,7 @@ use super::placeholder::{is_digest, is_placeholder};
 use super::subject::{Keys, Subject, is_word, pattern};
 
 /// A key that marks the following value as a secret, a colon or an equals sign, and the value.
-static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+static NAMED_VALUE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"(?i)(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[ _-]?key|access[ _-]?key|auth[ _-]?key",
         r"|private[ _-]?key|secret[ _-]?key|signing[ _-]?key|encryption[ _-]?key|credentials?)",
@@ -70,7 +70,7 @@ const LONGEST_SECRET: usize = 256;
 /// hashes, public keys, base64 of readable text or after `base64,`.
 pub(super) fn high_entropy(subject: &Subject<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    for captures in NAMED.captures_iter(subject.text) {
+    for captures in NAMED_VALUE.captures_iter(subject.text) {
         let (Some(whole), Some(value)) = (captures.get(0), captures.iter().skip(1).flatten().next()) else {
             continue;
         };
@@ -87,12 +87,12 @@ pub(super) fn high_entropy(subject: &Subject<'_>) -> Vec<Range<usize>> {
         if !cursor
             && !is_placeholder(text)
             && !is_digest(text)
-            && (looks_secret(text) || password && is_number(text))
+            && (is_likely_secret(text) || password && is_number(text))
         {
             found.push(value.start()..value.start() + text.len());
         }
     }
-    found.extend(whole_value(subject));
+    found.extend(find_by_key(subject));
     let named_otherwise = subject.keys.own.is_some_and(|key| NAME_KEY.is_match(&Keys::spaced(key)));
     if !named_otherwise {
         let tokens = RANDOM.find_iter(subject.text).filter(|token| token.len() <= LONGEST_SECRET);
@@ -101,7 +101,7 @@ pub(super) fn high_entropy(subject: &Subject<'_>) -> Vec<Range<usize>> {
     found
 }
 
-fn whole_value(subject: &Subject<'_>) -> Option<Range<usize>> {
+fn find_by_key(subject: &Subject<'_>) -> Option<Range<usize>> {
     let own = Keys::spaced(subject.keys.own?);
     let key = match subject.keys.parent {
         Some(parent) if VALUE_KEY.is_match(&own) => Keys::spaced(parent),
@@ -124,7 +124,7 @@ fn is_number(text: &str) -> bool {
 
 /// Whether the value after a secret's name is a secret: letters with digits or signs, or random letters. A method call or a
 /// member path in source code (`config.token`) is not.
-fn looks_secret(text: &str) -> bool {
+fn is_likely_secret(text: &str) -> bool {
     let letters = text.contains(char::is_alphabetic);
     let digits = text.contains(|c: char| c.is_ascii_digit());
     let signs = text.contains(|c: char| "!@#$%^&*+=~?".contains(c));
@@ -143,7 +143,7 @@ fn is_random_secret(subject: &Subject<'_>, range: &Range<usize>) -> bool {
         && !has_id_prefix(text)
         && is_scrambled(segment)
         && entropy(text) >= 3.9
-        && !introduced_as_public(subject.tail(range.start, 24), text)
+        && !is_labeled_public(subject.tail(range.start, 24), text)
         && !is_readable_base64(text)
 }
 
@@ -167,7 +167,7 @@ fn is_scrambled(text: &str) -> bool {
     upper && lower && digits && changes * 100 >= text.len() * 38
 }
 
-fn introduced_as_public(before: &str, text: &str) -> bool {
+fn is_labeled_public(before: &str, text: &str) -> bool {
     static INTRODUCED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?i)(?:base64,|sha-?(?:1|256|384|512)[:=-]|sha256~|integrity[\x22'=: ]+|ssh-[a-z0-9-]+ |ecdsa-[a-z0-9-]+ |etag[\x22'=: ]+)$",

@@ -51,7 +51,7 @@ impl<'a> Folded<'a> {
     }
 
     fn with_invisible_as(invisible: Fold, original: &'a str) -> Self {
-        if original.bytes().all(stands_for_itself_in_ascii) {
+        if original.bytes().all(is_unchanged_ascii) {
             return Self { text: Cow::Borrowed(original), steps: Vec::new(), has_invisible: false };
         }
         let mut text = String::with_capacity(original.len());
@@ -126,7 +126,7 @@ impl<'a> Folded<'a> {
 }
 
 /// ASCII bytes that never need normalization.
-fn stands_for_itself_in_ascii(byte: u8) -> bool {
+fn is_unchanged_ascii(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~') && !matches!(byte, b'%' | b'\\' | b'&')
 }
 
@@ -140,7 +140,7 @@ fn unit(rest: &str, first: char) -> (Fold, usize) {
         },
         None => (plain.0, plain.1, first == ESCAPE),
     };
-    let sequence = if is_escape_character { control_sequence(rest.get(width..)) } else { 0 };
+    let sequence = if is_escape_character { control_sequence_length(rest.get(width..)) } else { 0 };
     (fold, width + sequence)
 }
 
@@ -150,7 +150,7 @@ const ESCAPE: char = '\u{1b}';
 const MAX_SEQUENCE: usize = 24;
 
 /// The length in bytes of the control sequence after the escape character (`[1;31m`); a terminal does not display it.
-fn control_sequence(rest: Option<&str>) -> usize {
+fn control_sequence_length(rest: Option<&str>) -> usize {
     let Some(parameters) = rest.and_then(|rest| rest.strip_prefix('[')) else { return 0 };
     let mut bytes = parameters.bytes().take(MAX_SEQUENCE);
     match bytes.position(|byte| !matches!(byte, b'!'..=b'?')) {
@@ -244,7 +244,7 @@ fn hex(digits: &[u8]) -> Option<u32> {
 }
 
 /// Whether normalization keeps a character.
-pub(super) fn stands_for_itself(c: char) -> bool {
+pub(super) fn is_unchanged(c: char) -> bool {
     matches!(character(c), Fold::Keep)
 }
 

@@ -26,7 +26,7 @@ mod sieve;
 pub use reach::Reach;
 pub use redactor::{Redactor, Style};
 pub use replacement::Replacement;
-pub use sieve::{MAX_HELD, Overlong, Sieve};
+pub use sieve::{MAX_HELD, MatchTooLongError, Sieve};
 pub use walk::TooDeep;
 
 use std::ops::Range;

@@ -14,7 +14,7 @@ enum Context {
     /// Never: format and checksum are strong enough.
     Never,
     /// Only as unformatted digits; not in the grouping that is usual in its country.
-    Bare,
+    Ungrouped,
     /// Always.
     Always,
 }
@@ -47,10 +47,10 @@ impl NationalId {
                 .collect();
             let speaks_for_itself = match self.context {
                 Context::Never => true,
-                Context::Bare => compact.len() < candidate.len(),
+                Context::Ungrouped => compact.len() < candidate.len(),
                 Context::Always => false,
             };
-            let believed = subject.stands_alone(&range)
+            let believed = subject.is_isolated(&range)
                 && (self.valid)(&compact)
                 && (speaks_for_itself || context.near(&range, 40, 20));
             // A rejected candidate may begin with an unrelated group of digits.
@@ -179,7 +179,7 @@ pub(super) static BR_CPF: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}|[0-9]{9}-?[0-9]{2}",
         cpf,
-        Context::Bare,
+        Context::Ungrouped,
         r"cpf|contribuinte",
     )
 });
@@ -220,7 +220,7 @@ pub(super) static SE_PERSONNUMMER: LazyLock<NationalId> = LazyLock::new(|| {
             let day = two(short, 4) % 60;
             (1..=12).contains(&two(short, 2)) && (1..=31).contains(&day) && luhn(short)
         },
-        Context::Bare,
+        Context::Ungrouped,
         r"personnummer|samordningsnummer|personal (?:identity )?number|pnr|ssn",
     )
 });

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::placeholder::is_blanked;
+use super::placeholder::is_masked;
 use super::subject::{Subject, is_word, pattern};
 
 static IPV4: LazyLock<Regex> = LazyLock::new(|| {
@@ -131,7 +131,7 @@ pub(super) fn url_credentials(subject: &Subject<'_>) -> Vec<Range<usize>> {
         .filter_map(|captures| (1..=3).find_map(|group| captures.get(group)))
         .filter(|credentials| {
             let password = credentials.as_str().split_once(':').map_or("", |(_, password)| password);
-            !is_blanked(password)
+            !is_masked(password)
         })
         .map(|credentials| credentials.range())
         .collect()

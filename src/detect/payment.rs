@@ -37,8 +37,8 @@ pub(super) fn payment_card(subject: &Subject<'_>) -> Vec<Range<usize>> {
             previous_end = group.end;
             let range = first.start..group.end;
             if number.len() >= 12
-                && evenly_grouped(&lengths)
-                && issuer_knows(&number)
+                && is_evenly_grouped(&lengths)
+                && has_known_issuer(&number)
                 && luhn(&number)
                 && ends_free(subject, group.end)
                 && (number.len() > 13 || context.near(&range, 40, 20))
@@ -86,7 +86,7 @@ fn ends_free(subject: &Subject<'_>, at: usize) -> bool {
     }
 }
 
-fn evenly_grouped(lengths: &[usize]) -> bool {
+fn is_evenly_grouped(lengths: &[usize]) -> bool {
     match lengths {
         [_] | [4, 6, 4 | 5] => true,
         [first, .., last] => last <= first && lengths.iter().rev().skip(1).all(|length| length == first),
@@ -94,7 +94,7 @@ fn evenly_grouped(lengths: &[usize]) -> bool {
     }
 }
 
-fn issuer_knows(number: &str) -> bool {
+fn has_known_issuer(number: &str) -> bool {
     let prefix = |digits: usize| number.get(..digits).and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
     let length = number.len();
     match (prefix(1), prefix(2), prefix(3), prefix(4)) {

@@ -15,11 +15,11 @@ pub(super) fn is_placeholder(text: &str) -> bool {
             r"(?i)^(?:null|none|nil|true|false|undefined|empty|required|optional|string|redacted|hidden|your[ _-].*|x{3,}|\.{2,})$",
         )
     });
-    text.is_empty() || WORD.is_match(text) || is_blanked(text)
+    text.is_empty() || WORD.is_match(text) || is_masked(text)
 }
 
 /// Whether a string is a variable, a template, a redaction label, or masked with stars for at least half of its length.
-pub(super) fn is_blanked(text: &str) -> bool {
+pub(super) fn is_masked(text: &str) -> bool {
     static BLANKED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             &[

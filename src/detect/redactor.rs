@@ -11,7 +11,7 @@ use super::fold::Folded;
 use super::hidden::Hidden;
 use super::subject::{Keys as Above, Subject, pattern};
 use crate::json::Value;
-use crate::meter::{self, WorkExceeded};
+use crate::meter::{self, WorkLimitError};
 use crate::seal::{Keys, Purpose};
 
 /// The replacement of a match.
@@ -88,7 +88,7 @@ impl Redactor {
     }
 
     /// Whether a text contains anything to redact.
-    pub fn finds_in(&self, text: &str) -> bool {
+    pub fn has_match(&self, text: &str) -> bool {
         self.spend_on(text).is_err() || !self.finds(text, Above::default(), &Scope::default(), &[]).is_empty()
     }
 
@@ -104,11 +104,11 @@ impl Redactor {
 
     /// Returns the redacted text; borrowed if nothing matches.
     pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.redact_under(text, Above::default())
+        self.redact_text_under(text, Above::default())
     }
 
     /// Returns the redacted text of a string under these JSON keys.
-    pub(super) fn redact_under<'a>(&self, text: &'a str, keys: Above<'_>) -> Cow<'a, str> {
+    pub(super) fn redact_text_under<'a>(&self, text: &'a str, keys: Above<'_>) -> Cow<'a, str> {
         let hidden = self.hidden(text, keys, &Scope::default());
         if hidden.is_empty() {
             Cow::Borrowed(text)
@@ -154,7 +154,7 @@ impl Redactor {
     }
 
     /// Charges the work of one search: each detector and pattern reads each byte.
-    fn spend_on(&self, text: &str) -> Result<(), WorkExceeded> {
+    fn spend_on(&self, text: &str) -> Result<(), WorkLimitError> {
         meter::spend_on(
             text.len().saturating_mul(self.detectors.len() + self.patterns.len()),
             SEARCHED_PER_UNIT,

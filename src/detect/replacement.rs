@@ -4,7 +4,7 @@ use regex::Regex;
 
 use super::hidden::Hidden;
 use super::redactor::{Scope, matches_from};
-use super::sieve::Hiding;
+use super::sieve::RedactionRule;
 
 /// A pattern and the replacement of its matches: `$1` is the first group, `$$` a dollar sign.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ impl Replacement {
     }
 }
 
-impl Hiding for Replacement {
+impl RedactionRule for Replacement {
     fn hidden(&self, text: &str, scope: &Scope) -> Vec<Hidden> {
         let [pattern] = &self.pattern;
         matches_from(pattern, text, scope.from)

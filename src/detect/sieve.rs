@@ -32,13 +32,13 @@ const DETECTORS_LOOK_AHEAD: usize = 192;
 const LOOK_BACK: usize = 256;
 
 /// Maximum look-behind if the window has no better position to start at.
-const MOST_LOOK_BACK: usize = 4 << 10;
+const MAX_LOOK_BACK: usize = 4 << 10;
 
 /// Minimum number of new bytes before the same text is searched again.
 const STEP: usize = 64;
 
 /// The maximum length of an escape that the end of the text may begin.
-const LONGEST_ESCAPE: usize = 36;
+const MAX_ESCAPE: usize = 36;
 
 /// White space that ends a word. Other ASCII white space is a control character, which normalization drops.
 fn is_space(c: char) -> bool {
@@ -48,10 +48,10 @@ fn is_space(c: char) -> bool {
 /// More text than can be held back may be part of one match, so none of it can be released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("more than {MAX_HELD} bytes may belong to one secret")]
-pub struct Overlong;
+pub struct MatchTooLongError;
 
 /// Finds the ranges to redact in a streamed text.
-pub(super) trait Hiding: std::fmt::Debug + Send + Sync {
+pub(super) trait RedactionRule: std::fmt::Debug + Send + Sync {
     /// Returns the redacted ranges in order, with their replacements.
     fn hidden(&self, text: &str, scope: &Scope) -> Vec<Hidden>;
     /// The custom patterns that it searches for.
@@ -60,7 +60,7 @@ pub(super) trait Hiding: std::fmt::Debug + Send + Sync {
     fn detects(&self) -> bool;
 }
 
-impl Hiding for Redactor {
+impl RedactionRule for Redactor {
     fn hidden(&self, text: &str, scope: &Scope) -> Vec<Hidden> {
         self.hidden(text, Keys::default(), scope)
     }
@@ -77,7 +77,7 @@ impl Hiding for Redactor {
 /// The streaming redaction or replacement of one text.
 #[derive(Debug)]
 pub struct Sieve {
-    hiding: Arc<dyn Hiding>,
+    hiding: Arc<dyn RedactionRule>,
     /// The held text and a part of the released text before it.
     window: String,
     /// Length of the first character of the window if it is only there for look-behind.
@@ -94,13 +94,13 @@ pub struct Sieve {
     telling: usize,
     /// Positions that no detector match crosses: the window can start there.
     breaks: VecDeque<usize>,
-    reaches: Reaches,
+    reaches: PatternExtents,
     decided: u64,
 }
 
 /// The maximum extents of the custom patterns.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reaches {
+struct PatternExtents {
     bytes: Option<usize>,
     word: bool,
     line: bool,
@@ -117,8 +117,8 @@ impl Sieve {
         Self::new(replacement)
     }
 
-    fn new(hiding: Arc<dyn Hiding>) -> Self {
-        let mut reaches = Reaches::default();
+    fn new(hiding: Arc<dyn RedactionRule>) -> Self {
+        let mut reaches = PatternExtents::default();
         for pattern in hiding.patterns() {
             match Reach::of(pattern) {
                 Some(Reach::Bytes(bytes)) => reaches.bytes = reaches.bytes.max(Some(bytes)),
@@ -155,9 +155,9 @@ impl Sieve {
     /// Adds a chunk of text, and appends to `shown` what can be released.
     ///
     /// # Errors
-    /// Returns [`Overlong`] if more than [`MAX_HELD`] bytes would have to be held back. The text appended to `shown` is valid; nothing
+    /// Returns [`MatchTooLongError`] if more than [`MAX_HELD`] bytes would have to be held back. The text appended to `shown` is valid; nothing
     /// of the rest can be released.
-    pub fn push(&mut self, more: &str, shown: &mut String) -> Result<(), Overlong> {
+    pub fn push(&mut self, more: &str, shown: &mut String) -> Result<(), MatchTooLongError> {
         // Without detectors, and with short patterns only, white space has no significance.
         let anywhere = !self.hiding.detects() && !self.reaches.word && !self.reaches.line;
         for c in more.chars() {
@@ -167,11 +167,11 @@ impl Sieve {
                 if !self.reaches.line || c == '\n' {
                     self.advance(shown);
                 }
-            } else if anywhere && self.is_due() {
+            } else if anywhere && self.is_search_due() {
                 self.look(shown);
             }
             if self.held() > MAX_HELD {
-                return Err(Overlong);
+                return Err(MatchTooLongError);
             }
         }
         Ok(())
@@ -194,7 +194,7 @@ impl Sieve {
         if !trimmed.is_empty() {
             let letters = plain::letters(trimmed);
             let code = match (self.letters, letters) {
-                (Some(before), Some(letters)) => plain::may_be_code(before, trimmed, letters),
+                (Some(before), Some(letters)) => plain::is_possible_codice_fiscale(before, trimmed, letters),
                 _ => false,
             };
             if letters.is_none() || code {
@@ -219,30 +219,30 @@ impl Sieve {
 
     fn advance(&mut self, shown: &mut String) {
         let patterned = !self.hiding.patterns().is_empty();
-        if !patterned && !self.is_telling() {
+        if !patterned && !self.has_candidates() {
             let [before_last, ..] = self.words;
             self.pass(before_last, &[], shown);
             // All text for look-behind must be plain: the window does not record what was redacted before.
             if self.telling + LOOK_BACK < self.passed {
                 self.forget(self.telling..self.passed - LOOK_BACK, &[]);
             }
-        } else if self.is_due() {
+        } else if self.is_search_due() {
             self.look(shown);
         }
     }
 
     /// Whether enough new text has arrived for a search: the more is held, the more is needed.
-    fn is_due(&self) -> bool {
+    fn is_search_due(&self) -> bool {
         self.reaches.line || self.window.len() >= self.looked + STEP.max(self.held() / 8)
     }
 
     /// Whether the held text has words in which a detector can match.
-    fn is_telling(&self) -> bool {
+    fn has_candidates(&self) -> bool {
         self.telling > self.passed
     }
 
     fn hidden(&self) -> Vec<Hidden> {
-        let scope = Scope { from: self.lead, plain: !self.is_telling() };
+        let scope = Scope { from: self.lead, plain: !self.has_candidates() };
         self.hiding.hidden(&self.window, &scope)
     }
 
@@ -253,14 +253,14 @@ impl Sieve {
         let end = self.window.len();
         let [before_last, ..] = self.words;
         let mut certain = end;
-        let telling = self.is_telling();
+        let telling = self.has_candidates();
         if self.hiding.detects() {
             let limit = if telling { self.back(end, DETECTORS_LOOK_AHEAD, &hidden) } else { before_last };
             certain = certain.min(limit);
         }
         if let Some(bytes) = self.reaches.bytes {
             // A match at the end may still be redacted, and be shorter then.
-            certain = certain.min(self.back(end, 2 * bytes + LONGEST_ESCAPE, &hidden));
+            certain = certain.min(self.back(end, 2 * bytes + MAX_ESCAPE, &hidden));
         }
         if self.reaches.line {
             let line = self.window.rfind('\n').map_or(0, |at| at + 1);
@@ -320,7 +320,7 @@ impl Sieve {
         let usable = |place: &&usize| **place <= places.end && **place >= places.start && whole(**place);
         let cut = match self.breaks.iter().rev().find(usable) {
             Some(cut) => *cut,
-            None if places.end < MOST_LOOK_BACK => return,
+            None if places.end < MAX_LOOK_BACK => return,
             None => self.window.floor_char_boundary(places.end),
         };
         let lead =

@@ -80,7 +80,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether a range is not part of a longer word or number.
-    pub(super) fn stands_alone(&self, range: &Range<usize>) -> bool {
+    pub(super) fn is_isolated(&self, range: &Range<usize>) -> bool {
         let attached = |(near, beyond): (Option<char>, Option<char>)| match near {
             Some('-' | '+') => beyond.is_some_and(char::is_alphanumeric),
             Some('.' | '/') => beyond.is_some_and(|beyond| beyond.is_ascii_digit()),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::base64;
-use super::placeholder::is_blanked;
+use super::placeholder::is_masked;
 use super::subject::{Keys, Subject, pattern};
 
 static JWT: LazyLock<Regex> = LazyLock::new(|| {
@@ -26,7 +26,7 @@ pub(super) fn jwt(subject: &Subject<'_>) -> Vec<Range<usize>> {
         .collect()
 }
 
-static KEY_MARK: LazyLock<Regex> = LazyLock::new(|| {
+static KEY_BLOCK_MARKER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[0-9]+:|Private-MAC: [0-9a-f]*",
     )
@@ -37,7 +37,7 @@ static KEY_MARK: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) fn private_key(subject: &Subject<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut open: Option<Range<usize>> = None;
-    for mark in KEY_MARK.find_iter(subject.text) {
+    for mark in KEY_BLOCK_MARKER.find_iter(subject.text) {
         if mark.as_str().contains("END") || mark.as_str().starts_with("Private-MAC") {
             found.extend(open.take().map(|begin| begin.start..mark.end()));
         } else if let Some(begin) = open.replace(mark.range()) {
@@ -122,7 +122,7 @@ pub(super) fn api_key(subject: &Subject<'_>) -> Vec<Range<usize>> {
     if subject.keys.own.is_some_and(|key| KEY_NAMES.is_match(&Keys::spaced(key))) {
         let value = subject.text.trim();
         let credentials = value.split_once(' ').map_or(value, |(_, credentials)| credentials);
-        let visible = credentials.len() >= 8 && !is_blanked(credentials);
+        let visible = credentials.len() >= 8 && !is_masked(credentials);
         if visible && !credentials.contains(char::is_whitespace) {
             let end = subject.text.trim_end().len();
             found.push(end - credentials.len()..end);

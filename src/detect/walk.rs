@@ -27,7 +27,7 @@ impl Redactor {
     /// # Errors
     /// Returns [`TooDeep`] if the value is nested deeper than [`MAX_DEPTH`]; the value is then unchanged.
     pub fn redact_value(&self, value: &mut Value) -> Result<bool, TooDeep> {
-        if json::deeper_than(value, MAX_DEPTH) {
+        if json::is_deeper_than(value, MAX_DEPTH) {
             return Err(TooDeep);
         }
         Ok(self.walk(value, Keys::default(), Place { depth: 0, written: 0 }))
@@ -83,24 +83,24 @@ impl Redactor {
 
     fn number(&self, number: &Number, keys: Keys<'_>) -> Option<String> {
         let written = number.text();
-        if let Cow::Owned(redacted) = self.redact_under(&written, keys) {
+        if let Cow::Owned(redacted) = self.redact_text_under(&written, keys) {
             return Some(redacted);
         }
         // `4.111111111111111e15` is a card number too.
         let plain = plain_integer(number).filter(|plain| **plain != *written)?;
-        match self.redact_under(&plain, keys) {
+        match self.redact_text_under(&plain, keys) {
             Cow::Owned(redacted) => Some(redacted),
             Cow::Borrowed(_) => None,
         }
     }
 
     fn string(&self, text: &str, keys: Keys<'_>, place: Place) -> Option<String> {
-        if let Some(mut inner) = written_json(text, place) {
+        if let Some(mut inner) = parse_embedded_json(text, place) {
             let pretty = text.trim().contains('\n');
             let changed = self.walk(&mut inner, keys, Place { written: place.written + 1, ..place });
             return changed.then(|| if pretty { format!("{inner:#}") } else { inner.to_string() });
         }
-        match self.redact_under(text, keys) {
+        match self.redact_text_under(text, keys) {
             Cow::Owned(redacted) => Some(redacted),
             Cow::Borrowed(_) => None,
         }
@@ -122,12 +122,12 @@ impl Place {
 
 /// Parses a string that contains a JSON object or array. Returns `None` for one with a duplicate key, which is redacted as
 /// plain text, because parsing would lose a value.
-fn written_json(text: &str, place: Place) -> Option<Value> {
+fn parse_embedded_json(text: &str, place: Place) -> Option<Value> {
     if place.written >= MAX_WRITTEN || !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
     let value = json::parse(text).ok()?;
-    (!json::deeper_than(&value, MAX_DEPTH.saturating_sub(place.depth))).then_some(value)
+    (!json::is_deeper_than(&value, MAX_DEPTH.saturating_sub(place.depth))).then_some(value)
 }
 
 /// Returns the name of the value in `{"name": "PASSWORD", "value": "…"}`.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::Engine;
 use crate::diagnostic::render;
 use crate::host::Clock;
-use crate::policy::{Built, Chains, Widening};
+use crate::policy::{Built, CompiledPolicies, Widening};
 
 /// The active rules, and the result of the last reload.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Status {
     pub loaded_at: Timestamp,
     /// The newest rules, if they were rejected. `None` again once newer rules take effect or are pending, or the files match the
     /// active rules again.
-    pub last_refused: Option<Refused>,
+    pub last_rejected: Option<Refused>,
     /// The newest rules, if they are pending confirmation by [`Engine::confirm`].
     pub held: Option<Held>,
 }
@@ -46,7 +46,7 @@ pub enum Refusal {
     /// Their own policy tests fail or have errors; the string is the report.
     Tests(String),
     /// They must pass policy tests, and have none.
-    NoTests,
+    MissingTests,
     /// An internal error of Callgate.
     Failure(String),
 }
@@ -60,7 +60,7 @@ impl Refusal {
         match self {
             Self::Errors(built) => render::summary(&built.diagnostics, &built.sources),
             Self::Tests(_) => "the policy tests of the rules fail".to_owned(),
-            Self::NoTests => NO_TESTS.to_owned(),
+            Self::MissingTests => NO_TESTS.to_owned(),
             Self::Failure(problem) => problem.clone(),
         }
     }
@@ -71,7 +71,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::Errors(built) => f.write_str(&render::text(&built.diagnostics, &built.sources, false)),
             Self::Tests(problem) | Self::Failure(problem) => f.write_str(problem),
-            Self::NoTests => f.write_str(NO_TESTS),
+            Self::MissingTests => f.write_str(NO_TESTS),
         }
     }
 }
@@ -112,12 +112,12 @@ pub enum Change {
 pub enum ConfirmError {
     /// No rules are pending: they took effect, were rejected or were withdrawn in the meantime.
     #[error("no rules are pending confirmation; check the status again")]
-    NothingHeld,
+    NothingPending,
     /// Other rules are pending by now.
     #[error(
         "the pending rules have the revision `{held}`; review what they would allow, then confirm that revision"
     )]
-    OtherHeld {
+    OtherRevision {
         /// Their digest.
         held: String,
     },
@@ -127,23 +127,23 @@ pub enum ConfirmError {
 pub(crate) enum Verdict {
     /// Nothing: they are the active ones.
     Same,
-    TakeIn(Arc<Chains>),
-    Hold(Arc<Chains>, Vec<Widening>),
+    TakeIn(Arc<CompiledPolicies>),
+    Hold(Arc<CompiledPolicies>, Vec<Widening>),
     Refuse(Option<String>, Refusal),
 }
 
 type Listener = Arc<dyn Fn(&Change) + Send + Sync>;
 
 /// Reload history of an engine. Swapping the rules requires its lock, so that the history and the active rules agree.
-pub(super) struct Story(Mutex<State>);
+pub(super) struct ReloadHistory(Mutex<State>);
 
 struct State {
     loaded_at: Timestamp,
-    last_refused: Option<Refused>,
-    held: Option<(Held, Arc<Chains>)>,
+    last_rejected: Option<Refused>,
+    held: Option<(Held, Arc<CompiledPolicies>)>,
     /// Replaced rules that calls in progress may still use. Freeing thousands of policies takes a while, and should not delay the call
     /// that happens to finish last.
-    retired: Vec<Arc<Chains>>,
+    retired: Vec<Arc<CompiledPolicies>>,
     listeners: Vec<Listener>,
     /// Changes that the listeners have not received yet. One thread at a time notifies them, so they receive changes in order.
     news: VecDeque<Change>,
@@ -152,20 +152,20 @@ struct State {
 
 impl State {
     /// The pending rules, if they have this revision.
-    fn held_as(&self, revision: &str) -> Result<Arc<Chains>, ConfirmError> {
+    fn pending_as(&self, revision: &str) -> Result<Arc<CompiledPolicies>, ConfirmError> {
         match &self.held {
-            None => Err(ConfirmError::NothingHeld),
+            None => Err(ConfirmError::NothingPending),
             Some((held, chains)) if held.revision == revision => Ok(Arc::clone(chains)),
-            Some((held, _)) => Err(ConfirmError::OtherHeld { held: held.revision.clone() }),
+            Some((held, _)) => Err(ConfirmError::OtherRevision { held: held.revision.clone() }),
         }
     }
 }
 
-impl Story {
+impl ReloadHistory {
     pub(super) fn begin(clock: &dyn Clock) -> Self {
         Self(Mutex::new(State {
             loaded_at: time(clock),
-            last_refused: None,
+            last_rejected: None,
             held: None,
             retired: Vec::new(),
             listeners: Vec::new(),
@@ -191,7 +191,7 @@ impl Engine {
         Status {
             revision: self.revision(),
             loaded_at: state.loaded_at,
-            last_refused: state.last_refused.clone(),
+            last_rejected: state.last_rejected.clone(),
             held: state.held.as_ref().map(|(held, _)| held.clone()),
         }
     }
@@ -203,10 +203,10 @@ impl Engine {
     pub fn confirm(&self, revision: &str) -> Result<(), ConfirmError> {
         let now = time(&*self.shared.services.clock);
         // Outside the lock, as it takes a while; the pending rules may change in the meantime.
-        let chains = self.story.lock().held_as(revision)?;
-        chains.expect_tools_of(&self.active());
+        let chains = self.story.lock().pending_as(revision)?;
+        chains.prewarm_from(&self.active());
         let mut state = self.story.lock();
-        let chains = state.held_as(revision)?;
+        let chains = state.pending_as(revision)?;
         self.swap(&mut state, chains, now);
         drop(state);
         self.free_retired();
@@ -222,24 +222,24 @@ impl Engine {
 
     /// Activates new rules, whether or not others were rejected or are pending. Calls and rounds in progress finish under the rules
     /// that they started with.
-    pub fn replace(&self, chains: Arc<Chains>) {
+    pub fn replace(&self, chains: Arc<CompiledPolicies>) {
         let now = time(&*self.shared.services.clock);
-        chains.expect_tools_of(&self.active());
+        chains.prewarm_from(&self.active());
         self.swap(&mut self.story.lock(), chains, now);
         self.free_retired();
         self.tell();
     }
 
-    pub(crate) fn active(&self) -> Arc<Chains> {
+    pub(crate) fn active(&self) -> Arc<CompiledPolicies> {
         self.shared.bundle.load_full()
     }
 
     /// Applies a verdict that was reached while `active` was active. Returns `false`, and changes nothing, if other rules have
     /// become active since.
-    pub(crate) fn follow(&self, active: &Arc<Chains>, verdict: Verdict) -> bool {
+    pub(crate) fn follow(&self, active: &Arc<CompiledPolicies>, verdict: Verdict) -> bool {
         let now = time(&*self.shared.services.clock);
         if let Verdict::TakeIn(chains) = &verdict {
-            chains.expect_tools_of(active);
+            chains.prewarm_from(active);
         }
         let mut state = self.story.lock();
         if !Arc::ptr_eq(active, &*self.shared.bundle.load()) {
@@ -247,13 +247,13 @@ impl Engine {
         }
         match verdict {
             Verdict::Same => {
-                if state.last_refused.take().is_some() | state.held.take().is_some() {
+                if state.last_rejected.take().is_some() | state.held.take().is_some() {
                     state.news.push_back(Change::Restored);
                 }
             }
             Verdict::TakeIn(chains) => self.swap(&mut state, chains, now),
             Verdict::Hold(chains, widenings) => {
-                state.last_refused = None;
+                state.last_rejected = None;
                 if state.held.as_ref().is_none_or(|(held, _)| held.revision != chains.revision()) {
                     let held = Held { revision: chains.revision().to_owned(), since: now, widenings };
                     state.news.push_back(Change::Held(held.clone()));
@@ -264,11 +264,11 @@ impl Engine {
                 // They are newer than the pending rules, which the files no longer contain.
                 state.held = None;
                 let text = why.to_string();
-                let known = state.last_refused.as_ref();
+                let known = state.last_rejected.as_ref();
                 if known.is_none_or(|known| known.revision != revision || known.why.to_string() != text) {
                     let refused = Refused { at: now, revision, why };
                     state.news.push_back(Change::Refused(refused.clone()));
-                    state.last_refused = Some(refused);
+                    state.last_rejected = Some(refused);
                 }
             }
         }
@@ -280,19 +280,19 @@ impl Engine {
 
     /// Frees replaced rules that no call uses any more, on this thread and without the lock.
     pub(crate) fn free_retired(&self) {
-        let free: Vec<Arc<Chains>> =
+        let free: Vec<Arc<CompiledPolicies>> =
             self.story.lock().retired.extract_if(.., |chains| Arc::strong_count(chains) == 1).collect();
         drop(free);
     }
 
-    fn swap(&self, state: &mut State, chains: Arc<Chains>, now: Timestamp) {
+    fn swap(&self, state: &mut State, chains: Arc<CompiledPolicies>, now: Timestamp) {
         let to = chains.revision().to_owned();
         let before = self.shared.bundle.swap(chains);
         if before.revision() != to {
             state.news.push_back(Change::TakenIn { from: before.revision().to_owned(), to });
         }
         state.loaded_at = now;
-        state.last_refused = None;
+        state.last_rejected = None;
         state.held = None;
         state.retired.push(before);
     }

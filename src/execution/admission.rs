@@ -10,9 +10,9 @@ use super::{CallContext, EngineServices};
 use crate::call::{Amount, Reason, SessionState, ToolCall, Verdict};
 use crate::host::{Account, Allowance, StateStore, StoreError, Take, before, guarded};
 use crate::kernel::{
-    Decision, Effect, Event, Kernel, Layers, LimitAsked, Pending, effect_of, is_used_up, tell,
+    Decision, Effect, Event, Kernel, Layers, LimitAsked, Pending, evaluate_effect, is_used_up, tell,
 };
-use crate::middleware::{Counted, Limit, Measure, OnExceed, Rule};
+use crate::middleware::{CountedCalls, Limit, Measure, OnExceed, Rule};
 use crate::policy::{Mode, Policy};
 
 /// The limits that a call holds while it runs. Slots are released when this is dropped, however the call ends.
@@ -68,7 +68,7 @@ pub(super) async fn admit<E>(
     let mut admission = Admission { reported, kernel, services, taken, state };
     if guarded(admission.run(&claims, decision)).await.is_err() {
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
-        let strictest = enforced.map(|claim| effect_of(claim.limit.on_exceed)).max();
+        let strictest = enforced.map(|claim| evaluate_effect(claim.limit.on_exceed)).max();
         decision.refuse(strictest.unwrap_or(Effect::Deny), Kernel::failure(), None);
     }
 }
@@ -119,26 +119,26 @@ struct Admission<'a> {
 
 impl Admission<'_> {
     async fn run(&mut self, claims: &[LimitClaim<'_>], decision: &mut Decision<'_>) {
-        let of = |counted: Counted, shadow: bool| {
+        let of = |counted: CountedCalls, shadow: bool| {
             let fits = move |claim: &&LimitClaim<'_>| {
                 claim.limit.counted == counted && (claim.policy.mode == Mode::Shadow) == shadow
             };
             claims.iter().filter(fits).cloned().collect::<Vec<_>>()
         };
         // An attempt counts wherever it can, also where another limit refuses it.
-        for claim in of(Counted::Attempts, false) {
+        for claim in of(CountedCalls::Attempts, false) {
             self.acquire(std::slice::from_ref(&claim), decision).await;
         }
         if decision.is_permitted() {
-            self.acquire(&of(Counted::Executions, false), decision).await;
+            self.acquire(&of(CountedCalls::Executions, false), decision).await;
         }
-        let mut watching = of(Counted::Attempts, true);
+        let mut watching = of(CountedCalls::Attempts, true);
         if decision.is_permitted() {
-            watching.extend(of(Counted::Executions, true));
+            watching.extend(of(CountedCalls::Executions, true));
         }
         for claim in watching {
             if let Err(Problem::UsedUp(_)) = self.acquire_now(std::slice::from_ref(&claim)).await {
-                decision.amend(claim.pending.policy, verdict(effect_of(claim.limit.on_exceed)));
+                decision.amend(claim.pending.policy, verdict(evaluate_effect(claim.limit.on_exceed)));
             }
         }
     }
@@ -262,7 +262,7 @@ impl Admission<'_> {
         let passes = |claim: &LimitClaim<'_>| is_outage && claim.limit.passes_without_store;
         let strict = |claim: &&LimitClaim<'_>| claim.take().is_some() && !passes(claim);
         // There may be too little left: each refuses as if that were so.
-        let effect = |claim: &&LimitClaim<'_>| effect_of(claim.limit.on_exceed);
+        let effect = |claim: &&LimitClaim<'_>| evaluate_effect(claim.limit.on_exceed);
         let strictest = claims.iter().filter(strict).map(|claim| effect(&claim)).max();
         let Some(claim) = claims.iter().filter(strict).find(|claim| Some(effect(claim)) == strictest) else {
             for claim in claims {
@@ -291,17 +291,17 @@ impl Admission<'_> {
         let refusing =
             || used_up.iter().filter_map(|(place, retry_after)| Some((claims.get(*place)?, *retry_after)));
         for (claim, _) in refusing() {
-            decision.amend(claim.pending.policy, verdict(effect_of(claim.limit.on_exceed)));
+            decision.amend(claim.pending.policy, verdict(evaluate_effect(claim.limit.on_exceed)));
         }
         // The first of the strictest: `max_by_key` would return the last.
-        let strictest = refusing().map(|(claim, _)| effect_of(claim.limit.on_exceed)).max();
-        let first = refusing().find(|(claim, _)| Some(effect_of(claim.limit.on_exceed)) == strictest);
+        let strictest = refusing().map(|(claim, _)| evaluate_effect(claim.limit.on_exceed)).max();
+        let first = refusing().find(|(claim, _)| Some(evaluate_effect(claim.limit.on_exceed)) == strictest);
         let Some((claim, _)) = first else { return };
         // The call may be retried when the last of them has enough.
         let retry_after = refusing().map(|(_, retry_after)| retry_after).collect::<Option<Vec<_>>>();
         let retry_after = retry_after.and_then(|all| all.into_iter().max());
         let reason = self.kernel.used_up(decision, self.state, claim.pending.policy, retry_after);
-        decision.refuse(effect_of(claim.limit.on_exceed), reason, retry_after);
+        decision.refuse(evaluate_effect(claim.limit.on_exceed), reason, retry_after);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::approval_verification::ApprovalMessages;
 use super::{CallAttempt, CallRunner, HookedCall, LedgerLookup};
-use crate::approval::{Asker, CallKeys, Entry, Recalled, Stage, Standing};
+use crate::approval::{ApprovalRequirement, CallKeys, Entry, RecalledRequest, Stage, Standing};
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::ToolExecutor;
 use crate::kernel::{Effect, Held};
@@ -28,9 +28,9 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let keys = CallKeys::new(&self.context.services.keys, requester, &call);
         keys.current.call_id().clone_into(&mut call.id);
         let ledger = self.context.ledger(&call);
-        let lookup = match ledger.recall_any(keys).await {
-            Ok((_, Recalled { name, entry: None, .. })) => LedgerLookup::New(name),
-            Ok((key, Recalled { name, entry: Some(entry), .. })) => {
+        let lookup = match ledger.recall_with_any_key(keys).await {
+            Ok((_, RecalledRequest { name, entry: None, .. })) => LedgerLookup::New(name),
+            Ok((key, RecalledRequest { name, entry: Some(entry), .. })) => {
                 key.call_id().clone_into(&mut call.id);
                 match self.is_request_current(&call, &entry).await {
                     true => LedgerLookup::Known(name),
@@ -50,7 +50,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let keys = CallKeys::new(&self.context.services.keys, requester, call);
         let ledger = self.context.ledger(call);
         // What fails here is reported again by the next equal call.
-        if let Ok((key, Recalled { number, .. })) = ledger.recall_any(keys).await {
+        if let Ok((key, RecalledRequest { number, .. })) = ledger.recall_with_any_key(keys).await {
             let _ = ledger.pass_over(&key, number).await;
         }
     }
@@ -81,8 +81,9 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             // Only a script asks.
             return true;
         }
-        let permits =
-            |askers: &[Asker]| -> Vec<_> { askers.iter().map(|asker| asker.permit.clone()).collect() };
+        let permits = |askers: &[ApprovalRequirement]| -> Vec<_> {
+            askers.iter().map(|asker| asker.permit.clone()).collect()
+        };
         if permits(&kernel.approvers(&decision, self.state)) != permits(&question.askers) {
             return false;
         }

@@ -3,8 +3,8 @@
 
 use super::{CallAttempt, CallContext, CallRunner, ClaimError};
 use crate::approval::{
-    Asker, BoundContext, Claim, Entry, GrantKey, KeptJournal, LedgerError, Name, Permit, Question,
-    QuestionError,
+    ApprovalRequirement, BoundContext, BoundRequestError, ClaimResult, Entry, GrantKey, LedgerError, Name,
+    Permit, Question, ScriptJournal,
 };
 use crate::call::{
     ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
@@ -22,8 +22,8 @@ const MAX_IDS: u64 = 256;
 /// The request of a suspended call, before it is sealed.
 struct RequestDraft {
     begins_with: Digest,
-    askers: Vec<Asker>,
-    journals: Vec<KeptJournal>,
+    askers: Vec<ApprovalRequirement>,
+    journals: Vec<ScriptJournal>,
     tenant: Value,
     requester: Option<String>,
     bound: BoundContext,
@@ -48,8 +48,8 @@ impl<E: ToolExecutor> CallContext<'_, E> {
         let ledger = self.ledger(attempt.requested());
         let entry = attempt.ledger_entry();
         match guarded(ledger.claim(&attempt.key, &entry, entry.answers().len())).await {
-            Ok(Ok(Claim::Won)) => Ok(()),
-            Ok(Ok(Claim::Lost(entry))) => Err(ClaimError::Lost(entry)),
+            Ok(Ok(ClaimResult::Won)) => Ok(()),
+            Ok(Ok(ClaimResult::Lost(entry))) => Err(ClaimError::Lost(entry)),
             Ok(Err(error)) => Err(ClaimError::Ledger(error)),
             Err(_) => Err(ClaimError::Ledger(LedgerError::Broken)),
         }
@@ -86,7 +86,7 @@ impl<E: ToolExecutor> CallContext<'_, E> {
         let now = self.services.clock.now();
         let mut permits = held.permits.to_vec();
         let mut approved: Option<Approved> = None;
-        for Asker { permit, remember, .. } in askers {
+        for ApprovalRequirement { permit, remember, .. } in askers {
             let Some(remember) = remember else { continue };
             let of = Permit { about: remember.about, ..permit.clone() };
             let key =
@@ -179,7 +179,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         // A request that was made already does not count as a repetition.
         let was_asked = attempt.entry.as_ref().is_some_and(|entry| entry.request.is_some());
         let is_repeated = !was_asked || attempt.approved.is_some();
-        let repeats = if is_repeated { self.state.note_question(&same) } else { 0 };
+        let repeats = if is_repeated { self.state.count_question(&same) } else { 0 };
         if repeats >= MAX_REPEATS {
             let message = format!(
                 "people were asked the same {} times in this session: `{}` is not asked about again",
@@ -274,7 +274,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 }
 
 /// What makes two requests of a session the same: the tool, and everything that an approval would permit.
-pub(super) fn same_question(call: &ToolCall, askers: &[Asker]) -> String {
+pub(super) fn same_question(call: &ToolCall, askers: &[ApprovalRequirement]) -> String {
     let permits = askers.iter().map(|asker| json!(asker.permit)).collect::<Vec<_>>();
     json::digest(&json!([call.tool, call.server, permits])).short().to_string()
 }
@@ -284,7 +284,7 @@ enum RequestError {
     #[error("{0}")]
     Ledger(LedgerError),
     #[error("{0}")]
-    Question(QuestionError),
+    Question(BoundRequestError),
     #[error("every name for the question is taken")]
     NoId,
     #[error("the same call was started elsewhere at the same time; make it again")]

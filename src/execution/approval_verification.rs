@@ -177,7 +177,7 @@ impl EngineServices {
         decision: &ApprovalDecision,
     ) -> bool {
         // If the store does not answer, it is better to notify twice than never.
-        let is_new = ledger.tell_once(key, true).await.unwrap_or(true);
+        let is_new = ledger.mark_notified(key, true).await.unwrap_or(true);
         if is_new {
             self.notify(|observer| match decision.approved {
                 true => observer.on_approved(decision),

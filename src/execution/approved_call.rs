@@ -7,7 +7,9 @@ use super::approval_verification::{ApprovalMessages, ResumeContext, VerifiedRequ
 use super::argument_revalidation::Edit;
 use super::call_runner::unfinished;
 use super::{CallAttempt, CallRunner, ClaimError};
-use crate::approval::{Asker, Entry, Grant, GrantKey, Ledger, Name, Permit, Question, Standing};
+use crate::approval::{
+    ApprovalRequirement, Entry, Grant, GrantKey, Ledger, Name, Permit, Question, Standing,
+};
 use crate::call::{Approved, Outcome, ToolCall};
 use crate::host::ToolExecutor;
 use crate::json::{self, Value};
@@ -55,7 +57,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 return RunResult::NotAllowed;
             }
         };
-        let mut hooked = self.run_before_hooks(question.call_now(call)).await;
+        let mut hooked = self.run_before_hooks(question.current_call(call)).await;
         let mut permits = question.held.clone();
         let mut approved_input = question.begins_with;
         let mut input: Option<Value> = question.edited.clone();
@@ -128,7 +130,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         match ended {
             Ok(outcome) => {
                 if outcome.approved.is_some() {
-                    self.state.note_yes(&same_question(call, &question.askers));
+                    self.state.reset_question(&same_question(call, &question.askers));
                     if is_remembered {
                         self.keep_grants(ledger, call, &question, &by).await;
                     }
@@ -197,7 +199,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     /// Stores grants for later calls, if policies remember the approval. Without the store nothing is remembered.
     async fn keep_grants(&self, ledger: &Ledger<'_>, call: &ToolCall, question: &Question, by: &[String]) {
         let from = self.context.services.clock.now();
-        for Asker { permit, remember, .. } in &question.askers {
+        for ApprovalRequirement { permit, remember, .. } in &question.askers {
             let Some(remember) = remember else { continue };
             let Ok(until) = from.checked_add(remember.duration()) else { continue };
             let permit = Permit { about: remember.about, ..permit.clone() };
@@ -219,7 +221,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 bound: Some(question.bound.clone()),
             };
             if let Some(name) = key.names(&self.context.services.keys).next() {
-                let _ = ledger.keep_grant(&name, &grant).await;
+                let _ = ledger.save_grant(&name, &grant).await;
             }
         }
     }
@@ -229,7 +231,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 fn approvals_of_others(question: &Question) -> impl Iterator<Item = Requirement> {
     let expires = question.lifetime();
     question.askers.iter().enumerate().map(move |(index, asker)| Requirement {
-        asker: Asker { edits: Vec::new(), remember: None, ..asker.clone() },
+        asker: ApprovalRequirement { edits: Vec::new(), remember: None, ..asker.clone() },
         text: if index == 0 { CHANGED.to_owned() } else { String::new() },
         expires,
     })

@@ -2,11 +2,11 @@
 
 use super::EngineServices;
 use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, Verdict, reason_code};
-use crate::host::{Account, Record, RecordKey, StoreError, Write, in_time, space};
+use crate::host::{Account, Record, RecordKey, StoreError, Write, space, with_store_timeout};
 use crate::json::{self, Value, json};
 use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
-use crate::middleware::{AtBound, Budget, Per, Used};
+use crate::middleware::{Budget, BudgetScope, OnBudgetExceeded, Used};
 use crate::policy::{Mode, Policy};
 use crate::principal::Named;
 
@@ -30,7 +30,7 @@ impl<'s> BudgetAccount<'s> {
     async fn used_up(
         &self,
         state: &SessionState,
-        binds: &impl Fn(AtBound) -> bool,
+        binds: &impl Fn(OnBudgetExceeded) -> bool,
     ) -> (Option<BudgetExceeded>, Vec<BudgetExceeded>) {
         let mut strictest: Option<BudgetExceeded> = None;
         let mut shadows = Vec::new();
@@ -61,7 +61,7 @@ impl<'s> BudgetAccount<'s> {
         &self,
         state: &mut SessionState,
         next: Used,
-        binds: impl Fn(AtBound) -> bool,
+        binds: impl Fn(OnBudgetExceeded) -> bool,
         shadows: &mut Vec<BudgetExceeded>,
     ) -> Result<BudgetReservation, BudgetExceeded> {
         let (refused, would_refuse) = self.used_up(state, &binds).await;
@@ -113,7 +113,7 @@ impl<'s> BudgetAccount<'s> {
     /// Whether budgets of the run let one more call begin, whether or not `others` that are under way count.
     pub(crate) fn leave_calls(&self, state: &SessionState, others: usize) -> bool {
         let others = Amount::whole(u64::try_from(others).unwrap_or(u64::MAX));
-        self.budgets(state).into_iter().filter(|(.., budget)| budget.per == Per::Run).all(
+        self.budgets(state).into_iter().filter(|(.., budget)| budget.per == BudgetScope::Run).all(
             |(reference, policy, budget)| {
                 let used = state.taken(&of_run(reference, policy, "calls")).plus(others);
                 budget.bounds.calls.is_none_or(|bound| used < bound)
@@ -156,9 +156,9 @@ impl<'s> BudgetAccount<'s> {
     /// The owner of a budget. `None` if it is the run's own. Errors: the owner is unknown.
     fn owner(&self, budget: &Budget) -> Result<Option<Value>, StoreError> {
         match budget.per {
-            Per::Run => Ok(None),
-            Per::Conversation => Ok(Some(json!(["conversation", self.conversation]))),
-            Per::Principal => match Named::from_context(&self.run.context, budget.principals) {
+            BudgetScope::Run => Ok(None),
+            BudgetScope::Conversation => Ok(Some(json!(["conversation", self.conversation]))),
+            BudgetScope::Principal => match Named::from_context(&self.run.context, budget.principals) {
                 Named::Principal(principal) => {
                     Ok(Some(json!(["principal", self.run.context.get("tenant"), principal.key()])))
                 }
@@ -179,7 +179,7 @@ impl<'s> BudgetAccount<'s> {
     ) -> Result<Vec<(&'static str, Amount)>, StoreError> {
         let names = budget.bounds.each().map(|(what, _)| what);
         Ok(match self.owner(budget)? {
-            None if state.is_distrusted() => {
+            None if state.is_untrusted() => {
                 return Err(StoreError::Unavailable(
                     "what the session has seen is not vouched for".to_owned(),
                 ));
@@ -187,7 +187,7 @@ impl<'s> BudgetAccount<'s> {
             None => names.map(|what| (what, state.taken(&of_run(reference, policy, what)))).to_vec(),
             Some(owner) => {
                 let key = key(reference, policy, &owner);
-                let record = in_time(self.kernel.clock, || {
+                let record = with_store_timeout(self.kernel.clock, || {
                     self.services.store.record(RecordKey { space: space::BUDGETS, key: &key })
                 });
                 let record = record.await?;
@@ -205,7 +205,9 @@ impl<'s> BudgetAccount<'s> {
     /// If the store refused records of the account, a budget without a record may have been used.
     async fn check_lost(&self, found: Option<&Record>) -> Result<(), StoreError> {
         let (store, account) = (&self.services.store, self.account());
-        if found.is_some() || !in_time(self.kernel.clock, || store.has_lost_records(&account)).await? {
+        if found.is_some()
+            || !with_store_timeout(self.kernel.clock, || store.has_lost_records(&account)).await?
+        {
             return Ok(());
         }
         Err(StoreError::QuotaExceeded("this caller's share of the store is used up".to_owned()))
@@ -222,7 +224,7 @@ impl<'s> BudgetAccount<'s> {
         let store = &self.services.store;
         let key = RecordKey { space: space::BUDGETS, key };
         for _ in 0..TRIES {
-            let found = in_time(self.kernel.clock, || store.record(key)).await?;
+            let found = with_store_timeout(self.kernel.clock, || store.record(key)).await?;
             self.check_lost(found.as_ref()).await?;
             let over = found.as_ref().map(|record| record.version);
             let mut value =
@@ -238,7 +240,9 @@ impl<'s> BudgetAccount<'s> {
                 }
             }
             let write = Write { over, ..Write::new(key, &value, self.account()) };
-            if in_time(self.kernel.clock, || store.write_record(self.kernel.clock.now(), write)).await? {
+            if with_store_timeout(self.kernel.clock, || store.write_record(self.kernel.clock.now(), write))
+                .await?
+            {
                 return Ok(None);
             }
         }
@@ -259,14 +263,14 @@ impl<'s> BudgetAccount<'s> {
 #[derive(Debug)]
 pub(crate) struct BudgetExceeded {
     pub(crate) policy: PolicyRef,
-    pub(crate) at_bound: AtBound,
+    pub(crate) at_bound: OnBudgetExceeded,
     pub(crate) reason: Reason,
 }
 
 impl BudgetExceeded {
     /// What the budget does to a use that is about to begin.
     pub(crate) fn verdict(&self) -> Verdict {
-        if self.at_bound == AtBound::Halt { Verdict::Halt } else { Verdict::Deny }
+        if self.at_bound == OnBudgetExceeded::Halt { Verdict::Halt } else { Verdict::Deny }
     }
 }
 
@@ -322,5 +326,5 @@ fn key(reference: PolicyRef, policy: &Policy, owner: &Value) -> String {
 }
 
 fn amount(value: &Value, what: &str) -> Amount {
-    value.get(what).and_then(Value::as_u64).map(Amount::of_millionths).unwrap_or_default()
+    value.get(what).and_then(Value::as_u64).map(Amount::from_millionths).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::hooks::HookedCall;
-use crate::approval::{Entry, KeptJournal, Name, Permit, Question};
+use crate::approval::{Entry, Name, Permit, Question, ScriptJournal};
 use crate::call::{Approved, ToolCall};
 use crate::json::Value;
 use crate::kernel::{Held, PolicyHandle};
@@ -19,7 +19,7 @@ pub(crate) struct CallAttempt<'c> {
     /// What people have approved.
     pub(crate) permits: Vec<Permit>,
     /// The journals of scripts around the call, up to where they asked a person.
-    pub(crate) journals: Vec<KeptJournal>,
+    pub(crate) journals: Vec<ScriptJournal>,
     /// The arguments that an approver gave the call in place of the model's.
     pub(crate) edited: Option<Value>,
     /// The approval by which it may run.
@@ -81,7 +81,7 @@ impl<'c> CallAttempt<'c> {
 
     /// The journals of the scripts of a policy.
     pub(super) fn journals_of(&self, by: PolicyHandle<'_>) -> impl Iterator<Item = &Value> {
-        let of = move |kept: &&KeptJournal| kept.layer == by.layer() && kept.policy == by.policy.id;
+        let of = move |kept: &&ScriptJournal| kept.layer == by.layer() && kept.policy == by.policy.id;
         self.journals.iter().filter(of).map(|kept| &kept.journal)
     }
 }

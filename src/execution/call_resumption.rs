@@ -208,7 +208,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             }
             None => refusal(&verified.question, reason_code::CANCELLED, &[], None),
         };
-        let hooked = self.run_before_hooks(verified.question.call_now(call)).await;
+        let hooked = self.run_before_hooks(verified.question.current_call(call)).await;
         let attempt = CallAttempt {
             entry: Some(entry),
             at_most_once: true,

@@ -11,10 +11,10 @@ use crate::approval::{LedgerError, Name};
 use crate::call::{
     Amount, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
-use crate::host::{StoreError, ToolExecutor, ToolSpan, ToolStart, guarded};
+use crate::host::{StoreError, ToolCallSpan, ToolCallStart, ToolExecutor, guarded};
 use crate::kernel::{Decision, Effect, Event, Execution, Held, Kernel, tell};
-use crate::meter::Meter;
-use crate::middleware::{AtBound, Used};
+use crate::meter::WorkMeter;
+use crate::middleware::{OnBudgetExceeded, Used};
 
 /// Runs the calls of one session, one after the other.
 pub(crate) struct CallRunner<'r, E> {
@@ -94,7 +94,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             match ledger.find(&key).await {
                 Ok(None) => return LedgerLookup::New(key),
                 Ok(Some(entry)) if entry.is_of(call) => return LedgerLookup::Known(key),
-                Ok(Some(_)) => key.occurrence = self.state.name_occurrence(&call.id),
+                Ok(Some(_)) => key.occurrence = self.state.unique_call_id(&call.id),
                 Err(error) => return LedgerLookup::Unavailable(key, error),
             }
         }
@@ -172,7 +172,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         mut decision: Decision<'c>,
     ) -> Result<Outcome, ClaimError> {
         let reserved = self.reserve_budget(attempt, &mut decision).await;
-        let meter = Meter::after_decision(decision.work());
+        let meter = WorkMeter::after_decision(decision.work());
         // On the heap: everything around a tool would otherwise be part of each future that waits for it.
         let ended = Box::pin(meter.scope(self.execute(attempt, decision))).await;
         // Only a call that may have reached its tool is counted.
@@ -202,7 +202,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         reserved
             .map_err(|exceeded| {
                 decision.note(exceeded.policy, exceeded.verdict());
-                let halts = exceeded.at_bound == AtBound::Halt;
+                let halts = exceeded.at_bound == OnBudgetExceeded::Halt;
                 decision.refuse(if halts { Effect::Halt } else { Effect::Deny }, exceeded.reason, None);
             })
             .ok()
@@ -331,7 +331,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             if let Some(request) = &outcome.approval {
                 let key = Name { occurrence: occurrence_of(request), ..attempt.key.clone() };
                 // If the store does not answer, it is better to notify twice than never.
-                if ledger.tell_once(&key, false).await.unwrap_or(true) {
+                if ledger.mark_notified(&key, false).await.unwrap_or(true) {
                     self.context.services.notify(|observer| observer.on_request(request));
                 }
             }
@@ -360,7 +360,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         }
         if outcome.outcome != OutcomeKind::Suspended {
             let shown = session.formatter.result(&outcome).map(|result| result.output.text());
-            let span = ToolSpan {
+            let span = ToolCallSpan {
                 request_id: &hooks.run.request_id,
                 iteration: hooks.run.iteration,
                 outcome: &outcome,
@@ -379,7 +379,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             return;
         }
         let (call, args) = (decision.call(), kernel.shown_input(decision, self.state));
-        let start = ToolStart {
+        let start = ToolCallStart {
             request_id: &hooks.run.request_id,
             iteration: hooks.run.iteration,
             call_id: &call.id,

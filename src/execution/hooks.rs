@@ -7,12 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::approval::{Asker, Permit};
+use crate::approval::{ApprovalRequirement, Permit};
 use crate::call::{Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::host::{HookFailure, Observer, ToolError, guarded};
 use crate::json::{self, Map, Value, json};
 use crate::kernel::{Decision, Effect, Held, Kernel, Requirement};
-use crate::lifecycle::{Before, HookCall, Middleware, OnError, RequiredApproval, RunContext, ToolEnd};
+use crate::lifecycle::{
+    Before, ErrorAction, HookCall, Middleware, RequiredApproval, RunContext, ToolCallEnd,
+};
 use crate::principal::Comparison;
 use crate::tools::ToolSet;
 
@@ -173,25 +175,25 @@ impl<'h> HookRunner<'h> {
                 kind => ToolError::new(message).of_kind(kind),
             };
             match guarded(async { hook.on_error(&self.seen(call), &error).await }).await {
-                Ok(OnError::Replace(other)) => {
+                Ok(ErrorAction::Replace(other)) => {
                     outcome.reason.code = other.kind.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
                     outcome.reason.message.clone_from(&other.message);
                     outcome.error = Some(other.message);
                     redact(&mut outcome);
                 }
-                Ok(OnError::Recover(output)) => {
+                Ok(ErrorAction::Recover(output)) => {
                     outcome.outcome = OutcomeKind::Recovered;
                     outcome.reason.code = reason_code::RECOVERED.to_owned();
                     (outcome.output, outcome.error) = (Some(output), None);
                     redact(&mut outcome);
                 }
-                Ok(OnError::Keep) => {}
+                Ok(ErrorAction::Keep) => {}
                 Err(_) => self.failed(hook, "on_error", PANICKED),
             }
         }
         let HookCall { descriptor, run, .. } = self.seen(call);
         let duration = Duration::from_micros(outcome.duration_us);
-        let end = ToolEnd { outcome: &outcome, descriptor, run, duration };
+        let end = ToolCallEnd { outcome: &outcome, descriptor, run, duration };
         for hook in &concerned {
             if guarded(async { hook.after(&end).await }).await.is_err() {
                 self.failed(hook, "after", PANICKED);
@@ -247,8 +249,15 @@ fn requirement(by: String, required: RequiredApproval) -> Requirement {
     let permit = Permit { layer: LAYER, policy: Some(by), behaviour, about: behaviour };
     // A host's names are compared in canonical form, which is stricter towards who answers for themselves.
     let principals = Comparison::Canonical;
-    let asker =
-        Asker { permit, approvers, quorum, principals, anonymous: false, edits: Vec::new(), remember: None };
+    let asker = ApprovalRequirement {
+        permit,
+        approvers,
+        quorum,
+        principals,
+        anonymous: false,
+        edits: Vec::new(),
+        remember: None,
+    };
     Requirement { asker, text: message, expires }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::wrappers::single_flight::SingleFlight;
 use crate::approval::Ledger;
-use crate::host::{Account, Clock, Observer, StateStore, StoreError, StoreFuture, in_time};
+use crate::host::{Account, Clock, Observer, StateStore, StoreError, StoreFuture, with_store_timeout};
 use crate::message::ResponsePart;
 use crate::seal::Keys;
 use crate::state::sealed;
@@ -57,7 +57,7 @@ impl EngineServices {
 
     /// The ledger of the store. New entries are charged to the account.
     pub(crate) fn ledger(&self, account: Account) -> Ledger<'_> {
-        Ledger::new(Arc::clone(&self.store), &*self.clock).charged_to(account)
+        Ledger::new(Arc::clone(&self.store), &*self.clock).with_account(account)
     }
 
     /// Asks the store, with the time limit of all its operations.
@@ -65,7 +65,7 @@ impl EngineServices {
         &self,
         operation: impl FnOnce() -> StoreFuture<'q, T>,
     ) -> Result<T, StoreError> {
-        in_time(&*self.clock, operation).await
+        with_store_timeout(&*self.clock, operation).await
     }
 
     /// Notifies every observer. One that panics changes nothing.

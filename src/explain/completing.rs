@@ -13,7 +13,7 @@ use crate::middleware::{Kind, Redact};
 
 impl Explanation {
     /// Adds the policies that were not evaluated: policies of the run, and all policies if the session is halted.
-    pub(super) fn add_unheard(&mut self, layers: &Layers, sources: Option<&SourceMap>) {
+    pub(super) fn add_unevaluated(&mut self, layers: &Layers, sources: Option<&SourceMap>) {
         for (layer, chains) in (0u32..).zip(layers) {
             for (index, policy) in (0u32..).zip(chains.policies()) {
                 let place = (layer, index);
@@ -21,7 +21,7 @@ impl Explanation {
                     continue;
                 }
                 let phases = [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle];
-                let phase = phases.into_iter().find(|phase| policy.kind.acts_in(*phase));
+                let phase = phases.into_iter().find(|phase| policy.kind.is_active_in(*phase));
                 self.steps.push(Step::unasked(policy, place, phase, Unasked::NotRun, sources));
             }
         }
@@ -118,11 +118,11 @@ impl Explanation {
     pub(super) fn tell(&mut self, executed: bool) {
         let ended = self.outcome.map(|outcome| Ended { outcome, executed, attempts: self.attempts });
         for step in &mut self.steps {
-            step.words = words::of_step(step, ended);
+            step.words = words::describe_step(step, ended);
         }
         for step in self.again.iter_mut().flat_map(|again| &mut again.steps) {
-            step.words = words::of_step(step, None);
+            step.words = words::describe_step(step, None);
         }
-        self.why = words::of_conclusion(self);
+        self.why = words::describe_conclusion(self);
     }
 }

@@ -1,17 +1,17 @@
-//! An evaluated condition: [`Examined`] → [`Condition`], with the result of each of its parts for a call.
+//! An evaluated condition: [`ExaminedCondition`] → [`Condition`], with the result of each of its parts for a call.
 
 use serde::Serialize;
 
-use super::veil::{Veil, bounded};
+use super::veil::{ExplanationRedactor, bounded};
 use crate::call::Root;
 use crate::diagnostic::{Location, SourceMap, Span};
 use crate::json::Value;
-use crate::matcher::{Asked, Compared, Each, Examined, ExaminedForm, ExaminedTest, Found, Truth};
+use crate::matcher::{Asked, Compared, Each, ExaminedCondition, ExaminedForm, ExaminedTest, Found, Truth};
 
 /// The result of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TruthWord {
+pub enum TruthValue {
     /// It holds.
     Yes,
     /// It does not hold.
@@ -22,7 +22,7 @@ pub enum TruthWord {
     Undecided,
 }
 
-impl From<&Truth> for TruthWord {
+impl From<&Truth> for TruthValue {
     fn from(truth: &Truth) -> Self {
         match truth {
             Truth::Yes => Self::Yes,
@@ -55,7 +55,7 @@ pub struct Condition {
     /// The form of the condition.
     pub form: Form,
     /// The result.
-    pub truth: TruthWord,
+    pub truth: TruthValue,
     /// Why it is undecided, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -100,7 +100,7 @@ pub struct FoundValue {
     /// The value, redacted, and truncated if long.
     pub value: Value,
     /// The combined result of the operators.
-    pub truth: TruthWord,
+    pub truth: TruthValue,
 }
 
 /// One operator.
@@ -114,7 +114,7 @@ pub struct Operator {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operand_path: Option<String>,
     /// The result for the values; `None` if there are no values.
-    pub truth: Option<TruthWord>,
+    pub truth: Option<TruthValue>,
     /// The location of key and operand.
     pub at: Option<Location>,
     #[serde(skip)]
@@ -122,18 +122,18 @@ pub struct Operator {
 }
 
 /// The converter of examined conditions to redacted ones with locations.
-pub(super) struct Telling<'t> {
-    pub(super) veil: &'t Veil<'t>,
+pub(super) struct ConditionExplainer<'t> {
+    pub(super) veil: &'t ExplanationRedactor<'t>,
     /// The rules files, if known.
     pub(super) sources: Option<&'t SourceMap>,
 }
 
-impl Telling<'_> {
+impl ConditionExplainer<'_> {
     pub(super) fn locate(&self, span: Span) -> Option<Location> {
         self.sources?.locate(span)
     }
 
-    pub(super) fn condition(&self, examined: &Examined<'_>) -> Condition {
+    pub(super) fn condition(&self, examined: &ExaminedCondition<'_>) -> Condition {
         let (form, test, expr) = match &examined.form {
             ExaminedForm::All(_) => (Form::All, None, None),
             ExaminedForm::Any(_) => (Form::Any, None, None),
@@ -143,7 +143,7 @@ impl Telling<'_> {
         };
         Condition {
             form,
-            truth: TruthWord::from(&examined.truth),
+            truth: TruthValue::from(&examined.truth),
             why: match &examined.truth {
                 Truth::Undecided(why) => Some(self.veil.text(why)),
                 _ => None,
@@ -159,11 +159,11 @@ impl Telling<'_> {
     fn test(&self, test: &ExaminedTest<'_>) -> Test {
         let (found, count, misfit) = match &test.found {
             Found::Absent => (Vec::new(), 0, None),
-            Found::Misfit(why) => (Vec::new(), 0, Some(self.veil.text(why))),
+            Found::TypeMismatch(why) => (Vec::new(), 0, Some(self.veil.text(why))),
             Found::Values { first, count } => {
                 let found = first.iter().map(|value| FoundValue {
                     value: self.veil.value(test.root, value.value),
-                    truth: TruthWord::from(&value.truth),
+                    truth: TruthValue::from(&value.truth),
                 });
                 (found.collect(), *count, None)
             }
@@ -191,7 +191,7 @@ impl Telling<'_> {
             key: asked.key,
             operand,
             operand_path: asked.operand_path.map(|(path, _)| path.to_owned()),
-            truth: asked.truth.as_ref().map(TruthWord::from),
+            truth: asked.truth.as_ref().map(TruthValue::from),
             at: self.locate(asked.span),
             operand_root: asked.operand_path.map(|(_, root)| root),
         }
@@ -202,26 +202,26 @@ impl Condition {
     /// The tests and expressions that decide the result: without them it could differ.
     pub fn deciding(&self) -> Vec<&Condition> {
         let mut found = Vec::new();
-        self.collect_deciding(&mut found);
+        self.collect_decisive_parts(&mut found);
         found
     }
 
-    fn collect_deciding<'c>(&'c self, found: &mut Vec<&'c Condition>) {
+    fn collect_decisive_parts<'c>(&'c self, found: &mut Vec<&'c Condition>) {
         if self.parts.is_empty() && !matches!(self.form, Form::All | Form::Any) {
             found.push(self);
             return;
         }
         // For these forms, one part with the same result decides by itself; otherwise all parts with that result do.
         let by_one = match (self.form, self.truth) {
-            (Form::All, TruthWord::No) | (Form::Any, TruthWord::Yes) => true,
-            (_, TruthWord::Yes | TruthWord::No) => false,
-            (_, TruthWord::Absent | TruthWord::Undecided) => true,
+            (Form::All, TruthValue::No) | (Form::Any, TruthValue::Yes) => true,
+            (_, TruthValue::Yes | TruthValue::No) => false,
+            (_, TruthValue::Absent | TruthValue::Undecided) => true,
         };
         let says_so = |part: &&Condition| self.form == Form::Not || part.truth == self.truth;
         let parts = self.parts.iter().filter(says_so);
         let parts: Vec<&Condition> = if by_one { parts.take(1).collect() } else { parts.collect() };
         for part in parts {
-            part.collect_deciding(found);
+            part.collect_decisive_parts(found);
         }
     }
 

@@ -1,13 +1,13 @@
 //! Builds the explanation of a call: events of the kernel → [`Explanation`].
 
-use super::explanation::{Again, ExplainedCall, Explanation, Unlifted, VERSION};
-use super::step::{Heard, LimitTaken, Step, number};
-use super::veil::Veil;
+use super::explanation::{Again, ExplainedCall, Explanation, UnmatchedLayer, VERSION};
+use super::step::{ExplainedLimit, Heard, Step, number};
+use super::veil::ExplanationRedactor;
 use crate::call::{Outcome, OutcomeKind, Phase, Reason, Root, ToolCall, reason_code};
 use crate::diagnostic::SourceMap;
 use crate::json::Value;
 use crate::kernel::{Asking, Deciding, Decision, Effect, Layers, LimitAsked};
-use crate::middleware::{Counted, Kind};
+use crate::middleware::{CountedCalls, Kind};
 use crate::policy::{Mode, Unmatched};
 
 /// The explanation of a call in progress.
@@ -38,7 +38,7 @@ struct Asked {
     policy: String,
     /// It is acquired together with others, or not at all.
     binds: bool,
-    taken: LimitTaken,
+    taken: ExplainedLimit,
 }
 
 /// One decision.
@@ -94,7 +94,8 @@ impl Draft {
         if !self.wanted {
             return;
         }
-        let input = Veil::of(deciding.layers, deciding.view).document(Root::Input, deciding.view.input);
+        let input = ExplanationRedactor::of(deciding.layers, deciding.view)
+            .document(Root::Input, deciding.view.input);
         if self.decisions.is_empty() {
             self.call.input.clone_from(&input);
         }
@@ -119,7 +120,7 @@ impl Draft {
         }
         let Some(decided) = self.decisions.last_mut() else { return };
         if let (Some(Phase::Normalise), Some(change), true) = (asking.phase, asking.change, enforced) {
-            let veil = Veil::of(&self.layers, asking.view);
+            let veil = ExplanationRedactor::of(&self.layers, asking.view);
             decided.input = veil.document(Root::Input, change.after);
         }
         decided.steps.push(step);
@@ -135,7 +136,7 @@ impl Draft {
     pub(super) fn limit(&mut self, asked: &LimitAsked<'_>) {
         let Some(limit) = asked.policy.kind.as_limit() else { return };
         let retry_after = asked.retry_after.map(|after| after.as_nanos().div_ceil(1_000_000));
-        let taken = LimitTaken {
+        let taken = ExplainedLimit {
             limit: limit.words.clone(),
             cost: number(asked.cost),
             enough: asked.enough,
@@ -148,7 +149,7 @@ impl Draft {
             decision,
             layer: asked.layer,
             policy: asked.policy.id.clone(),
-            binds: limit.counted == Counted::Executions && asked.policy.mode != Mode::Shadow,
+            binds: limit.counted == CountedCalls::Executions && asked.policy.mode != Mode::Shadow,
             taken,
         };
         self.limits.push(asked);
@@ -190,7 +191,7 @@ impl Draft {
         };
         explanation.call.session = outcome.and_then(|outcome| outcome.session.clone());
         explanation.steps.append(&mut self.later);
-        explanation.add_unheard(&self.layers, sources);
+        explanation.add_unevaluated(&self.layers, sources);
         explanation.steps.sort_by_key(|step| (phase_order(step.phase), step.order));
         explanation.unmatched = unlifted(&explanation, &self.layers);
         if let Some(outcome) = outcome {
@@ -247,7 +248,7 @@ fn decision_word(effect: Effect, outcome: Option<OutcomeKind>) -> &'static str {
 }
 
 /// The layers in which nothing permits the call, and whose default stops it.
-fn unlifted(explanation: &Explanation, layers: &Layers) -> Vec<Unlifted> {
+fn unlifted(explanation: &Explanation, layers: &Layers) -> Vec<UnmatchedLayer> {
     if explanation.decision == "invalid" || explanation.reason.code == reason_code::SESSION_HALTED {
         return Vec::new();
     }
@@ -265,7 +266,7 @@ fn unlifted(explanation: &Explanation, layers: &Layers) -> Vec<Unlifted> {
             Unmatched::Deny => "deny",
         };
         let lifted = explanation.steps.iter().any(|step| permits(step, layer));
-        (!lifted).then_some(Unlifted { layer, says })
+        (!lifted).then_some(UnmatchedLayer { layer, says })
     });
     unlifted.collect()
 }

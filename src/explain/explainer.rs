@@ -16,11 +16,11 @@ const MAX_OPEN: usize = 4096;
 pub struct Explainer {
     sources: Option<SourceMap>,
     wanted: Option<String>,
-    heard: Mutex<HeardSoFar>,
+    heard: Mutex<ExplainerState>,
 }
 
 #[derive(Debug, Default)]
-struct HeardSoFar {
+struct ExplainerState {
     /// Calls without an outcome yet, in the order of their first decisions.
     open: Vec<Draft>,
     /// The call that is being decided: its index in `open`.
@@ -53,7 +53,7 @@ impl Explainer {
         draft.conclude(None, self.sources.as_ref())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HeardSoFar> {
+    fn lock(&self) -> MutexGuard<'_, ExplainerState> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -81,7 +81,7 @@ impl Listener for Explainer {
     }
 }
 
-impl HeardSoFar {
+impl ExplainerState {
     fn begin(&mut self, deciding: &Deciding<'_>, wanted: Option<&str>) {
         // A decision while a call runs is one on a nested call.
         let running = self.open.iter().position(Draft::is_running);

@@ -32,7 +32,7 @@ pub struct Explanation {
     /// Every policy, ordered by phase and by order of evaluation; a policy of two phases occurs twice.
     pub steps: Vec<Step>,
     /// The layers whose `defaults.unmatched` stops the call, or requires approval, because no policy in them permits it.
-    pub unmatched: Vec<Unlifted>,
+    pub unmatched: Vec<UnmatchedLayer>,
     /// The nested calls that scripts made for this one, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<Again>,
@@ -62,7 +62,7 @@ pub struct ExplainedCall {
 
 /// A layer in which no policy permits the call.
 #[derive(Clone, Debug, Serialize)]
-pub struct Unlifted {
+pub struct UnmatchedLayer {
     /// The layer: 0 is the bundle, then the prompt's and the call's.
     pub layer: u32,
     /// The value of `defaults.unmatched`: `deny` or `approval`.

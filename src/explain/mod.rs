@@ -29,8 +29,8 @@ mod veil;
 mod why_not;
 mod words;
 
-pub use condition::{Condition, Form, FoundValue, Operator, Test, TruthWord};
+pub use condition::{Condition, Form, FoundValue, Operator, Test, TruthValue};
 pub use explainer::Explainer;
-pub use explanation::{Again, ExplainedCall, Explanation, Unlifted, VERSION};
-pub use step::{Changed, Heard, LimitTaken, Pattern, Step};
-pub use why_not::{Because, WhyNot};
+pub use explanation::{Again, ExplainedCall, Explanation, UnmatchedLayer, VERSION};
+pub use step::{Changed, ExplainedLimit, Heard, Pattern, Step};
+pub use why_not::{WhyNot, WhyNotReason};

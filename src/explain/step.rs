@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::condition::{Condition, Telling};
-use super::veil::{Veil, WITHHELD, bounded, counterpart};
+use super::condition::{Condition, ConditionExplainer};
+use super::veil::{ExplanationRedactor, WITHHELD, bounded, counterpart};
 use crate::call::{Amount, Masks, Phase, Root, Verdict};
 use crate::diagnostic::{Location, SourceMap};
 use crate::json::{self, Number, Value};
@@ -15,7 +15,7 @@ use crate::middleware::{Kind, Measure, Rule};
 use crate::policy::{Mode, Policy};
 
 /// The maximum number of listed differences of one change.
-const LISTED_CHANGES: usize = 40;
+const MAX_CHANGES: usize = 40;
 
 /// The result of a policy's matcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -74,7 +74,7 @@ pub struct Step {
     pub problem: Option<String>,
     /// What the call acquired of it, if it is a limit and was checked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<LimitTaken>,
+    pub limit: Option<ExplainedLimit>,
     #[serde(skip)]
     pub(super) unasked: Option<Unasked>,
     #[serde(skip)]
@@ -112,7 +112,7 @@ pub struct Changed {
 
 /// What a call acquired of a limit.
 #[derive(Clone, Debug, Serialize)]
-pub struct LimitTaken {
+pub struct ExplainedLimit {
     /// The limit as text: `5 per 1m`.
     pub limit: String,
     /// The cost of the call.
@@ -176,15 +176,15 @@ impl Step {
             }
             _ => asking.examine(),
         };
-        let veil = Veil::of(layers, asking.view);
-        let telling = Telling { veil: &veil, sources };
+        let veil = ExplanationRedactor::of(layers, asking.view);
+        let telling = ConditionExplainer { veil: &veil, sources };
         if let Said::Elsewhere = asking.said {
             let (of, heard, patterns) = match examined.fits_tool() {
                 false => ("tool", Heard::OtherTool, &examined.tools),
                 true => ("server", Heard::OtherServer, &examined.servers),
             };
             step.heard = heard;
-            step.patterns = patterns.iter().map(|pattern| told_pattern(of, pattern, &telling)).collect();
+            step.patterns = patterns.iter().map(|pattern| unmatched_pattern(of, pattern, &telling)).collect();
             return step;
         }
         step.heard = match examined.truth() {
@@ -195,7 +195,7 @@ impl Step {
         };
         step.condition = examined.condition.as_ref().map(|condition| telling.condition(condition));
         step.problem = asking.problem.map(|problem| veil.text(problem));
-        step.refused_by_gate(asking, &veil);
+        step.set_gate_limit(asking, &veil);
         if let Some(change) = asking.change {
             let root = if asking.phase == Some(Phase::Settle) { Root::Output } else { Root::Input };
             step.changes = changes(change, root, &veil);
@@ -207,7 +207,7 @@ impl Step {
 impl Step {
     /// Sets the objection of a limit by which the gate phase itself stops the call: a limit of the run is exceeded, or a key or a cost is
     /// missing.
-    fn refused_by_gate(&mut self, asking: &Asking<'_>, veil: &Veil<'_>) {
+    fn set_gate_limit(&mut self, asking: &Asking<'_>, veil: &ExplanationRedactor<'_>) {
         let Asking { policy, layer, view, .. } = *asking;
         let Some(limit) = policy.kind.as_limit() else { return };
         if !matches!(asking.verdict, Some(Verdict::Deny | Verdict::Halt)) {
@@ -216,7 +216,7 @@ impl Step {
         match (measure(layer, policy, limit, &view), limit.rule) {
             (Err(why), _) => self.problem = Some(veil.text(&why)),
             (Ok(Measure { key, cost }), Rule::Run(allowed)) => {
-                self.limit = Some(LimitTaken {
+                self.limit = Some(ExplainedLimit {
                     limit: limit.words.clone(),
                     cost: number(cost),
                     enough: false,
@@ -240,13 +240,17 @@ pub(super) fn number(amount: Amount) -> Value {
     text.trim_end_matches('0').parse::<Number>().map_or(Value::Null, Value::Number)
 }
 
-fn told_pattern(of: &'static str, pattern: &ExaminedPattern<'_>, telling: &Telling<'_>) -> Pattern {
+fn unmatched_pattern(
+    of: &'static str,
+    pattern: &ExaminedPattern<'_>,
+    telling: &ConditionExplainer<'_>,
+) -> Pattern {
     let at = pattern.span.and_then(|span| telling.locate(span));
     Pattern { of, text: pattern.text.to_owned(), at }
 }
 
 /// The differences of arguments or result, in redacted form.
-fn changes(change: Change<'_>, root: Root, veil: &Veil<'_>) -> Vec<Changed> {
+fn changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>) -> Vec<Changed> {
     let Change { before, after } = change;
     let (hidden_before, hidden_after) = (veil.document(root, before), veil.document(root, after));
     // A path consists of keys, which may need redaction as values do.
@@ -261,7 +265,7 @@ fn changes(change: Change<'_>, root: Root, veil: &Veil<'_>) -> Vec<Changed> {
         )
     };
     let place = format!("$.{}", root.name());
-    let found = json::differences(&place, before, after, LISTED_CHANGES).into_iter();
+    let found = json::differences(&place, before, after, MAX_CHANGES).into_iter();
     found
         .map(|difference| Changed {
             how: match (difference.before, difference.after) {

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use crate::call::{CallView, Masks, Node, Root};
 use crate::json::{self, Value};
 use crate::kernel::Layers;
-use crate::matcher::{Examined, ExaminedForm, Truth};
+use crate::matcher::{ExaminedCondition, ExaminedForm, Truth};
 use crate::middleware::{Kind, Redact};
 use crate::policy::{Mode, Policy};
 
@@ -14,10 +14,10 @@ pub(super) const WITHHELD: &str = "[withheld]";
 /// The maximum size of a stored value, in bytes of JSON; of a larger one, only the size is stored.
 const LARGEST: usize = 4 << 10;
 /// The maximum length of a stored string, in characters.
-const SHOWN_TEXT: usize = 400;
+const MAX_TEXT_LENGTH: usize = 400;
 
 /// The redactor of a call's values. It redacts whole documents, because a match may depend on the keys above a value.
-pub(super) struct Veil<'v> {
+pub(super) struct ExplanationRedactor<'v> {
     redactions: Vec<&'v Redact>,
     /// The changes that they make to the arguments, and the redacted parts of the session's facts.
     masks: Masks,
@@ -29,7 +29,7 @@ pub(super) struct Veil<'v> {
     annotations: OnceCell<Value>,
 }
 
-impl<'v> Veil<'v> {
+impl<'v> ExplanationRedactor<'v> {
     /// Creates the redactor from the policies that redact this call now, or may do so once it has a result.
     pub(super) fn of(layers: &'v Layers, view: CallView<'v>) -> Self {
         let server = view.call.server.as_deref().unwrap_or("");
@@ -72,7 +72,7 @@ impl<'v> Veil<'v> {
     /// Redacts a whole document in place of a member.
     pub(super) fn document(&self, root: Root, document: &Value) -> Value {
         let mut hidden = document.clone();
-        match self.of_root(root).all(|redact| redact.redactor.redact_value(&mut hidden).is_ok()) {
+        match self.redactions_of(root).all(|redact| redact.redactor.redact_value(&mut hidden).is_ok()) {
             true => {
                 self.masks.value(&mut hidden);
                 hidden
@@ -90,12 +90,12 @@ impl<'v> Veil<'v> {
 
     fn hide_text(&self, root: Root, text: &str) -> String {
         let redacted = self
-            .of_root(root)
+            .redactions_of(root)
             .fold(text.to_owned(), |text, redact| redact.redactor.redact_text(&text).into_owned());
         self.masks.text(&redacted).into_owned()
     }
 
-    fn of_root(&self, root: Root) -> impl Iterator<Item = &'v Redact> {
+    fn redactions_of(&self, root: Root) -> impl Iterator<Item = &'v Redact> {
         self.redactions.iter().copied().filter(move |redact| hides(redact, root))
     }
 
@@ -108,7 +108,7 @@ impl<'v> Veil<'v> {
             Root::Annotations => (self.view.annotations?, &self.annotations),
             Root::Tool | Root::Server | Root::Id | Root::Error => return None,
         };
-        if self.of_root(root).next().is_none() && self.masks.is_empty() {
+        if self.redactions_of(root).next().is_none() && self.masks.is_empty() {
             return Some(value.clone());
         }
         let hidden = hidden.get_or_init(|| self.document(root, document));
@@ -162,13 +162,13 @@ fn redaction<'p>(policy: &'p Policy, view: &CallView<'_>) -> Option<&'p Redact> 
     (examined.truth != Truth::No || reads_result(&examined)).then_some(redact)
 }
 
-fn reads_result(examined: &Examined<'_>) -> bool {
+fn reads_result(examined: &ExaminedCondition<'_>) -> bool {
     let mut reads = false;
     examined.each(&mut |part| {
         reads |= match &part.form {
             ExaminedForm::Test(test) => {
                 let operands = test.operators.iter().filter_map(|asked| asked.operand_path);
-                test.root.settle_only() || operands.into_iter().any(|(_, root)| root.settle_only())
+                test.root.is_settle_only() || operands.into_iter().any(|(_, root)| root.is_settle_only())
             }
             ExaminedForm::Expr(_) => true,
             _ => false,
@@ -194,7 +194,7 @@ pub(super) fn bounded(value: Value) -> Value {
 }
 
 fn cut(text: String) -> String {
-    match text.char_indices().nth(SHOWN_TEXT) {
+    match text.char_indices().nth(MAX_TEXT_LENGTH) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
     }

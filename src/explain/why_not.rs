@@ -12,7 +12,7 @@ use crate::kernel::Unasked;
 /// The reason why a policy had no effect, or that it had one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Because {
+pub enum WhyNotReason {
     /// It had an effect: it gave the reason for the outcome.
     ItDecided,
     /// It had an effect: it took part.
@@ -45,7 +45,7 @@ pub struct WhyNot {
     /// Its layer: 0 is the bundle, then the prompt's and the call's; `None` for a policy that is off.
     pub layer: Option<u32>,
     /// The reason.
-    pub because: Because,
+    pub because: WhyNotReason,
     /// The reason as text.
     pub words: String,
     /// The location of the reason in the rules: the failed operator or the patterns, or else the policy.
@@ -57,10 +57,10 @@ impl Explanation {
     pub fn why_not(&self, policy: &str) -> Option<WhyNot> {
         // A policy of two phases had an effect if it had one in either.
         let rank = |step: &&Step| match self.kept(step).0 {
-            Because::ItDecided => 0,
-            Because::ItActed => 1,
-            Because::Stricter | Because::Shadow => 2,
-            Because::NotAsked => 4,
+            WhyNotReason::ItDecided => 0,
+            WhyNotReason::ItActed => 1,
+            WhyNotReason::Stricter | WhyNotReason::Shadow => 2,
+            WhyNotReason::NotAsked => 4,
             _ => 3,
         };
         let decisive = self.decisive().filter(|step| step.policy == policy);
@@ -69,7 +69,7 @@ impl Explanation {
             return Some(WhyNot {
                 policy: policy.to_owned(),
                 layer: None,
-                because: Because::Off,
+                because: WhyNotReason::Off,
                 words: "it is disabled by `mode: off`".to_owned(),
                 at: None,
             });
@@ -79,52 +79,54 @@ impl Explanation {
             0 => words,
             layer => format!("{words} (it is one of {})", layer_name(layer)),
         };
-        let at = step.deciding_place().or(step.at.as_ref()).cloned();
+        let at = step.decisive_location().or(step.at.as_ref()).cloned();
         Some(WhyNot { policy: policy.to_owned(), layer: Some(step.layer), because, words, at })
     }
 
-    fn kept(&self, step: &Step) -> (Because, String) {
+    fn kept(&self, step: &Step) -> (WhyNotReason, String) {
         let words = step.words.clone();
         match (step.heard, step.verdict) {
-            _ if step.decisive => (Because::ItDecided, format!("it decided the call: it {words}")),
-            (Heard::OtherTool, _) => {
-                (Because::OtherTool, format!("the tool is `{}`, and the policy is {words}", self.call.tool))
-            }
+            _ if step.decisive => (WhyNotReason::ItDecided, format!("it decided the call: it {words}")),
+            (Heard::OtherTool, _) => (
+                WhyNotReason::OtherTool,
+                format!("the tool is `{}`, and the policy is {words}", self.call.tool),
+            ),
             (Heard::OtherServer, _) => {
                 let server = self.call.server.as_deref();
                 let server = server
                     .map_or("the call has no server".to_owned(), |name| format!("the server is `{name}`"));
-                (Because::OtherServer, format!("{server}, and the policy is {words}"))
+                (WhyNotReason::OtherServer, format!("{server}, and the policy is {words}"))
             }
             (Heard::NotAsked, _) if step.phase.is_none() => {
-                (Because::OfRun, "it acts on the run, not on single calls".to_owned())
+                (WhyNotReason::OfRun, "it acts on the run, not on single calls".to_owned())
             }
-            (Heard::NotAsked, _) if self.reason.code == reason_code::SESSION_HALTED => {
-                (Because::NotAsked, "the session is already halted, so no policy was evaluated".to_owned())
-            }
+            (Heard::NotAsked, _) if self.reason.code == reason_code::SESSION_HALTED => (
+                WhyNotReason::NotAsked,
+                "the session is already halted, so no policy was evaluated".to_owned(),
+            ),
             (Heard::NotAsked, _) => {
                 let stopped = matches!(step.unasked, Some(Unasked::InvalidArguments | Unasked::NotRun));
                 let why = if stopped { format!(": {}", self.why) } else { String::new() };
-                (Because::NotAsked, format!("{words}{why}"))
+                (WhyNotReason::NotAsked, format!("{words}{why}"))
             }
-            (Heard::NoMatch, _) => (Because::NoMatch, words),
-            (Heard::Undecided, None) => (Because::Undecided, words),
-            (_, None) => (Because::NoMatch, words),
-            (_, Some(verdict)) if step.shadow => (Because::Shadow, shadowed(verdict, step)),
+            (Heard::NoMatch, _) => (WhyNotReason::NoMatch, words),
+            (Heard::Undecided, None) => (WhyNotReason::Undecided, words),
+            (_, None) => (WhyNotReason::NoMatch, words),
+            (_, Some(verdict)) if step.shadow => (WhyNotReason::Shadow, shadowed(verdict, step)),
             // Every `approval` policy that matches is part of the same request.
             (_, Some(Verdict::Suspend)) if self.decision == "suspend" => {
-                (Because::ItActed, format!("it did apply: it {words}"))
+                (WhyNotReason::ItActed, format!("it did apply: it {words}"))
             }
             (_, Some(verdict @ (Verdict::Deny | Verdict::Halt | Verdict::Suspend))) => {
-                (Because::Stricter, format!("it matched, but {}", self.decided_by(verdict)))
+                (WhyNotReason::Stricter, format!("it matched, but {}", self.decided_by(verdict)))
             }
             (_, Some(verdict @ Verdict::Answer)) if self.decision != "answer" && step.kind == "respond" => {
-                (Because::Stricter, format!("it matched, but {}", self.decided_by(verdict)))
+                (WhyNotReason::Stricter, format!("it matched, but {}", self.decided_by(verdict)))
             }
             (_, Some(verdict @ Verdict::Pass)) if step.kind == "allow" && self.decision != "run" => {
-                (Because::Stricter, format!("it permits the call, but {}", self.decided_by(verdict)))
+                (WhyNotReason::Stricter, format!("it permits the call, but {}", self.decided_by(verdict)))
             }
-            (_, Some(_)) => (Because::ItActed, format!("it did apply: it {words}")),
+            (_, Some(_)) => (WhyNotReason::ItActed, format!("it did apply: it {words}")),
         }
     }
 
@@ -156,7 +158,7 @@ fn shadowed(verdict: Verdict, step: &Step) -> String {
 
 impl Step {
     /// The location of the pattern or operator that decides whether it matches.
-    pub(super) fn deciding_place(&self) -> Option<&Location> {
+    pub(super) fn decisive_location(&self) -> Option<&Location> {
         if let Some(pattern) = self.patterns.first() {
             return pattern.at.as_ref();
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::condition::{Condition, Form, FoundValue, Operator, Test, TruthWord};
+use super::condition::{Condition, Form, FoundValue, Operator, Test, TruthValue};
 use super::explanation::Explanation;
 use super::step::{Heard, Step};
 use crate::call::{OutcomeKind, Verdict, reason_code};
@@ -12,57 +12,61 @@ use crate::spans::in_words;
 use crate::text;
 
 /// The maximum number of listed reasons; more are only counted.
-const TOLD_REASONS: usize = 3;
+const MAX_REASONS: usize = 3;
 /// The maximum number of listed values; more are only counted.
 const TOLD_VALUES: usize = 5;
 
 /// Explains the result of a condition by its deciding tests, with the values on both sides.
 pub(super) fn because(condition: &Condition) -> String {
     let deciding = condition.deciding();
-    let told = deciding.iter().take(TOLD_REASONS).map(|leaf| because_of(leaf, condition.truth));
+    let told = deciding.iter().take(MAX_REASONS).map(|leaf| explain_leaf(leaf, condition.truth));
     let mut told: Vec<String> = told.collect();
-    if let Some(more @ 1..) = deciding.len().checked_sub(TOLD_REASONS) {
+    if let Some(more @ 1..) = deciding.len().checked_sub(MAX_REASONS) {
         told.push(format!("and {more} more"));
     }
     told.join("; ")
 }
 
-fn because_of(leaf: &Condition, whole: TruthWord) -> String {
+fn explain_leaf(leaf: &Condition, whole: TruthValue) -> String {
     let words = match (leaf.form, leaf.truth) {
         (Form::All, _) => "it has no conditions".to_owned(),
         (Form::Any, _) => "its `any` is empty".to_owned(),
-        (_, TruthWord::Undecided) => leaf.why.clone().unwrap_or_default(),
+        (_, TruthValue::Undecided) => leaf.why.clone().unwrap_or_default(),
         (Form::Expr, truth) => {
-            let word = if truth == TruthWord::Yes { "true" } else { "false" };
+            let word = if truth == TruthValue::Yes { "true" } else { "false" };
             format!("`{}` is {word}", line(leaf.expr.as_deref().unwrap_or_default()))
         }
         (_, truth) => leaf.test.as_ref().map_or_else(String::new, |test| of_test(test, truth)),
     };
     let turned =
-        matches!((whole, leaf.truth), (TruthWord::Yes, TruthWord::No) | (TruthWord::No, TruthWord::Yes));
+        matches!((whole, leaf.truth), (TruthValue::Yes, TruthValue::No) | (TruthValue::No, TruthValue::Yes));
     if turned { format!("{words} (under `not`)") } else { words }
 }
 
-fn of_test(test: &Test, truth: TruthWord) -> String {
+fn of_test(test: &Test, truth: TruthValue) -> String {
     let path = &test.path;
     let asked = || test.operators.iter().filter(|operator| operator.key != "exists");
     match (truth, test.found.as_slice()) {
-        (TruthWord::Absent, []) => format!("`{path}` is absent, which counts as matching (`absent: match`)"),
+        (TruthValue::Absent, []) => format!("`{path}` is absent, which counts as matching (`absent: match`)"),
         (_, []) => format!("`{path}` is absent"),
         _ if asked().next().is_none() => format!("`{path}` is present"),
-        (TruthWord::Absent, _) => match asked().find(|operator| operator.truth == Some(TruthWord::Absent)) {
-            Some(Operator { operand_path: Some(operand), .. }) => {
-                format!("`{operand}`, which `{path}` is compared with, is absent, which counts as matching")
+        (TruthValue::Absent, _) => {
+            match asked().find(|operator| operator.truth == Some(TruthValue::Absent)) {
+                Some(Operator { operand_path: Some(operand), .. }) => {
+                    format!(
+                        "`{operand}`, which `{path}` is compared with, is absent, which counts as matching"
+                    )
+                }
+                _ => format!("the operand of `{path}` is absent, which counts as matching"),
             }
-            _ => format!("the operand of `{path}` is absent, which counts as matching"),
-        },
+        }
         (truth, [one]) if test.count == 1 => compared(&format!("`{path}`"), one, test, truth),
         (truth, found) => of_several(test, truth, found),
     }
 }
 
 /// The operators with this result.
-fn saying(test: &Test, truth: TruthWord) -> String {
+fn saying(test: &Test, truth: TruthValue) -> String {
     let all = || test.operators.iter().filter(|operator| operator.key != "exists");
     let says = |operator: &&Operator| operator.truth.is_none_or(|said| said == truth);
     let mut told: Vec<String> = all().filter(says).map(operator).collect();
@@ -72,26 +76,26 @@ fn saying(test: &Test, truth: TruthWord) -> String {
     told.join(" and ")
 }
 
-fn compared(what: &str, found: &FoundValue, test: &Test, truth: TruthWord) -> String {
+fn compared(what: &str, found: &FoundValue, test: &Test, truth: TruthValue) -> String {
     let value = value(&found.value);
     let absent = |operator: &&Operator| operator.operand_path.is_some() && operator.operand.is_null();
     if let Some(Operator { key, operand_path: Some(path), .. }) = test.operators.iter().find(absent)
-        && truth == TruthWord::No
+        && truth == TruthValue::No
     {
         return format!("{what} is {value}, and `{path}`, which `{key}` compares it with, is absent");
     }
     // `each: none` inverts the result of the operators.
-    let holds = (truth == TruthWord::Yes) != (test.each == "none");
+    let holds = (truth == TruthValue::Yes) != (test.each == "none");
     match holds {
         true => format!("{what} is {value}: {}", saying(test, truth)),
         false => format!("{what} is {value}, not {}", saying(test, truth)),
     }
 }
 
-fn of_several(test: &Test, truth: TruthWord, found: &[FoundValue]) -> String {
+fn of_several(test: &Test, truth: TruthValue, found: &[FoundValue]) -> String {
     let path = &test.path;
     let one =
-        |truth: TruthWord| found.iter().find(|found| found.truth == truth).map(|found| value(&found.value));
+        |truth: TruthValue| found.iter().find(|found| found.truth == truth).map(|found| value(&found.value));
     let asked = saying(test, truth);
     let mut listed: Vec<String> = found.iter().take(TOLD_VALUES).map(|found| value(&found.value)).collect();
     if test.count > listed.len() {
@@ -99,11 +103,11 @@ fn of_several(test: &Test, truth: TruthWord, found: &[FoundValue]) -> String {
     }
     let listed = listed.join(", ");
     match (test.each, truth) {
-        ("any", TruthWord::Yes) | ("none", TruthWord::No) => {
-            format!("a value of `{path}` is {}: {asked}", one(TruthWord::Yes).unwrap_or_default())
+        ("any", TruthValue::Yes) | ("none", TruthValue::No) => {
+            format!("a value of `{path}` is {}: {asked}", one(TruthValue::Yes).unwrap_or_default())
         }
-        ("every", TruthWord::No) => {
-            format!("a value of `{path}` is {}, not {asked}", one(TruthWord::No).unwrap_or_default())
+        ("every", TruthValue::No) => {
+            format!("a value of `{path}` is {}, not {asked}", one(TruthValue::No).unwrap_or_default())
         }
         ("every", _) => format!("every value of `{path}` is {asked}: {listed}"),
         _ => format!("no value of `{path}` is {asked}: {listed}"),
@@ -139,10 +143,10 @@ pub(super) struct Ended {
 }
 
 /// Describes the effect of a policy, or why it had none.
-pub(super) fn of_step(step: &Step, ended: Option<Ended>) -> String {
+pub(super) fn describe_step(step: &Step, ended: Option<Ended>) -> String {
     let why = step.condition.as_ref().map(because).filter(|why| !why.is_empty());
     let words = match (step.heard, step.verdict) {
-        (Heard::NotAsked, _) => of_unasked(step.unasked).to_owned(),
+        (Heard::NotAsked, _) => describe_skip(step.unasked).to_owned(),
         (Heard::OtherTool | Heard::OtherServer, _) => {
             let patterns: Vec<String> =
                 step.patterns.iter().map(|pattern| format!("`{}`", pattern.text)).collect();
@@ -172,7 +176,7 @@ pub(super) fn of_step(step: &Step, ended: Option<Ended>) -> String {
     }
 }
 
-fn of_unasked(why: Option<Unasked>) -> &'static str {
+fn describe_skip(why: Option<Unasked>) -> &'static str {
     match why {
         None => "not evaluated",
         Some(Unasked::NoObject) => "not evaluated: the arguments are not a JSON object",
@@ -219,7 +223,9 @@ fn did(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
         }
         ("respond", _) => "answers in place of the tool",
         ("rate_limit" | "concurrency", verdict) => return of_limit(step, verdict, ended),
-        ("cache" | "around" | "retry" | "timeout", verdict) => return around_tool(step.kind, verdict, ended),
+        ("cache" | "around" | "retry" | "timeout", verdict) => {
+            return describe_wrapper(step.kind, verdict, ended);
+        }
         ("recover", _) => "turns the error into a message for the model",
         ("redact", _) if step.changes.is_empty() => "redacts what it finds",
         ("redact", _) => return format!("redacts {places}"),
@@ -235,7 +241,7 @@ fn did(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
 }
 
 /// Describes the effect of a policy that wraps the execution.
-fn around_tool(kind: &str, verdict: Verdict, ended: Option<Ended>) -> String {
+fn describe_wrapper(kind: &str, verdict: Verdict, ended: Option<Ended>) -> String {
     use OutcomeKind::{Denied, Halted, Invalid, Suspended};
     let executed = ended.filter(|ended| ended.executed);
     let text = match (kind, verdict, executed) {
@@ -277,7 +283,7 @@ fn of_limit(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
             },
         };
     };
-    let left = limit.left.as_ref().map(|left| format!(", {} left", in_short(left))).unwrap_or_default();
+    let left = limit.left.as_ref().map(|left| format!(", {} left", format_amount(left))).unwrap_or_default();
     match (limit.enough, limit.taken) {
         (true, true) => format!("acquires {} of `{}`{left}", limit.cost, limit.limit),
         (true, false) => format!("would have acquired {} of `{}`{left}", limit.cost, limit.limit),
@@ -290,7 +296,7 @@ fn of_limit(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
 }
 
 /// An amount with at most two decimals, rounded down: limits that refill over time have more digits than are useful.
-fn in_short(left: &Value) -> String {
+fn format_amount(left: &Value) -> String {
     let text = left.to_string();
     match text.split_once('.') {
         Some((whole, rest)) => match rest.get(..2) {
@@ -302,7 +308,7 @@ fn in_short(left: &Value) -> String {
 }
 
 /// Explains why the call ended as it did, by the decisive policy or the default.
-pub(super) fn of_conclusion(explanation: &Explanation) -> String {
+pub(super) fn describe_conclusion(explanation: &Explanation) -> String {
     let reason = &explanation.reason;
     if let Some(step) = explanation.decisive() {
         return format!("`{}` {}", step.policy, step.words);

@@ -6,5 +6,5 @@ mod private;
 mod roots;
 
 #[cfg(any(feature = "file-store", feature = "cli"))]
-pub(crate) use private::{PrivateError, check_private, check_private_directory};
+pub(crate) use private::{PermissionError, check_private_directory, check_private_file};
 pub(crate) use roots::{MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadError, Roots};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a file is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PrivateError {
+pub enum PermissionError {
     /// Its mode lets other users write it.
     #[error("{} `{}` is writable by other users; run `chmod go-w {}`{}", if *.is_directory { "the directory" } else { "the file" },
         .path.display(), .path.display(),
@@ -43,8 +43,8 @@ pub enum PrivateError {
 /// checked all the same. On systems without Unix permissions nothing is checked.
 ///
 /// # Errors
-/// [`PrivateError`], with the command that fixes it.
-pub fn check_private(path: &Path) -> Result<(), PrivateError> {
+/// [`PermissionError`], with the command that fixes it.
+pub fn check_private_file(path: &Path) -> Result<(), PermissionError> {
     check_private_directory(path)?;
     check(path, false)
 }
@@ -52,14 +52,14 @@ pub fn check_private(path: &Path) -> Result<(), PrivateError> {
 /// Checks that only this user can write the directory of a file, so that nobody can replace the file.
 ///
 /// # Errors
-/// [`PrivateError`], with the command that fixes it.
-pub fn check_private_directory(path: &Path) -> Result<(), PrivateError> {
+/// [`PermissionError`], with the command that fixes it.
+pub fn check_private_directory(path: &Path) -> Result<(), PermissionError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     check(parent.unwrap_or(Path::new(".")), true)
 }
 
 #[cfg(unix)]
-fn check(path: &Path, is_directory: bool) -> Result<(), PrivateError> {
+fn check(path: &Path, is_directory: bool) -> Result<(), PermissionError> {
     use std::os::unix::fs::MetadataExt as _;
     // The directory may be a symbolic link; the file must be the one that is opened.
     let examined = if is_directory { std::fs::metadata(path) } else { std::fs::symlink_metadata(path) };
@@ -67,24 +67,24 @@ fn check(path: &Path, is_directory: bool) -> Result<(), PrivateError> {
         Ok(found) => found,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
-            return Err(PrivateError::Unreadable { path: path.to_owned(), error: error.to_string() });
+            return Err(PermissionError::Unreadable { path: path.to_owned(), error: error.to_string() });
         }
     };
     if !is_directory && !found.is_file() {
-        return Err(PrivateError::NotRegular(path.to_owned()));
+        return Err(PermissionError::NotRegular(path.to_owned()));
     }
     let user = rustix::process::geteuid().as_raw();
     // System directories belong to root, which can write everything anyway.
     if found.uid() != user && !(is_directory && found.uid() == 0) {
-        return Err(PrivateError::OtherOwner { path: path.to_owned(), owner: found.uid(), user });
+        return Err(PermissionError::OtherOwner { path: path.to_owned(), owner: found.uid(), user });
     }
     if found.mode() & 0o022 != 0 {
-        return Err(PrivateError::Writable { path: path.to_owned(), is_directory });
+        return Err(PermissionError::Writable { path: path.to_owned(), is_directory });
     }
     Ok(())
 }
 
 #[cfg(not(unix))]
-fn check(_: &Path, _: bool) -> Result<(), PrivateError> {
+fn check(_: &Path, _: bool) -> Result<(), PermissionError> {
     Ok(())
 }

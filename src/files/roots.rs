@@ -60,11 +60,11 @@ struct Read {
 impl Roots {
     /// The directories of these paths: a directory itself, and the parent directory of a file.
     pub fn of(paths: &[PathBuf]) -> Self {
-        Self::new(paths.iter().filter_map(|path| root_of(path)).collect(), false)
+        Self::new(paths.iter().filter_map(|path| root_directory(path)).collect(), false)
     }
 
     /// The directories of in-memory files, by their names.
-    pub fn of_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+    pub fn from_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
         let directory = |name: &str| directory_of(Path::new(name)).canonicalize().ok();
         Self::new(names.into_iter().filter_map(directory).collect(), false)
     }
@@ -94,7 +94,7 @@ impl Roots {
         // Outside the directories, the result must not reveal which files exist.
         let mut path = path.to_owned();
         for _ in 0..MAX_LINKS {
-            let Some((above, rest)) = existing_part(&path) else { break };
+            let Some((above, rest)) = existing_prefix(&path) else { break };
             if !self.has(&above) {
                 return Err(ReadError::Outside);
             }
@@ -166,7 +166,7 @@ impl Roots {
 
 /// The directory of a path that the user gave; the parent directory if the path does not exist. Returns `None` if a symbolic link
 /// leads out of the path's own directory.
-fn root_of(path: &Path) -> Option<PathBuf> {
+fn root_directory(path: &Path) -> Option<PathBuf> {
     let holder = match path.file_name() {
         Some(_) => directory_of(path).canonicalize().ok()?,
         None => path.canonicalize().ok()?,
@@ -190,7 +190,7 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 /// The longest existing prefix of a path, resolved, and the rest of the path.
-fn existing_part(path: &Path) -> Option<(PathBuf, PathBuf)> {
+fn existing_prefix(path: &Path) -> Option<(PathBuf, PathBuf)> {
     let absolute = std::path::absolute(path).ok()?;
     absolute.ancestors().find_map(|above| {
         let rest = absolute.strip_prefix(above).ok()?.to_owned();

@@ -91,14 +91,14 @@ impl ManualClock {
     /// until that thread wakes it.
     pub fn drive<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
-        let alarm = Arc::new(Alarm { rung: AtomicBool::new(false), thread: thread::current() });
+        let alarm = Arc::new(ThreadWaker { rung: AtomicBool::new(false), thread: thread::current() });
         let waker = Waker::from(Arc::clone(&alarm));
         loop {
             if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return value;
             }
             while !alarm.rung.swap(false, Ordering::AcqRel) {
-                if !self.reach_next() {
+                if !self.advance_to_next() {
                     thread::park();
                 }
             }
@@ -106,7 +106,7 @@ impl ManualClock {
     }
 
     /// Advances to the earliest deadline. Returns `false` if nothing sleeps.
-    fn reach_next(&self) -> bool {
+    fn advance_to_next(&self) -> bool {
         let mut time = self.lock();
         let next = time.sleepers.iter().map(|(until, _)| *until).min();
         next.is_some_and(|next| {
@@ -141,12 +141,12 @@ impl Clock for ManualClock {
 }
 
 /// Wakes the thread that runs [`ManualClock::drive`].
-struct Alarm {
+struct ThreadWaker {
     rung: AtomicBool,
     thread: Thread,
 }
 
-impl Wake for Alarm {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.rung.store(true, Ordering::Release);
         self.thread.unpark();

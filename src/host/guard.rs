@@ -7,16 +7,16 @@ use std::task::Poll;
 
 /// The error of a future that panicked.
 #[derive(Debug)]
-pub(crate) struct Panicked;
+pub(crate) struct PanicError;
 
 /// Awaits a future. Returns an error if it panics.
-pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
+pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, PanicError> {
     let mut future = pin!(future);
     // A future that panicked is never polled again.
     poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
         Ok(Poll::Ready(value)) => Poll::Ready(Ok(value)),
         Ok(Poll::Pending) => Poll::Pending,
-        Err(_) => Poll::Ready(Err(Panicked)),
+        Err(_) => Poll::Ready(Err(PanicError)),
     })
     .await
 }

@@ -11,17 +11,17 @@ pub use account::Account;
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
 pub(crate) use guard::{before, guarded};
 pub use record::{LARGEST_RECORD, Page, Record, RecordKey, WhenFull, Write, space};
-pub(crate) use store::in_time;
+pub(crate) use store::with_store_timeout;
 pub use store::{
     Allowance, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
 };
 
-pub use toolbox::Toolbox;
+pub use toolbox::ClosureTools;
 
 use std::future::Future;
 
 pub use crate::call::Amount;
-use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, RunShadow, ToolCall};
+use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, RunShadowEffect, ToolCall};
 use crate::json::Value;
 
 /// The error of a tool call.
@@ -75,7 +75,7 @@ pub trait ToolExecutor: Sync {
 
 /// The start of a `tool.call` span: a call that is about to reach its tool, or a wrapper that answers in the tool's place.
 #[derive(Clone, Copy, Debug)]
-pub struct ToolStart<'a> {
+pub struct ToolCallStart<'a> {
     /// The id of the run.
     pub request_id: &'a str,
     /// The number of earlier model calls in the run, from 0.
@@ -92,7 +92,7 @@ pub struct ToolStart<'a> {
 
 /// A complete `tool.call` span: a call after the settle phase.
 #[derive(Clone, Copy, Debug)]
-pub struct ToolSpan<'a> {
+pub struct ToolCallSpan<'a> {
     /// The id of the run.
     pub request_id: &'a str,
     /// The number of earlier model calls in the run, from 0.
@@ -125,14 +125,14 @@ pub trait Observer: Send + Sync {
     fn on_outcome(&self, outcome: &Outcome);
 
     /// A call is about to run. Not called for calls that are denied, or answered before they reach the tool.
-    fn on_tool_start(&self, _start: &ToolStart<'_>) {}
+    fn on_tool_start(&self, _start: &ToolCallStart<'_>) {}
 
     /// A call was settled, also one that never started. Not called for calls with a pending approval.
-    fn on_tool_end(&self, _span: &ToolSpan<'_>) {}
+    fn on_tool_end(&self, _span: &ToolCallSpan<'_>) {}
 
     /// A policy in shadow mode would have changed or stopped the run. Reported once a run for each policy and effect. The
     /// shadow effects on a call are part of the call's outcome.
-    fn on_run_shadow(&self, _request_id: &str, _shadow: &RunShadow) {}
+    fn on_run_shadow(&self, _request_id: &str, _shadow: &RunShadowEffect) {}
 
     /// A hook panicked or returned an error. Before the tool runs, this also denies the call; at every other point the run
     /// continues as if the hook were absent.

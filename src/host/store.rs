@@ -240,17 +240,17 @@ pub trait StateStore: Send + Sync {
 }
 
 /// The timeout of a store operation.
-const STORE_PATIENCE: Duration = Duration::from_secs(5);
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Awaits a store operation with a timeout. A panic is returned as an error, too.
-pub(crate) async fn in_time<'q, T: 'q>(
+pub(crate) async fn with_store_timeout<'q, T: 'q>(
     clock: &dyn Clock,
     question: impl FnOnce() -> StoreFuture<'q, T>,
 ) -> Result<T, StoreError> {
-    let answer = before(async { question().await }, || clock.sleep(STORE_PATIENCE));
+    let answer = before(async { question().await }, || clock.sleep(STORE_TIMEOUT));
     match guarded(answer).await {
         Ok(Some(answer)) => answer,
         Err(_) => Err(StoreError::Unavailable("the store panicked".to_owned())),
-        Ok(None) => Err(StoreError::Unavailable(format!("no response within {}s", STORE_PATIENCE.as_secs()))),
+        Ok(None) => Err(StoreError::Unavailable(format!("no response within {}s", STORE_TIMEOUT.as_secs()))),
     }
 }

@@ -23,17 +23,17 @@ type Tool = dyn Fn(ToolCall) -> BoxFuture<'static, Result<Value, ToolError>> + S
 ///     .with("now", async |_| Ok(json!("noon")));
 /// ```
 #[derive(Default)]
-pub struct Toolbox {
+pub struct ClosureTools {
     tools: HashMap<String, Box<Tool>>,
 }
 
-impl std::fmt::Debug for Toolbox {
+impl std::fmt::Debug for ClosureTools {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.tools.keys()).finish()
     }
 }
 
-impl Toolbox {
+impl ClosureTools {
     /// An executor without tools.
     pub fn new() -> Self {
         Self::default()
@@ -54,7 +54,7 @@ impl Toolbox {
     }
 }
 
-impl ToolExecutor for Toolbox {
+impl ToolExecutor for ClosureTools {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         match self.tools.get(&call.tool) {
             Some(tool) => tool(call.clone()).await.map(ToolAnswer::from),
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn runs_tools_by_name_and_reports_unknown_tools_with_a_kind() {
-        let tools = Toolbox::new().with("echo", async |call: ToolCall| Ok(call.input));
+        let tools = ClosureTools::new().with("echo", async |call: ToolCall| Ok(call.input));
         let run = |tool: &str| {
             let call = ToolCall::new("c1", tool, json!({ "a": 1 }));
             let mut call = std::pin::pin!(tools.execute(&call));

@@ -38,18 +38,18 @@ impl std::fmt::Display for Digest {
 }
 
 impl std::str::FromStr for Digest {
-    type Err = NoDigest;
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Self, NoDigest> {
-        let bytes = data_encoding::HEXLOWER.decode(text.as_bytes()).map_err(|_| NoDigest)?;
-        bytes.try_into().map(Self).map_err(|_| NoDigest)
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
+        let bytes = data_encoding::HEXLOWER.decode(text.as_bytes()).map_err(|_| InvalidDigest)?;
+        bytes.try_into().map(Self).map_err(|_| InvalidDigest)
     }
 }
 
 /// The text is not a digest of 64 hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a digest is 64 hex digits in lower case")]
-pub struct NoDigest;
+pub struct InvalidDigest;
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

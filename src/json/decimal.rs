@@ -8,12 +8,12 @@ use super::number_text::Digits;
 /// The exact decimal value of a [`Number`](super::Number): `±digits × 10^exponent`.
 pub struct Decimal<'a> {
     negative: bool,
-    digits: Significant<'a>,
+    digits: SignificantDigits<'a>,
     /// The value is `0.digits × 10^magnitude`.
     magnitude: Magnitude<'a>,
 }
 
-enum Significant<'a> {
+enum SignificantDigits<'a> {
     Borrowed(&'a str),
     Written(Digits),
 }
@@ -31,7 +31,11 @@ impl<'a> Decimal<'a> {
             Exponent::Small(magnitude) => Magnitude::Small(*magnitude),
             Exponent::Huge { negative, digits } => Magnitude::Huge { negative: *negative, digits },
         };
-        Self { negative: negative && !digits.is_empty(), digits: Significant::Borrowed(digits), magnitude }
+        Self {
+            negative: negative && !digits.is_empty(),
+            digits: SignificantDigits::Borrowed(digits),
+            magnitude,
+        }
     }
 
     pub(super) fn from_plain(coefficient: i64, scale: u8) -> Self {
@@ -50,7 +54,7 @@ impl<'a> Decimal<'a> {
         let magnitude = if coefficient == 0 { 0 } else { magnitude };
         Self {
             negative: coefficient < 0,
-            digits: Significant::Written(digits),
+            digits: SignificantDigits::Written(digits),
             magnitude: Magnitude::Small(magnitude),
         }
     }
@@ -68,8 +72,8 @@ impl<'a> Decimal<'a> {
     /// The significant digits in ASCII, without leading and trailing zeros; empty for zero.
     pub fn digits(&self) -> &str {
         match &self.digits {
-            Significant::Borrowed(digits) => digits,
-            Significant::Written(digits) => digits.as_str(),
+            SignificantDigits::Borrowed(digits) => digits,
+            SignificantDigits::Written(digits) => digits.as_str(),
         }
     }
 
@@ -100,7 +104,7 @@ impl<'a> Decimal<'a> {
 
     /// The value times ten to the power of `places`, rounded up to a whole number and saturated at `u64::MAX`. Returns `None` for
     /// a negative value.
-    pub fn scaled_up(&self, places: u32) -> Option<u64> {
+    pub fn scaled_ceil(&self, places: u32) -> Option<u64> {
         if self.negative {
             return None;
         }

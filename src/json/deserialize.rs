@@ -20,7 +20,7 @@ use super::{Error, Map, Number, Value, exchange};
 ///
 /// The type does not accept a value; the error has its path.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
-    T::deserialize(FromValue(value))
+    T::deserialize(ValueDeserializer(value))
 }
 
 /// Parses JSON text into any `Deserialize` type, by the rules of [`parse`](super::parse).
@@ -41,9 +41,9 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     from_value(super::parse_bytes(bytes)?).map_err(|error| error.located(&String::from_utf8_lossy(bytes)))
 }
 
-struct FromValue(Value);
+struct ValueDeserializer(Value);
 
-impl<'de> Deserializer<'de> for FromValue {
+impl<'de> Deserializer<'de> for ValueDeserializer {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -183,7 +183,7 @@ impl<'de> SeqAccess<'de> for &mut Items {
         let Some(item) = self.items.next() else { return Ok(None) };
         let index = self.next;
         self.next += 1;
-        seed.deserialize(FromValue(item)).map(Some).map_err(|error| error.under(Step::Index(index)))
+        seed.deserialize(ValueDeserializer(item)).map(Some).map_err(|error| error.under(Step::Index(index)))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -209,7 +209,7 @@ impl<'de> MapAccess<'de> for &mut Members {
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
         let (key, value) = self.next.take().ok_or_else(|| Error::custom("a value without its key"))?;
-        seed.deserialize(FromValue(value)).map_err(|error| error.under(Step::Key(key)))
+        seed.deserialize(ValueDeserializer(value)).map_err(|error| error.under(Step::Key(key)))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -257,7 +257,7 @@ impl<'de> Deserializer<'de> for Key {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        FromValue(Value::String(self.0)).deserialize_newtype_struct(name, visitor)
+        ValueDeserializer(Value::String(self.0)).deserialize_newtype_struct(name, visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -270,7 +270,7 @@ impl<'de> Deserializer<'de> for Key {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        FromValue(Value::String(self.0)).deserialize_enum(name, variants, visitor)
+        ValueDeserializer(Value::String(self.0)).deserialize_enum(name, variants, visitor)
     }
 
     forward_to_deserialize_any! {
@@ -302,13 +302,13 @@ impl<'de> VariantAccess<'de> for Content {
     fn unit_variant(self) -> Result<(), Error> {
         match self.0 {
             None => Ok(()),
-            Some(value) => Deserialize::deserialize(FromValue(value)),
+            Some(value) => Deserialize::deserialize(ValueDeserializer(value)),
         }
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
         match self.0 {
-            Some(value) => seed.deserialize(FromValue(value)),
+            Some(value) => seed.deserialize(ValueDeserializer(value)),
             None => Err(Error::invalid_type(Unexpected::UnitVariant, &"newtype variant")),
         }
     }
@@ -374,13 +374,13 @@ impl<'de> Visitor<'de> for Announced {
     fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         match exchange::take() {
             Some(value) => Ok(value),
-            None => deserializer.deserialize_any(Foreign),
+            None => deserializer.deserialize_any(ForeignVisitor),
         }
     }
 }
 
 /// Reads a value from a deserializer of another crate.
-struct Foreign;
+struct ForeignVisitor;
 
 /// The key by which `serde_json` with `arbitrary_precision` marks a number. An object with this key can't be distinguished from a
 /// number.
@@ -394,7 +394,7 @@ macro_rules! visits {
     )*};
 }
 
-impl<'de> Visitor<'de> for Foreign {
+impl<'de> Visitor<'de> for ForeignVisitor {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

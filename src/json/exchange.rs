@@ -28,9 +28,9 @@ fn replace(slot: Slot) -> Slot {
 }
 
 /// Empties the slot on drop, however a transfer ends.
-struct Emptied;
+struct ResetOnDrop;
 
-impl Drop for Emptied {
+impl Drop for ResetOnDrop {
     fn drop(&mut self) {
         replace(Slot::Empty);
     }
@@ -38,7 +38,7 @@ impl Drop for Emptied {
 
 /// Runs the `Serialize` of a value that identified itself, and returns the value that it passed, if any.
 pub(super) fn receive<T>(serialize: impl FnOnce() -> T) -> (Option<Value>, T) {
-    let _emptied = Emptied;
+    let _emptied = ResetOnDrop;
     replace(Slot::Wanted);
     let returned = serialize();
     match replace(Slot::Empty) {
@@ -58,7 +58,7 @@ pub(super) fn give(value: impl FnOnce() -> Value) -> bool {
 
 /// Runs the visitor of a type that identified itself, with a value in the slot.
 pub(super) fn offer<T>(value: Value, visit: impl FnOnce() -> T) -> T {
-    let _emptied = Emptied;
+    let _emptied = ResetOnDrop;
     replace(Slot::Filled(value));
     visit()
 }

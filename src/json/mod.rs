@@ -25,7 +25,7 @@ mod serialize;
 mod value;
 mod writer;
 
-pub use canonical::{Digest, NoDigest, canonical, digest};
+pub use canonical::{Digest, InvalidDigest, canonical, digest};
 pub use decimal::Decimal;
 pub use deserialize::{from_slice, from_str, from_value};
 pub use difference::{Difference, differences};
@@ -113,10 +113,10 @@ impl std::fmt::Display for JsonType {
 }
 
 /// Whether a value nests deeper than `limit` levels. Recurses no deeper than that.
-pub fn deeper_than(value: &Value, limit: usize) -> bool {
+pub fn is_deeper_than(value: &Value, limit: usize) -> bool {
     match value {
-        Value::Array(items) => limit == 0 || items.iter().any(|item| deeper_than(item, limit - 1)),
-        Value::Object(map) => limit == 0 || map.values().any(|item| deeper_than(item, limit - 1)),
+        Value::Array(items) => limit == 0 || items.iter().any(|item| is_deeper_than(item, limit - 1)),
+        Value::Object(map) => limit == 0 || map.values().any(|item| is_deeper_than(item, limit - 1)),
         _ => false,
     }
 }

@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use super::decimal::{Decimal, Exponent};
-use super::number_text::{Scanned, Text};
+use super::number_text::{ScannedNumber, Text};
 
 /// A JSON number that keeps its source text.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ pub struct InvalidNumber;
 
 impl Number {
     /// Creates the number that was scanned from exactly this text.
-    pub(super) fn from_scanned(text: &str, scanned: &Scanned<'_>) -> Self {
+    pub(super) fn from_scanned(text: &str, scanned: &ScannedNumber<'_>) -> Self {
         match scanned.plain() {
             Some((coefficient, scale)) => Self(Repr::Plain { coefficient, scale }),
             None => Self(Repr::Exact(Box::new(Exact {
@@ -170,8 +170,8 @@ impl Number {
 
     /// The value times ten to the power of `places`, rounded up to a whole number and saturated at `u64::MAX`. Returns `None` for
     /// a negative value.
-    pub fn scaled_up(&self, places: u32) -> Option<u64> {
-        self.decimal().scaled_up(places)
+    pub fn scaled_ceil(&self, places: u32) -> Option<u64> {
+        self.decimal().scaled_ceil(places)
     }
 
     /// The canonical text of this value: `-123e-2` for -1.23, `0` for every zero.
@@ -225,7 +225,7 @@ impl FromStr for Number {
     type Err = InvalidNumber;
 
     fn from_str(text: &str) -> Result<Self, InvalidNumber> {
-        let scanned = Scanned::read(text).filter(|scanned| scanned.length == text.len());
+        let scanned = ScannedNumber::read(text).filter(|scanned| scanned.length == text.len());
         Ok(Self::from_scanned(text, &scanned.ok_or(InvalidNumber)?))
     }
 }
@@ -486,7 +486,7 @@ mod tests {
             ("-1", None),
             ("-1e-9", None),
         ] {
-            assert_eq!(number(text).scaled_up(6), scaled, "{text}");
+            assert_eq!(number(text).scaled_ceil(6), scaled, "{text}");
         }
     }
 

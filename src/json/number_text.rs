@@ -6,7 +6,7 @@ use std::ops::Deref;
 use super::decimal::Exponent;
 
 /// The parts of a JSON number at the beginning of a text.
-pub(super) struct Scanned<'t> {
+pub(super) struct ScannedNumber<'t> {
     pub(super) negative: bool,
     whole: &'t str,
     fraction: &'t str,
@@ -18,11 +18,11 @@ pub(super) struct Scanned<'t> {
 /// The maximum number of digits of a plain coefficient with a scale.
 const MAX_PLAIN_DIGITS: usize = 18;
 
-impl<'t> Scanned<'t> {
+impl<'t> ScannedNumber<'t> {
     /// Scans the number at the beginning of a text. Returns `None` if there is none, or a digit is missing or misplaced in it.
     pub(super) fn read(text: &'t str) -> Option<Self> {
         let negative = text.starts_with('-');
-        let mut rest = Rest { text, at: usize::from(negative) };
+        let mut rest = NumberScanner { text, at: usize::from(negative) };
         let whole = rest.digits();
         if whole.is_empty() || (whole.len() > 1 && whole.starts_with('0')) {
             return None;
@@ -97,12 +97,12 @@ impl<'t> Scanned<'t> {
     }
 }
 
-struct Rest<'t> {
+struct NumberScanner<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl<'t> Rest<'t> {
+impl<'t> NumberScanner<'t> {
     fn digits(&mut self) -> &'t str {
         let start = self.at;
         let rest = self.text.as_bytes().get(start..).unwrap_or_default();

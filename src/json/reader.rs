@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use indexmap::map::Entry;
 
 use super::error::Step;
-use super::number_text::Scanned;
+use super::number_text::ScannedNumber;
 use super::parse_error::{ParseError, ParseErrorKind as Kind, position};
 use super::{MAX_DEPTH, Map, Number, Value};
 
@@ -134,7 +134,7 @@ impl<'t> Reader<'t> {
 
     fn number(&mut self) -> Result<Value, Refused> {
         let rest = self.text.get(self.at..).unwrap_or_default();
-        let scanned = Scanned::read(rest).ok_or_else(|| self.refused(Kind::InvalidNumber))?;
+        let scanned = ScannedNumber::read(rest).ok_or_else(|| self.refused(Kind::InvalidNumber))?;
         let text = rest.get(..scanned.length).unwrap_or_default();
         // `01`, `1.5.2` and `1x` are invalid numbers, not numbers with trailing text.
         let follows = rest.as_bytes().get(scanned.length);
@@ -247,7 +247,7 @@ impl<'t> Reader<'t> {
         let mut read = String::new();
         loop {
             let start = self.at;
-            self.at += plain_bytes(self.text.as_bytes().get(start..).unwrap_or_default());
+            self.at += unescaped_prefix_len(self.text.as_bytes().get(start..).unwrap_or_default());
             let plain = self.text.get(start..self.at).unwrap_or_default();
             match self.peek() {
                 Some(b'"') => {
@@ -315,7 +315,7 @@ impl<'t> Reader<'t> {
 const UNICODE_ESCAPE: usize = r"\uffff".len();
 
 /// The number of leading bytes that need no escape in a string: up to a quote, a backslash or a control character.
-fn plain_bytes(bytes: &[u8]) -> usize {
+fn unescaped_prefix_len(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
     // The high bit of each zero byte; the bytes after one may have it set, too.
@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn nesting_is_bounded() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(!crate::json::deeper_than(&parse(&nested(MAX_DEPTH)).unwrap(), MAX_DEPTH));
+        assert!(!crate::json::is_deeper_than(&parse(&nested(MAX_DEPTH)).unwrap(), MAX_DEPTH));
         assert_eq!(parse(&nested(MAX_DEPTH + 1)).unwrap_err().kind, Kind::TooDeep);
         for open in ["[", r#"{"a":"#, r#"[{"a":"#] {
             assert_eq!(parse(&open.repeat(100_000)).unwrap_err().kind, Kind::TooDeep);
@@ -457,7 +457,7 @@ mod tests {
                 bytes.push(byte);
                 bytes.extend([0x80, b'\\', 0xff, b'"', 0x1f, b'!', b'\\', 0, b'"', 0x80]);
                 let expected = bytes.iter().position(|byte| *byte < 0x20 || *byte == b'"' || *byte == b'\\');
-                assert_eq!(plain_bytes(&bytes), expected.unwrap(), "{bytes:?}");
+                assert_eq!(unescaped_prefix_len(&bytes), expected.unwrap(), "{bytes:?}");
             }
         }
     }

@@ -59,14 +59,14 @@ fn separate(index: usize, indent: Option<usize>, out: &mut impl Write) -> fmt::R
     if index > 0 {
         out.write_char(',')?;
     }
-    new_line(indent, out)
+    write_new_line(indent, out)
 }
 
 fn close(is_empty: bool, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
-    if is_empty { Ok(()) } else { new_line(indent, out) }
+    if is_empty { Ok(()) } else { write_new_line(indent, out) }
 }
 
-fn new_line(indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+fn write_new_line(indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
     let Some(indent) = indent else { return Ok(()) };
     out.write_char('\n')?;
     (0..indent).try_for_each(|_| out.write_str("  "))

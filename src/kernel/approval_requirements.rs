@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::limits::Pending;
 use super::{Decision, Kernel, Subject};
-use crate::approval::{Asker, BoundContext, Permit, Remembered, comparison_of};
+use crate::approval::{ApprovalRequirement, BoundContext, Permit, Remembered, name_comparison};
 use crate::call::{CallView, ContextReads, SessionState, ToolCall};
 use crate::json::{self, Digest, Value, json};
 use crate::middleware::{Approval, Kind};
@@ -42,16 +42,20 @@ fn permit(layer: u32, policy: Option<&Policy>, about: Digest) -> Permit {
 impl Kernel<'_> {
     /// The approvers of a suspended call, one entry for each policy, layer, script or hook that requires an
     /// approval.
-    pub(crate) fn approvers(&self, decision: &Decision<'_>, session: &SessionState) -> Vec<Asker> {
+    pub(crate) fn approvers(
+        &self,
+        decision: &Decision<'_>,
+        session: &SessionState,
+    ) -> Vec<ApprovalRequirement> {
         let about = json::digest(&decision.input);
         let view = CallView { input: &decision.input, ..self.view(&decision.call, session) };
-        let mut askers: Vec<Asker> = Vec::new();
+        let mut askers: Vec<ApprovalRequirement> = Vec::new();
         for reference in &decision.approvals {
             if let Some(policy) = reference.find(self.layers)
                 && let Kind::Approval(approval) = &policy.kind
             {
                 let paths = approval.edits.paths.iter();
-                askers.push(Asker {
+                askers.push(ApprovalRequirement {
                     permit: permit(reference.layer(), Some(policy), about),
                     approvers: approval.approvers.clone(),
                     quorum: approval.quorum,
@@ -62,7 +66,7 @@ impl Kernel<'_> {
                 });
             }
         }
-        let plain = |permit: Permit| Asker {
+        let plain = |permit: Permit| ApprovalRequirement {
             principals: self.comparison(permit.layer),
             permit,
             approvers: Vec::new(),
@@ -89,17 +93,17 @@ impl Kernel<'_> {
 
     /// The identity in a call's context, and what its policies read of the context: an approval is bound to
     /// these.
-    pub(crate) fn bound_context(&self, call: &ToolCall, askers: &[Asker]) -> BoundContext {
+    pub(crate) fn bound_context(&self, call: &ToolCall, askers: &[ApprovalRequirement]) -> BoundContext {
         let mut reads = ContextReads::default();
         for chain in &self.subject(call).chains {
             reads.extend(&chain.context_reads);
         }
-        BoundContext::new(&reads, &call.context, comparison_of(askers))
+        BoundContext::new(&reads, &call.context, name_comparison(askers))
     }
 
     /// Checks arguments that a person edited against the tool's schema and the schemas of the policies that
     /// allow the edit. Errors: what is violated.
-    pub(crate) fn fits_edits(&self, call: &ToolCall, askers: &[Asker]) -> Result<(), String> {
+    pub(crate) fn fits_edits(&self, call: &ToolCall, askers: &[ApprovalRequirement]) -> Result<(), String> {
         let check = |schema: &ArgumentSchema| {
             schema.check(&call.input).map_err(|violations| schema::summary(&violations))
         };
@@ -156,8 +160,8 @@ impl Subject<'_> {
             .for_each(|name| places.add_argument(input, name));
         // An agent can add to these, but not to the ones before.
         names.iter().for_each(|names| places.add_matched(names, input));
-        names.iter().for_each(|names| places.add_parts(names, input));
-        places.into_pointers()
+        names.iter().for_each(|names| places.add_nested(names, input));
+        places.into_vec()
     }
 }
 

@@ -9,7 +9,7 @@ use super::execution_result::ToolResponse;
 use super::limits::Pending;
 use super::trace::{Layers, PolicyRef, Trace};
 use super::wrap::Wrapper;
-use crate::approval::{Asker, KeptJournal, Permit};
+use crate::approval::{ApprovalRequirement, Permit, ScriptJournal};
 use crate::call::{Phase, PolicyTrace, Reason, ToolCall, Verdict, reason_code};
 use crate::json::{self, Digest, Value};
 use crate::middleware::Kind;
@@ -45,7 +45,7 @@ pub(super) struct OwnQuestion {
 #[derive(Clone, Debug)]
 pub(crate) struct Requirement {
     /// Who requires it and who may answer. Its permit is bound to the final arguments of the decision.
-    pub(crate) asker: Asker,
+    pub(crate) asker: ApprovalRequirement,
     /// What the approver reads.
     pub(crate) text: String,
     /// After how long the request expires.
@@ -75,7 +75,7 @@ pub struct Decision<'c> {
     /// A hook's answer in the tool's place, with the hook's id.
     pub(super) given: Option<Box<(String, Value)>>,
     /// The journals of scripts around the call, the innermost first, if one of them stopped it for a person.
-    pub(super) journals: Vec<KeptJournal>,
+    pub(super) journals: Vec<ScriptJournal>,
     pub(super) retry_after: Option<Duration>,
     pub(super) input: Cow<'c, Value>,
     pub(super) trace: Trace,
@@ -233,12 +233,12 @@ impl<'c> Decision<'c> {
     }
 
     /// Adds the journal of a script around the call.
-    pub(crate) fn keep_journal(&mut self, journal: KeptJournal) {
+    pub(crate) fn keep_journal(&mut self, journal: ScriptJournal) {
         self.journals.push(journal);
     }
 
     /// Takes the journals of scripts around the call.
-    pub(crate) fn take_journals(&mut self) -> Vec<KeptJournal> {
+    pub(crate) fn take_journals(&mut self) -> Vec<ScriptJournal> {
         std::mem::take(&mut self.journals)
     }
 

@@ -9,9 +9,9 @@ use super::hearing::{Evaluation, Said, Unasked};
 use super::limits::{self, Pending};
 use super::shown::Shown;
 use super::trace::{PolicyHandle, PolicyRef, Trace};
-use crate::call::{CallView, CardWords, Phase, Reason, SessionState, Verdict, reason_code};
+use crate::call::{CallView, CardLabels, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::matcher::Truth;
-use crate::middleware::{Application, CardTemplates, Counted, Kind, Limit, Measure};
+use crate::middleware::{Application, CardTemplates, CountedCalls, Kind, Limit, Measure};
 use crate::policy::{Mode, Policy, Unmatched};
 use crate::template::Template;
 
@@ -90,7 +90,7 @@ pub(super) fn run(
 
 /// Whether a policy is evaluated for calls with invalid arguments.
 fn concerns_failures(kind: &Kind) -> bool {
-    let counts_them = kind.as_limit().is_some_and(|limit| limit.counted == Counted::Attempts);
+    let counts_them = kind.as_limit().is_some_and(|limit| limit.counted == CountedCalls::Attempts);
     counts_them || matches!(kind, Kind::Halt(_))
 }
 
@@ -322,14 +322,14 @@ pub(super) fn card_words(
     approvals: &[PolicyRef],
     view: CallView<'_>,
     hide: impl Fn(&str) -> String,
-) -> CardWords {
+) -> CardLabels {
     let mut templates = approvals.iter().filter_map(|reference| match &subject.policy(*reference)?.kind {
         Kind::Approval(approval) if !approval.card.is_empty() => Some(&approval.card),
         _ => None,
     });
-    let Some(CardTemplates { title, approve, deny }) = templates.next() else { return CardWords::default() };
+    let Some(CardTemplates { title, approve, deny }) = templates.next() else { return CardLabels::default() };
     let title = title.as_ref().map(|template| hide(&template.render(&view, &[]).text));
-    CardWords { title, approve: approve.clone(), deny: deny.clone() }
+    CardLabels { title, approve: approve.clone(), deny: deny.clone() }
 }
 
 /// A policy's message, or a default one.

@@ -292,7 +292,7 @@ impl<'h> Hearing<'h> {
         for (layer, chains) in (0u32..).zip(subject.layers) {
             for (index, policy) in (0u32..).zip(chains.policies()) {
                 let reference = PolicyRef { layer, index };
-                if !policy.kind.acts_in(self.phase) || heard.binary_search(&reference).is_ok() {
+                if !policy.kind.is_active_in(self.phase) || heard.binary_search(&reference).is_ok() {
                     continue;
                 }
                 let fits = policy.matcher.concerns(server, &subject.call.tool);

@@ -41,7 +41,7 @@ pub(crate) fn measure(
 pub(crate) fn is_used_up(limit: &Limit, measure: &Measure, session: &SessionState) -> bool {
     match limit.rule {
         Rule::Run(allowed) => {
-            session.is_distrusted() || session.taken(&measure.key).plus(measure.cost) > allowed
+            session.is_untrusted() || session.taken(&measure.key).plus(measure.cost) > allowed
         }
         Rule::Store(_) | Rule::Conversation(_) => false,
     }

@@ -28,7 +28,7 @@ pub use decision::{Decision, Effect};
 pub(crate) use execution_result::{Broken, Execution, Records, Source, StoppedExecution, ToolResponse};
 pub(crate) use hearing::tell;
 pub use hearing::{Asking, Change, Deciding, ErrorAsked, Event, LimitAsked, Listener, Said, Unasked};
-pub(crate) use limits::{Pending, effect as effect_of, is_used_up, measure};
+pub(crate) use limits::{Pending, effect as evaluate_effect, is_used_up, measure};
 pub(crate) use session_use::SessionUse;
 pub(crate) use stage::is_never_called;
 pub use trace::Layers;
@@ -47,7 +47,7 @@ use crate::call::{
 };
 use crate::host::Clock;
 use crate::json::Value;
-use crate::meter::{self, Meter};
+use crate::meter::{self, WorkMeter};
 use crate::middleware::Kind;
 use crate::policy::{Chain, Mode, Policy};
 use crate::seal::Keys;
@@ -82,9 +82,9 @@ impl<'k> Kernel<'k> {
     /// Fails closed: whatever goes wrong, a panic included, denies; so does a call for which the policies need
     /// more than [`DECISION_UNITS`](crate::meter::DECISION_UNITS) of work.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
-        let mut meter = Meter::of_decision();
+        let mut meter = WorkMeter::for_decision();
         let mut decision = meter.run(|| self.decide_holding(call, session, Held::default()));
-        decision.work = meter.used_of_decision();
+        decision.work = meter.decision_units_used();
         decision
     }
 
@@ -95,12 +95,12 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
         held: Held<'_>,
     ) -> Decision<'c> {
-        let decision = Meter::of_decision().or_outer(|| {
+        let decision = WorkMeter::for_decision().or_outer(|| {
             let decision = guarded(call, || self.decide_unguarded(call, session, held));
             // A policy that was not evaluated any more could have stopped the call.
             match meter::is_exceeded() && decision.effect() < Effect::Halt {
                 true => {
-                    let why = meter::WorkExceeded.to_string();
+                    let why = meter::WorkLimitError.to_string();
                     Decision::refused(call, Effect::Deny, reason_code::WORK_EXCEEDED, &why)
                 }
                 false => decision,

@@ -3,7 +3,7 @@
 use super::{Effect, Kernel};
 use crate::call::{CallView, Phase, SessionState, ToolCall};
 use crate::matcher::Truth;
-use crate::meter::Meter;
+use crate::meter::WorkMeter;
 use crate::middleware::{Kind, Rule};
 use crate::policy::Policy;
 
@@ -47,7 +47,7 @@ impl Kernel<'_> {
         let decision = self.decide(call, &unknown);
         let view = CallView { input: decision.input(), ..subject.view(&unknown) };
         let depends = |policy: &&Policy| match &policy.kind {
-            kind if kind.acts_in(Phase::Settle) => reads_session(policy),
+            kind if kind.is_active_in(Phase::Settle) => reads_session(policy),
             Kind::Around(_) => policy.matcher.eval(&view) != Truth::No,
             _ if is_rewritten => reads_session(policy),
             _ if !reads_session(policy) => false,
@@ -58,7 +58,7 @@ impl Kernel<'_> {
             },
         };
         // A condition that needs too much work is undecided.
-        let reads = reads_any && Meter::of_decision().run(|| concerning.iter().any(depends));
+        let reads = reads_any && WorkMeter::for_decision().run(|| concerning.iter().any(depends));
         SessionUse { reads, may_halt: can_halt && (is_rewritten || decision.effect() == Effect::Halt) }
     }
 }

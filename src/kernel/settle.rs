@@ -15,7 +15,7 @@ use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionS
 use crate::host::ToolError;
 use crate::json::{Value, json};
 use crate::matcher::Truth;
-use crate::meter::{self, Meter, WorkExceeded};
+use crate::meter::{self, WorkLimitError, WorkMeter};
 use crate::middleware::{Application, Found, Kind, Redact, apply_steps};
 use crate::policy::{Mode, Policy};
 
@@ -58,7 +58,7 @@ impl Kernel<'_> {
         started: Instant,
     ) -> Outcome {
         let (call, halts) = (decision.call.clone(), decision.effect == Effect::Halt);
-        let meter = Meter::after_decision(decision.work);
+        let meter = WorkMeter::after_decision(decision.work);
         let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
         catch_unwind(AssertUnwindSafe(|| {
             meter.or_outer(|| self.refuse_unguarded(decision, approval_id, records, session, started))
@@ -123,7 +123,7 @@ impl Kernel<'_> {
         started: Instant,
     ) -> Outcome {
         let call = decision.call.clone();
-        let meter = Meter::after_decision(decision.work);
+        let meter = WorkMeter::after_decision(decision.work);
         let settle = || meter.or_outer(|| self.settle_unguarded(decision, execution, session, started));
         catch_unwind(AssertUnwindSafe(settle)).unwrap_or_else(|_| {
             let message = "the call ran, but its result is withheld: Callgate failed to settle it";
@@ -366,7 +366,7 @@ impl<'a> Settling<'a> {
         if !meter::is_exceeded() {
             return;
         }
-        let message = format!("the call ended, but its result is withheld: {WorkExceeded}");
+        let message = format!("the call ended, but its result is withheld: {WorkLimitError}");
         if self.kind != OutcomeKind::Indeterminate && self.kind != OutcomeKind::Halted {
             self.kind = OutcomeKind::Failed;
         }
@@ -385,7 +385,7 @@ impl<'a> Settling<'a> {
         };
         if self.kind == OutcomeKind::Executed && !self.dry && suggests() {
             let shown = Shown::of(&self.subject, self.view(input, session)).input.into_owned();
-            session.note_worked(&self.subject.call.tool, shown);
+            session.add_successful_input(&self.subject.call.tool, shown);
         }
     }
 

@@ -3,12 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Kernel, PolicyHandle, PolicyRef};
-use crate::call::{CallView, Reason, RunShadow, SessionState, ToolCall, Verdict, reason_code};
+use crate::call::{CallView, Reason, RunShadowEffect, SessionState, ToolCall, Verdict, reason_code};
 use crate::json::Value;
 use crate::lifecycle::Config;
 use crate::matcher::Truth;
 use crate::middleware::{Budget, Kind, Model};
-use crate::policy::{Chains, Mode, Policy, Unmatched};
+use crate::policy::{CompiledPolicies, Mode, Policy, Unmatched};
 
 impl<'k> Kernel<'k> {
     /// The policies of the run that apply now, in order, with those in shadow mode. Each of them restricts, so
@@ -42,7 +42,7 @@ impl<'k> Kernel<'k> {
         context: &Value,
         session: &SessionState,
         at_init: bool,
-    ) -> Vec<RunShadow> {
+    ) -> Vec<RunShadowEffect> {
         let call = run_as_call(context);
         // Values in prompts are redacted.
         let session_shown = session.shown();
@@ -95,7 +95,7 @@ impl<'k> Kernel<'k> {
         &self,
         context: &Value,
         session: &SessionState,
-    ) -> (Option<Reason>, Vec<RunShadow>) {
+    ) -> (Option<Reason>, Vec<RunShadowEffect>) {
         let call = run_as_call(context);
         let shown = session.shown();
         let view = CallView::new(&call, &shown);
@@ -122,8 +122,8 @@ impl<'k> Kernel<'k> {
 }
 
 /// What a policy in shadow mode would have done.
-pub(crate) fn shadow(policy: &Policy, verdict: Verdict, reason: Option<Reason>) -> RunShadow {
-    RunShadow { id: policy.id.clone(), kind: policy.kind.entry().name.to_owned(), verdict, reason }
+pub(crate) fn shadow(policy: &Policy, verdict: Verdict, reason: Option<Reason>) -> RunShadowEffect {
+    RunShadowEffect { id: policy.id.clone(), kind: policy.kind.entry().name.to_owned(), verdict, reason }
 }
 
 /// The call that policies of the run see: context and session, and nothing else.
@@ -132,7 +132,7 @@ fn run_as_call(context: &Value) -> ToolCall {
 }
 
 /// Whether every call of a tool is denied, whatever its arguments.
-pub(crate) fn is_never_called(chains: &Chains, server: &str, tool: &str) -> bool {
+pub(crate) fn is_never_called(chains: &CompiledPolicies, server: &str, tool: &str) -> bool {
     let concerned = || {
         let enforced = chains.policies().iter().filter(|policy| policy.mode == Mode::Enforce);
         enforced.filter(|policy| policy.matcher.concerns(server, tool))

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::stage::shadow;
 use super::{Kernel, PolicyHandle, PolicyRef};
-use crate::call::{CallView, RunShadow, SessionState, ToolCall, Verdict};
+use crate::call::{CallView, RunShadowEffect, SessionState, ToolCall, Verdict};
 use crate::json::Value;
 use crate::matcher::Truth;
 use crate::middleware::{Kind, Stream, StreamFilter, StreamShadow};
@@ -22,7 +22,7 @@ impl Kernel<'_> {
         &self,
         context: &Value,
         session: &SessionState,
-    ) -> (StreamFilter, Vec<(RunShadow, StreamShadow)>) {
+    ) -> (StreamFilter, Vec<(RunShadowEffect, StreamShadow)>) {
         let (enforced, shadows): (Vec<_>, Vec<_>) =
             self.streams(context, session).into_iter().partition(|(policy, _)| policy.mode == Mode::Enforce);
         let enforced: Vec<_> = enforced.into_iter().map(|(_, stream)| stream.with_keys(self.keys)).collect();

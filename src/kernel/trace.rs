@@ -6,10 +6,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::call::{Phase, PolicyTrace, Verdict};
-use crate::policy::{Chains, Mode, Policy};
+use crate::policy::{CompiledPolicies, Mode, Policy};
 
 /// The layers that decide a call, the bundle first.
-pub type Layers = SmallVec<[Arc<Chains>; 3]>;
+pub type Layers = SmallVec<[Arc<CompiledPolicies>; 3]>;
 
 /// A reference to a policy of one of the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

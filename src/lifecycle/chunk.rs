@@ -57,15 +57,15 @@ impl Chunk {
 
 /// A chunk in the form of serde's derive: an object with the variant as its only key. Serde's `tag` attribute would buffer
 /// the members in a form that loses digits of numbers.
-struct ByVariant<C>(C);
+struct ExternallyTagged<C>(C);
 
-impl Serialize for ByVariant<&Chunk> {
+impl Serialize for ExternallyTagged<&Chunk> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Chunk::serialize(self.0, serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for ByVariant<Chunk> {
+impl<'de> Deserialize<'de> for ExternallyTagged<Chunk> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Chunk::deserialize(deserializer).map(Self)
     }
@@ -76,7 +76,7 @@ const TYPE: &str = "type";
 impl Serialize for Chunk {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = Map::new();
-        if let Value::Object(by_variant) = json::to_value(ByVariant(self)).map_err(S::Error::custom)? {
+        if let Value::Object(by_variant) = json::to_value(ExternallyTagged(self)).map_err(S::Error::custom)? {
             for (variant, value) in by_variant {
                 members.insert(TYPE.to_owned(), variant.into());
                 members.extend(value.as_object().cloned().unwrap_or_default());
@@ -93,20 +93,20 @@ impl<'de> Deserialize<'de> for Chunk {
             return Err(D::Error::custom("a chunk needs a `type` that is a string"));
         };
         let by_variant = Value::from_iter([(variant, members)]);
-        json::from_value(by_variant).map(|ByVariant(chunk)| chunk).map_err(D::Error::custom)
+        json::from_value(by_variant).map(|ExternallyTagged(chunk)| chunk).map_err(D::Error::custom)
     }
 }
 
 /// What a hook does with a chunk.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ChunkFate {
+pub enum ChunkAction {
     /// Pass it on unchanged.
     Pass,
     /// Replace it with these; with an empty list it is dropped, and no later middleware sees it.
     Replace(Vec<Chunk>),
 }
 
-impl ChunkFate {
+impl ChunkAction {
     /// Drops the chunk.
     pub fn drop() -> Self {
         Self::Replace(Vec::new())

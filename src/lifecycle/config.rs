@@ -27,7 +27,7 @@ pub struct Config {
 
 /// A partial configuration: each member that is present replaces the whole member of a [`Config`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ConfigPatch {
+pub struct ModelConfigPatch {
     /// The conversation so far.
     pub messages: Option<History>,
     /// The system prompts.
@@ -49,7 +49,7 @@ pub struct ConfigPatch {
 impl Config {
     /// Applies a patch.
     #[must_use]
-    pub fn patched(self, patch: ConfigPatch) -> Self {
+    pub fn patched(self, patch: ModelConfigPatch) -> Self {
         Self {
             messages: patch.messages.unwrap_or(self.messages),
             system_prompts: patch.system_prompts.unwrap_or(self.system_prompts),

@@ -111,7 +111,7 @@ impl RunContext {
     }
 
     /// Waits until the run is aborted, and returns the reason.
-    pub async fn until_aborted(&self) -> String {
+    pub async fn wait_for_abort(&self) -> String {
         loop {
             // Created before the check, so that no abort is missed.
             let ended = self.ended.notified();

@@ -3,16 +3,16 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::middleware::{Before, HookCall, Middleware, Next, OnError, ToolEnd};
+use super::middleware::{Before, ErrorAction, HookCall, Middleware, Next, ToolCallEnd};
 use crate::host::{BoxFuture, ToolError};
 use crate::json::Value;
 
 type BeforeHook = dyn Fn(&HookCall<'_>) -> BoxFuture<'static, Before> + Send + Sync;
 type AroundHook =
     dyn for<'a> Fn(&'a HookCall<'a>, Next<'a>) -> BoxFuture<'a, Result<Value, ToolError>> + Send + Sync;
-type AfterHook = dyn Fn(&ToolEnd<'_>) -> BoxFuture<'static, ()> + Send + Sync;
-type ErrorHook = dyn Fn(&HookCall<'_>, &ToolError) -> BoxFuture<'static, OnError> + Send + Sync;
-type Concerns = dyn Fn(&HookCall<'_>) -> bool + Send + Sync;
+type AfterHook = dyn Fn(&ToolCallEnd<'_>) -> BoxFuture<'static, ()> + Send + Sync;
+type ErrorHook = dyn Fn(&HookCall<'_>, &ToolError) -> BoxFuture<'static, ErrorAction> + Send + Sync;
+type CallFilter = dyn Fn(&HookCall<'_>) -> bool + Send + Sync;
 
 /// Middleware from closures: `beforeExecute`, `aroundExecute`, `afterExecute` and `onError` of other frameworks.
 ///
@@ -32,7 +32,7 @@ type Concerns = dyn Fn(&HookCall<'_>) -> bool + Send + Sync;
 #[derive(Clone)]
 pub struct ToolHooks {
     id: String,
-    concerns: Option<Arc<Concerns>>,
+    concerns: Option<Arc<CallFilter>>,
     before: Option<Arc<BeforeHook>>,
     around: Option<Arc<AroundHook>>,
     after: Option<Arc<AfterHook>>,
@@ -96,7 +96,7 @@ impl ToolHooks {
 
     /// Runs after a call has an outcome.
     #[must_use]
-    pub fn after(self, after: impl Fn(&ToolEnd<'_>) + Send + Sync + 'static) -> Self {
+    pub fn after(self, after: impl Fn(&ToolCallEnd<'_>) + Send + Sync + 'static) -> Self {
         self.after_async(move |end| {
             after(end);
             std::future::ready(())
@@ -108,7 +108,7 @@ impl ToolHooks {
     #[must_use]
     pub fn after_async<F: Future<Output = ()> + Send + 'static>(
         mut self,
-        after: impl Fn(&ToolEnd<'_>) -> F + Send + Sync + 'static,
+        after: impl Fn(&ToolCallEnd<'_>) -> F + Send + Sync + 'static,
     ) -> Self {
         self.after = Some(Arc::new(move |end| Box::pin(after(end))));
         self
@@ -118,14 +118,14 @@ impl ToolHooks {
     #[must_use]
     pub fn on_error(
         self,
-        on_error: impl Fn(&HookCall<'_>, &ToolError) -> OnError + Send + Sync + 'static,
+        on_error: impl Fn(&HookCall<'_>, &ToolError) -> ErrorAction + Send + Sync + 'static,
     ) -> Self {
         self.on_error_async(move |call, error| std::future::ready(on_error(call, error)))
     }
 
     /// The async form of [`on_error`](Self::on_error).
     #[must_use]
-    pub fn on_error_async<F: Future<Output = OnError> + Send + 'static>(
+    pub fn on_error_async<F: Future<Output = ErrorAction> + Send + 'static>(
         mut self,
         on_error: impl Fn(&HookCall<'_>, &ToolError) -> F + Send + Sync + 'static,
     ) -> Self {
@@ -165,14 +165,14 @@ impl Middleware for ToolHooks {
         }
     }
 
-    fn on_error<'a>(&'a self, call: &'a HookCall<'a>, error: &'a ToolError) -> BoxFuture<'a, OnError> {
+    fn on_error<'a>(&'a self, call: &'a HookCall<'a>, error: &'a ToolError) -> BoxFuture<'a, ErrorAction> {
         match &self.on_error {
             Some(on_error) => on_error(call, error),
-            None => Box::pin(std::future::ready(OnError::Keep)),
+            None => Box::pin(std::future::ready(ErrorAction::Keep)),
         }
     }
 
-    fn after<'a>(&'a self, end: &'a ToolEnd<'a>) -> BoxFuture<'a, ()> {
+    fn after<'a>(&'a self, end: &'a ToolCallEnd<'a>) -> BoxFuture<'a, ()> {
         match &self.after {
             Some(after) => after(end),
             None => Box::pin(std::future::ready(())),

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::chunk::{Chunk, ChunkFate};
-use super::config::{Config, ConfigPatch};
+use super::chunk::{Chunk, ChunkAction};
+use super::config::{Config, ModelConfigPatch};
 use super::context::RunContext;
-use crate::call::{Outcome, RunShadow, ToolCall};
+use crate::call::{Outcome, RunShadowEffect, ToolCall};
 use crate::host::{BoxFuture, ToolError};
 use crate::json::{Map, Value};
 use crate::message::History;
@@ -84,7 +84,7 @@ pub enum Before {
 
 /// What a hook does with a tool's error.
 #[derive(Clone, Debug, PartialEq)]
-pub enum OnError {
+pub enum ErrorAction {
     /// Keep the error.
     Keep,
     /// Replace it with another error.
@@ -95,7 +95,7 @@ pub enum OnError {
 
 /// A call with its outcome, as hooks receive it: redacted by the policies.
 #[derive(Clone, Debug)]
-pub struct ToolEnd<'a> {
+pub struct ToolCallEnd<'a> {
     /// The outcome, with the arguments that the call ran with, redacted.
     pub outcome: &'a Outcome,
     /// The descriptor of the tool; `None` if the tool is unknown.
@@ -106,7 +106,7 @@ pub struct ToolEnd<'a> {
     pub duration: Duration,
 }
 
-impl ToolEnd<'_> {
+impl ToolCallEnd<'_> {
     /// Whether the call has a result.
     pub fn is_ok(&self) -> bool {
         self.outcome.output.is_some()
@@ -144,7 +144,7 @@ pub struct RunStats {
     /// The total usage.
     pub usage: Usage,
     /// The effects that policies in shadow mode would have had on the run, each once.
-    pub shadows: Vec<RunShadow>,
+    pub shadows: Vec<RunShadowEffect>,
 }
 
 /// How a run ended.
@@ -252,12 +252,12 @@ pub trait Middleware: Send + Sync {
     }
 
     /// Runs when a tool has failed and no policy recovered the error.
-    fn on_error<'a>(&'a self, _call: &'a HookCall<'a>, _error: &'a ToolError) -> BoxFuture<'a, OnError> {
-        Box::pin(ready(OnError::Keep))
+    fn on_error<'a>(&'a self, _call: &'a HookCall<'a>, _error: &'a ToolError) -> BoxFuture<'a, ErrorAction> {
+        Box::pin(ready(ErrorAction::Keep))
     }
 
     /// Runs after a call has an outcome, also one that did not run. Every hook runs.
-    fn after<'a>(&'a self, _end: &'a ToolEnd<'a>) -> BoxFuture<'a, ()> {
+    fn after<'a>(&'a self, _end: &'a ToolCallEnd<'a>) -> BoxFuture<'a, ()> {
         Box::pin(ready(()))
     }
 
@@ -266,7 +266,7 @@ pub trait Middleware: Send + Sync {
 
     /// Changes the configuration at the start of the run and before each model call. Each hook sees the changes of the one
     /// before it.
-    fn on_config(&self, _run: &RunContext, _config: &Config) -> Option<ConfigPatch> {
+    fn on_config(&self, _run: &RunContext, _config: &Config) -> Option<ModelConfigPatch> {
         None
     }
 
@@ -283,8 +283,8 @@ pub trait Middleware: Send + Sync {
     fn before_completion(&self, _run: &RunContext, _history: &History) {}
 
     /// Filters each chunk that the model streams.
-    fn on_chunk(&self, _run: &RunContext, _chunk: &Chunk) -> ChunkFate {
-        ChunkFate::Pass
+    fn on_chunk(&self, _run: &RunContext, _chunk: &Chunk) -> ChunkAction {
+        ChunkAction::Pass
     }
 
     /// The model requests these calls. `Some(reason)` ends the run before any of them runs.

@@ -7,10 +7,11 @@ mod context;
 mod hooks;
 mod middleware;
 
-pub use chunk::{Chunk, ChunkFate};
-pub use config::{Config, ConfigPatch};
+pub use chunk::{Chunk, ChunkAction};
+pub use config::{Config, ModelConfigPatch};
 pub use context::{Deferred, Phase, RunContext};
 pub use hooks::ToolHooks;
 pub use middleware::{
-    Before, Ending, HookCall, Middleware, Next, NextStep, OnError, RequiredApproval, RunStats, ToolEnd, Usage,
+    Before, Ending, ErrorAction, HookCall, Middleware, Next, NextStep, RequiredApproval, RunStats,
+    ToolCallEnd, Usage,
 };

@@ -1,7 +1,7 @@
 //! Lint: tests that permit a call if one of several values passes.
 
 use super::checked::Checked;
-use super::condition::{Each, WrittenTest};
+use super::condition::{Each, TestSource};
 use super::{Lint, Needs};
 use crate::call::Root;
 use crate::diagnostic::{ANY_OF_SEVERAL, Diagnostics};
@@ -12,7 +12,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         let permits = written.is(&["allow", "respond"]);
         let restricts = written.is(&["deny", "halt", "approval"]);
-        for test in written.tests.iter().filter(|test| is_of_several(test)) {
+        for test in written.tests.iter().filter(|test| accepts_any_of_several(test)) {
             // Under `not`, a passing value lifts a restriction, and a failing one permits the call.
             let lifts = (permits && test.positive) || (restricts && !test.positive);
             if !lifts {
@@ -38,7 +38,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     }
 }
 
-fn is_of_several(test: &WrittenTest<'_>) -> bool {
+fn accepts_any_of_several(test: &TestSource<'_>) -> bool {
     let permissive =
         test.operators().any(|operator| !["ne", "not_in", "type", "length"].contains(&operator.key.as_str()));
     test.each == Each::Any && !test.path.is_singular() && test.path.root() == Root::Input && permissive

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::checked::Checked;
-use super::scalars::{in_place_of, replaceable};
+use super::scalars::{replaceable, replacement_source};
 use super::{Lint, Needs};
 use crate::approval::ApproverEntry;
 use crate::call::Root;
@@ -65,14 +65,14 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             };
             let why = match known.role(name) {
                 Some(place) => format!("which {place} use as a role"),
-                None if known.is_principal(name) || !reads_like_a_role(name) => continue,
+                None if known.is_principal(name) || !looks_like_role(name) => continue,
                 None => "which looks like a role".to_owned(),
             };
             let span = replaceable(checked.sources, entry);
             let is_sure = known.role(name).is_some() && !known.is_principal(name);
             let fix = span.filter(|_| is_sure).map(|span| {
                 let role = format!("role:{name}");
-                Fix::replace(format!("write `{role}`"), span, in_place_of(entry, &role))
+                Fix::replace(format!("write `{role}`"), span, replacement_source(entry, &role))
             });
             let message = format!("only a principal named `{name}` can approve, {why}");
             let help = format!(
@@ -125,7 +125,7 @@ impl Known {
     }
 }
 
-fn reads_like_a_role(name: &str) -> bool {
+fn looks_like_role(name: &str) -> bool {
     let last = name.rsplit(['-', '_', '.', '/', ':', ' ']).next().unwrap_or(name).to_lowercase();
     !name.contains('@') && WORDS.contains(&last.as_str())
 }

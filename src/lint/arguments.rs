@@ -52,7 +52,7 @@ impl<'c, 'a> Arguments<'c, 'a> {
             return Place::Unknown;
         }
         let (mut known, mut names, mut asked) = (Vec::new(), Vec::new(), false);
-        for tool in self.checked.tools_of(written) {
+        for tool in self.checked.tools_for(written) {
             asked = true;
             let Some(schema) = &tool.input_schema else { return Place::Unknown };
             match look_up(schema, steps) {

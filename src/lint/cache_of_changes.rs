@@ -9,7 +9,7 @@ use crate::matcher::NamePattern;
 pub(super) static LINT: Lint = Lint { code: &CACHE_OF_CHANGES, needs: Needs::Nothing, check };
 
 /// First words of the names of tools with side effects.
-const CHANGING: [&str; 40] = [
+const MUTATING_VERBS: [&str; 40] = [
     "add", "approve", "append", "archive", "book", "buy", "cancel", "charge", "clear", "close", "commit",
     "create", "delete", "deploy", "disable", "drop", "edit", "enable", "grant", "insert", "invite", "merge",
     "modify", "move", "pay", "post", "publish", "purge", "push", "refund", "remove", "rename", "reset",
@@ -25,14 +25,14 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 NamePattern::Regex(_) => continue,
             };
             let said: Vec<bool> = checked
-                .tools_that_fit(pattern)
+                .matching_tools(pattern)
                 .iter()
                 .filter_map(|tool| changes(tool.annotations.as_ref()?))
                 .collect();
             let why = if said.contains(&true) {
                 "according to its hint (`readOnlyHint: false`)"
             } else if said.is_empty()
-                && first_word(name).is_some_and(|word| CHANGING.contains(&word.as_str()))
+                && first_word(name).is_some_and(|word| MUTATING_VERBS.contains(&word.as_str()))
             {
                 "according to its name"
             } else {

@@ -5,7 +5,7 @@
 //! by an argument that is not part of the key.
 
 use super::checked::Checked;
-use super::condition::WrittenTest;
+use super::condition::TestSource;
 use super::written::Written;
 use super::{Lint, Needs};
 use crate::call::Root;
@@ -76,7 +76,7 @@ fn dependence(other: &Written<'_>, scope: &str, key: &Key<'_>) -> Option<(Span, 
     if !other.is(&["deny", "halt", "approval", "allow"]) {
         return None;
     }
-    let asks_who = other.tests.iter().find(|test| names_caller(test, scope))?;
+    let asks_who = other.tests.iter().find(|test| reads_caller(test, scope))?;
     let left_out = other
         .tests
         .iter()
@@ -86,7 +86,7 @@ fn dependence(other: &Written<'_>, scope: &str, key: &Key<'_>) -> Option<(Span, 
 }
 
 /// Whether a test reads the caller, apart from the tenant that the scope separates.
-fn names_caller(test: &WrittenTest<'_>, scope: &str) -> bool {
+fn reads_caller(test: &TestSource<'_>, scope: &str) -> bool {
     let kept_apart = |path: &str| scope == "tenant" && path.starts_with("$.context.tenant");
     let of_caller = |path: &str| path.starts_with("$.context") && !kept_apart(path);
     let operands = test.operators().filter_map(|operator| operator.value.get("path").and_then(Node::as_str));

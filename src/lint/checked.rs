@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::written::{Writing, Written};
-use super::{Beside, Needs};
+use super::{LintInputs, Needs};
 use crate::diagnostic::{SourceId, SourceMap};
 use crate::matcher::NamePattern;
 use crate::middleware::Kind;
-use crate::policy::{Built, Chains};
+use crate::policy::{Built, CompiledPolicies};
 use crate::seal::Keys;
 use crate::source::{LoadedFile, Node};
 use crate::suite::LoadedSuite;
@@ -25,7 +25,7 @@ pub(super) struct Checked<'a> {
     pub(super) policies: Vec<Written<'a>>,
     /// For each policy index of `chains`, the index in `policies`.
     places: HashMap<u32, usize>,
-    pub(super) chains: &'a Arc<Chains>,
+    pub(super) chains: &'a Arc<CompiledPolicies>,
     pub(super) files: &'a [LoadedFile],
     pub(super) sources: &'a SourceMap,
     /// The known tools.
@@ -33,14 +33,14 @@ pub(super) struct Checked<'a> {
     tools_are_known: bool,
     tools_by_name: HashMap<&'a str, Vec<&'a ToolDescriptor>>,
     /// Cache of the tools that match a pattern, by whether it is an exact name, and by its text.
-    fitting_tools: RefCell<HashMap<(bool, String), Tools<'a>>>,
+    matching_tools_cache: RefCell<HashMap<(bool, String), Tools<'a>>>,
     tool_set: OnceCell<ToolSet>,
     keys: OnceCell<Option<Keys>>,
     pub(super) tests: Option<&'a LoadedSuite>,
 }
 
 impl<'a> Checked<'a> {
-    pub(super) fn new(chains: &'a Arc<Chains>, built: &'a Built, beside: &Beside<'a>) -> Self {
+    pub(super) fn new(chains: &'a Arc<CompiledPolicies>, built: &'a Built, beside: &LintInputs<'a>) -> Self {
         let nodes = built
             .files
             .iter()
@@ -69,7 +69,7 @@ impl<'a> Checked<'a> {
             tools,
             tools_are_known: beside.tools.is_some(),
             tools_by_name,
-            fitting_tools: RefCell::default(),
+            matching_tools_cache: RefCell::default(),
             tool_set: OnceCell::new(),
             keys: OnceCell::new(),
             tests: beside.tests,
@@ -121,12 +121,12 @@ impl<'a> Checked<'a> {
     }
 
     /// Returns the known tools that a policy applies to.
-    pub(super) fn tools_of(&self, written: &Written<'_>) -> Vec<&'a ToolDescriptor> {
+    pub(super) fn tools_for(&self, written: &Written<'_>) -> Vec<&'a ToolDescriptor> {
         let matcher = &written.policy.matcher;
         let mut tools: Vec<&ToolDescriptor> = match matcher.tools.as_slice() {
             [] => self.tools.iter().collect(),
-            [pattern] => self.tools_that_fit(pattern).to_vec(),
-            patterns => patterns.iter().flat_map(|pattern| self.tools_that_fit(pattern).to_vec()).collect(),
+            [pattern] => self.matching_tools(pattern).to_vec(),
+            patterns => patterns.iter().flat_map(|pattern| self.matching_tools(pattern).to_vec()).collect(),
         };
         // A tool without a server belongs to calls of every server.
         tools.retain(|tool| tool.server.as_deref().is_none_or(|server| matcher.concerns(server, &tool.name)));
@@ -134,9 +134,9 @@ impl<'a> Checked<'a> {
     }
 
     /// Returns the known tools whose names match a pattern. The result is cached.
-    pub(super) fn tools_that_fit(&self, pattern: &NamePattern) -> Tools<'a> {
+    pub(super) fn matching_tools(&self, pattern: &NamePattern) -> Tools<'a> {
         let key = (pattern.as_regex().is_some(), pattern.text().to_owned());
-        if let Some(known) = self.fitting_tools.borrow().get(&key) {
+        if let Some(known) = self.matching_tools_cache.borrow().get(&key) {
             return Rc::clone(known);
         }
         let fitting: Tools<'a> = match pattern {
@@ -145,7 +145,7 @@ impl<'a> Checked<'a> {
             }
             _ => self.tools.iter().filter(|tool| pattern.matches(&tool.name)).collect(),
         };
-        self.fitting_tools.borrow_mut().insert(key, Rc::clone(&fitting));
+        self.matching_tools_cache.borrow_mut().insert(key, Rc::clone(&fitting));
         fitting
     }
 

@@ -14,7 +14,7 @@ pub(super) enum Each {
 }
 
 /// A test as written.
-pub(super) struct WrittenTest<'a> {
+pub(super) struct TestSource<'a> {
     pub(super) node: &'a Node,
     /// The node of its path.
     pub(super) place: &'a Node,
@@ -30,7 +30,7 @@ pub(super) struct WrittenTest<'a> {
     pub(super) scope: usize,
 }
 
-impl<'a> WrittenTest<'a> {
+impl<'a> TestSource<'a> {
     /// The operators with their operands, without `exists`.
     pub(super) fn operators(&self) -> impl Iterator<Item = &'a Entry> + use<'a> {
         let entries = self.node.entries().unwrap_or_default().iter();
@@ -48,11 +48,11 @@ impl<'a> WrittenTest<'a> {
 
 /// The tree of scopes. Conditions of one scope must hold together.
 #[derive(Default)]
-pub(super) struct Scopes {
+pub(super) struct ScopeTree {
     parents: Vec<Option<usize>>,
 }
 
-impl Scopes {
+impl ScopeTree {
     fn add(&mut self, parent: Option<usize>) -> usize {
         self.parents.push(parent);
         self.parents.len() - 1
@@ -74,8 +74,8 @@ impl Scopes {
 /// The conditions and tests of one policy.
 pub(super) struct Found<'a> {
     pub(super) demands: Vec<&'a Node>,
-    pub(super) tests: Vec<WrittenTest<'a>>,
-    pub(super) scopes: Scopes,
+    pub(super) tests: Vec<TestSource<'a>>,
+    pub(super) scopes: ScopeTree,
     absence_counts: bool,
 }
 
@@ -89,7 +89,7 @@ struct Standing {
 
 impl<'a> Found<'a> {
     pub(super) fn new(absence_counts: bool) -> Self {
-        Self { demands: Vec::new(), tests: Vec::new(), scopes: Scopes::default(), absence_counts }
+        Self { demands: Vec::new(), tests: Vec::new(), scopes: ScopeTree::default(), absence_counts }
     }
 
     /// Reads `where`.
@@ -139,7 +139,7 @@ impl<'a> Found<'a> {
                 None => self.absence_counts,
             };
             let Standing { scope, positive, required } = standing;
-            self.tests.push(WrittenTest {
+            self.tests.push(TestSource {
                 node,
                 place,
                 path,

@@ -1,7 +1,7 @@
 //! Lint: tests of the same path that no value can pass together.
 
 use super::checked::Checked;
-use super::condition::{Each, WrittenTest};
+use super::condition::{Each, TestSource};
 use super::cover::value_passes;
 use super::scalars::{is_literal, order};
 use super::written::Written;
@@ -18,32 +18,32 @@ const MOST_COMPARED: usize = 32;
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         // With `absent: match` an absent value passes every test.
-        let tests: Vec<&WrittenTest<'_>> = written
+        let tests: Vec<&TestSource<'_>> = written
             .tests
             .iter()
             .filter(|test| test.path.is_singular() && test.each != Each::None && !test.absence_counts)
             .collect();
-        let mut asked: Vec<(&WrittenTest<'_>, &Entry)> = Vec::new();
+        let mut asked: Vec<(&TestSource<'_>, &Entry)> = Vec::new();
         for test in &tests {
             asked.extend(test.operators().map(|operator| (*test, operator)));
         }
         for (place, (test, operator)) in asked.iter().enumerate().take(MOST_COMPARED) {
             let before = asked.iter().take(place);
-            let excluded = before.rev().find(|(other, earlier)| {
-                together(written, test, other) && exclude_each_other(earlier, operator)
-            });
+            let excluded = before
+                .rev()
+                .find(|(other, earlier)| together(written, test, other) && are_exclusive(earlier, operator));
             if let Some((_, earlier)) = excluded {
                 found.push(contradiction(written, test, operator, (earlier.key_span, earlier)));
             }
         }
         for test in tests.iter().filter(|test| test.exists() == Some(false)) {
-            absent_and_tested(written, test, &asked, found);
+            report_absent_and_tested(written, test, &asked, found);
         }
     }
 }
 
 /// Whether two tests have the same path and must hold together.
-fn together(written: &Written<'_>, a: &WrittenTest<'_>, b: &WrittenTest<'_>) -> bool {
+fn together(written: &Written<'_>, a: &TestSource<'_>, b: &TestSource<'_>) -> bool {
     a.path.text() == b.path.text()
         && a.exists() != Some(false)
         && b.exists() != Some(false)
@@ -52,7 +52,7 @@ fn together(written: &Written<'_>, a: &WrittenTest<'_>, b: &WrittenTest<'_>) -> 
 
 fn contradiction(
     written: &Written<'_>,
-    test: &WrittenTest<'_>,
+    test: &TestSource<'_>,
     operator: &Entry,
     (span, earlier): (Span, &Entry),
 ) -> Diagnostic {
@@ -69,10 +69,10 @@ fn contradiction(
         .help("both tests must hold; put alternatives under `any:`")
 }
 
-fn absent_and_tested(
+fn report_absent_and_tested(
     written: &Written<'_>,
-    test: &WrittenTest<'_>,
-    asked: &[(&WrittenTest<'_>, &Entry)],
+    test: &TestSource<'_>,
+    asked: &[(&TestSource<'_>, &Entry)],
     found: &mut Diagnostics,
 ) {
     let other = asked.iter().find(|(other, _)| {
@@ -99,15 +99,15 @@ fn shown(operator: &Entry) -> String {
 }
 
 /// Whether it is certain that no value passes both operators.
-fn exclude_each_other(a: &Entry, b: &Entry) -> bool {
+fn are_exclusive(a: &Entry, b: &Entry) -> bool {
     if !is_literal(&a.value) || !is_literal(&b.value) {
         return false;
     }
-    none_of_the_values(a, b) || none_of_the_values(b, a) || apart(a, b) || apart(b, a) || typed_apart(a, b)
+    no_value_passes(a, b) || no_value_passes(b, a) || apart(a, b) || apart(b, a) || types_exclude(a, b)
 }
 
 /// Whether `a` lists all permitted values and none of them passes `b`.
-fn none_of_the_values(a: &Entry, b: &Entry) -> bool {
+fn no_value_passes(a: &Entry, b: &Entry) -> bool {
     let values: &[Node] = match a.key.as_str() {
         "eq" => std::slice::from_ref(&a.value),
         "in" => a.value.items().unwrap_or_default(),
@@ -143,14 +143,14 @@ fn apart(low: &Entry, high: &Entry) -> bool {
 }
 
 /// Whether the operators need values of different types.
-fn typed_apart(a: &Entry, b: &Entry) -> bool {
-    match (wanted_types(a), wanted_types(b)) {
+fn types_exclude(a: &Entry, b: &Entry) -> bool {
+    match (required_types(a), required_types(b)) {
         (Some(a), Some(b)) => !a.iter().any(|json_type| b.contains(json_type)),
         _ => false,
     }
 }
 
-fn wanted_types(operator: &Entry) -> Option<Vec<JsonType>> {
+fn required_types(operator: &Entry) -> Option<Vec<JsonType>> {
     let of = |node: &Node| JsonType::of(&node.to_json());
     Some(match operator.key.as_str() {
         "type" => {

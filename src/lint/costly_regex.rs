@@ -4,12 +4,12 @@ use super::checked::Checked;
 use super::written::Written;
 use super::{Lint, Needs};
 use crate::diagnostic::{COSTLY_REGEX, Diagnostics};
-use crate::source::{Node, NodeValue};
+use crate::source::{Node, YamlValue};
 
 pub(super) static LINT: Lint = Lint { code: &COSTLY_REGEX, needs: Needs::Nothing, check };
 
 /// Maximum product of nested repetition counts that is not reported.
-const MANY: u64 = 1000;
+const MAX_REPETITIONS: u64 = 1000;
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
@@ -19,9 +19,9 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 
 fn collect(written: &Written<'_>, node: &Node, regex: bool, found: &mut Diagnostics) {
     match &node.value {
-        NodeValue::String(text) if regex || text.text.starts_with('/') => {
+        YamlValue::String(text) if regex || text.text.starts_with('/') => {
             let times = repetitions(&text.text);
-            if times > MANY {
+            if times > MAX_REPETITIONS {
                 let message = format!(
                     "this regular expression repeats up to {times} times, which needs much memory and may be slow"
                 );
@@ -29,8 +29,8 @@ fn collect(written: &Written<'_>, node: &Node, regex: bool, found: &mut Diagnost
                 found.push(written.tells(&COSTLY_REGEX, node.span, message).help(help));
             }
         }
-        NodeValue::Sequence(items) => items.iter().for_each(|item| collect(written, item, regex, found)),
-        NodeValue::Mapping(entries) => {
+        YamlValue::Sequence(items) => items.iter().for_each(|item| collect(written, item, regex, found)),
+        YamlValue::Mapping(entries) => {
             for entry in entries {
                 let regex = ["matches", "pattern", "patterns"].contains(&entry.key.as_str());
                 collect(written, &entry.value, regex, found);

@@ -5,12 +5,12 @@ use super::written::Written;
 use super::{Lint, Needs};
 use crate::diagnostic::{COSTLY_SCRIPT, Diagnostics};
 use crate::script::{MAX_SCRIPT, SCRIPT_LIMITS};
-use crate::source::{Node, NodeValue, place_in};
+use crate::source::{Node, YamlValue, span_in};
 
 pub(super) static LINT: Lint = Lint { code: &COSTLY_SCRIPT, needs: Needs::Nothing, check };
 
 /// Approximate minimum number of steps of a loop iteration.
-const STEPS_OF_A_TURN: u64 = 4;
+const STEPS_PER_ITERATION: u64 = 4;
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
@@ -28,14 +28,14 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 let help = "a script of that size is hard to review; split it into several policies";
                 found.push(written.tells(&COSTLY_SCRIPT, node.span, message).help(help));
             }
-            if let Some((at, turns)) = most_turns(text) {
-                tell_turns(checked, written, node, at, turns, found);
+            if let Some((at, turns)) = max_iterations(text) {
+                report_iterations(checked, written, node, at, turns, found);
             }
         }
     }
 }
 
-fn tell_turns(
+fn report_iterations(
     checked: &Checked<'_>,
     written: &Written<'_>,
     node: &Node,
@@ -44,7 +44,7 @@ fn tell_turns(
     found: &mut Diagnostics,
 ) {
     let steps = SCRIPT_LIMITS.steps;
-    if turns.saturating_mul(STEPS_OF_A_TURN) <= steps {
+    if turns.saturating_mul(STEPS_PER_ITERATION) <= steps {
         return;
     }
     let word = if written.is(&["around"]) {
@@ -53,14 +53,14 @@ fn tell_turns(
         "beyond them the condition is undecided"
     };
     let message = format!("these loops may iterate {turns} times, and a script has {steps} steps: {word}");
-    let span = place_in(checked.sources, node, at..at + "for".len());
+    let span = span_in(checked.sources, node, at..at + "for".len());
     found.push(written.tells(&COSTLY_SCRIPT, span, message).help("reduce the number of iterations"));
 }
 
 fn expressions<'a>(node: &'a Node, texts: &mut Vec<&'a Node>) {
     match &node.value {
-        NodeValue::Sequence(items) => items.iter().for_each(|item| expressions(item, texts)),
-        NodeValue::Mapping(entries) => {
+        YamlValue::Sequence(items) => items.iter().for_each(|item| expressions(item, texts)),
+        YamlValue::Mapping(entries) => {
             for entry in entries {
                 if entry.key == "expr" && entry.value.as_str().is_some() {
                     texts.push(&entry.value);
@@ -75,7 +75,7 @@ fn expressions<'a>(node: &'a Node, texts: &mut Vec<&'a Node>) {
 
 /// Finds the nested loops with the most iterations among those with literal bounds. Returns the position of the outermost loop, and
 /// the number of iterations of the innermost one.
-fn most_turns(text: &str) -> Option<(usize, u64)> {
+fn max_iterations(text: &str) -> Option<(usize, u64)> {
     let mut most: Option<(usize, u64)> = None;
     // The open loops, each with its start, the brace depth at which it ends, and the product of iterations so far.
     let mut open: Vec<(usize, usize, u64)> = Vec::new();
@@ -85,7 +85,7 @@ fn most_turns(text: &str) -> Option<(usize, u64)> {
         match c {
             'f' if is_word(text, at, "for") => {
                 let head = text.get(at..).and_then(|rest| rest.split('{').next()).unwrap_or_default();
-                waiting = written_turns(head).map(|turns| (at, turns));
+                waiting = literal_iterations(head).map(|turns| (at, turns));
             }
             '{' => {
                 if let Some((at, turns)) = waiting.take() {
@@ -116,7 +116,7 @@ fn is_word(text: &str, at: usize, word: &str) -> bool {
 }
 
 /// Returns the number of iterations of a loop with literal bounds, such as `for i in range(0, 100)`. Returns `None` for other loops.
-fn written_turns(head: &str) -> Option<u64> {
+fn literal_iterations(head: &str) -> Option<u64> {
     let number = |text: &str| text.trim().trim_end_matches(')').trim().replace('_', "").parse::<u64>().ok();
     let inside = head.split_once(" in ")?.1.trim().strip_prefix("range(")?;
     let mut numbers = inside.split(',').map(number);
@@ -140,7 +140,7 @@ mod tests {
             ("for x in input.items { y(x); }", None),
             ("let format = 1; while true { }", None),
         ] {
-            assert_eq!(most_turns(script).map(|(_, turns)| turns), turns, "{script}");
+            assert_eq!(max_iterations(script).map(|(_, turns)| turns), turns, "{script}");
         }
     }
 }

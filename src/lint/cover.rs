@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::condition::{Each, WrittenTest};
+use super::condition::{Each, TestSource};
 use super::scalars::{is_literal, order};
 use super::written::Written;
 use crate::json::JsonType;
@@ -12,8 +12,8 @@ use crate::source::{Entry, Node};
 /// Whether `wide` is certain to match every call that `narrow` matches.
 pub(super) fn covers(wide: &Written<'_>, narrow: &Written<'_>) -> bool {
     let (wide_calls, narrow_calls) = (&wide.policy.matcher, &narrow.policy.matcher);
-    NamePattern::all_cover(&wide_calls.tools, &narrow_calls.tools)
-        && NamePattern::all_cover(&wide_calls.servers, &narrow_calls.servers)
+    NamePattern::covers_all(&wide_calls.tools, &narrow_calls.tools)
+        && NamePattern::covers_all(&wide_calls.servers, &narrow_calls.servers)
         && wide.demands.iter().all(|demand| is_implied(wide, demand, narrow))
 }
 
@@ -31,7 +31,7 @@ fn is_implied(wide: &Written<'_>, demand: &Node, narrow: &Written<'_>) -> bool {
 }
 
 /// Whether a value that passes one test is certain to pass the other.
-fn test_implies(given: &WrittenTest<'_>, wanted: &WrittenTest<'_>) -> bool {
+fn test_implies(given: &TestSource<'_>, wanted: &TestSource<'_>) -> bool {
     let single = given.path.is_singular() && given.each == Each::Any && wanted.each == Each::Any;
     if !single || given.path.text() != wanted.path.text() || given.node.get("base").is_some() {
         return false;
@@ -62,13 +62,13 @@ fn operator_implies(given: &Entry, wanted: &Entry) -> bool {
             ("gte", "gt") => order.is_gt(),
             ("lt", "lt" | "lte") | ("lte", "lte") => order.is_le(),
             ("lte", "lt") => order.is_lt(),
-            ("starts_with" | "ends_with" | "contains", _) => text_implies(given, wanted),
+            ("starts_with" | "ends_with" | "contains", _) => string_implies(given, wanted),
             _ => false,
         }),
     }
 }
 
-fn text_implies(given: &Entry, wanted: &Entry) -> bool {
+fn string_implies(given: &Entry, wanted: &Entry) -> bool {
     let (Some(given_text), Some(text)) = (given.value.as_str(), wanted.value.as_str()) else { return false };
     match (given.key.as_str(), wanted.key.as_str()) {
         ("starts_with", "starts_with") => given_text.starts_with(text),

@@ -15,7 +15,7 @@ use crate::source::Node;
 const MOST_COMPARED: usize = 64;
 
 /// Index of policies by what they cover.
-pub(super) struct Covering<'c, 'a> {
+pub(super) struct SubsumptionIndex<'c, 'a> {
     checked: &'c Checked<'a>,
     /// Indices of policies by tool pattern and first condition.
     wide: HashMap<String, HashMap<String, Vec<usize>>>,
@@ -23,7 +23,7 @@ pub(super) struct Covering<'c, 'a> {
     fitting: RefCell<HashMap<String, Rc<Vec<String>>>>,
 }
 
-impl<'c, 'a> Covering<'c, 'a> {
+impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     /// Indexes the enforced policies for which `is_wide` returns `true`.
     pub(super) fn new(checked: &'c Checked<'a>, is_wide: impl Fn(&Written<'a>) -> bool) -> Self {
         let mut wide: HashMap<String, HashMap<String, Vec<usize>>> = HashMap::new();
@@ -31,7 +31,7 @@ impl<'c, 'a> Covering<'c, 'a> {
             if !written.acts() || !is_wide(written) {
                 continue;
             }
-            let demands = first_demand(written);
+            let demands = first_condition_keys(written);
             for tool in patterns(written) {
                 let of_tool = wide.entry(tool).or_default();
                 for demand in &demands {
@@ -49,9 +49,9 @@ impl<'c, 'a> Covering<'c, 'a> {
     pub(super) fn of(&self, narrow: &Written<'a>) -> Vec<&'c Written<'a>> {
         let mut found: Vec<&Written<'a>> = Vec::new();
         let mut demands = None;
-        for tool in self.tools_that_may_cover(narrow).iter() {
+        for tool in self.candidate_patterns(narrow).iter() {
             let Some(of_tool) = self.wide.get(tool) else { continue };
-            for demand in demands.get_or_insert_with(|| demands_met(narrow)).iter() {
+            for demand in demands.get_or_insert_with(|| implied_keys(narrow)).iter() {
                 let alike = of_tool.get(demand).into_iter().flatten();
                 let others = alike.filter_map(|place| self.checked.policies.get(*place));
                 found.extend(others.filter(|wide| wide.index != narrow.index && covers(wide, narrow)));
@@ -63,7 +63,7 @@ impl<'c, 'a> Covering<'c, 'a> {
     }
 
     /// Returns the patterns that cover the first pattern of a policy, and so may cover all of them.
-    fn tools_that_may_cover(&self, narrow: &Written<'a>) -> Rc<Vec<String>> {
+    fn candidate_patterns(&self, narrow: &Written<'a>) -> Rc<Vec<String>> {
         match narrow.policy.matcher.tools.first() {
             None => Rc::new(vec!["*".to_owned()]),
             Some(NamePattern::Regex(regex)) => Rc::new(vec!["*".to_owned(), format!("/{}/", regex.as_str())]),
@@ -80,11 +80,11 @@ impl<'c, 'a> Covering<'c, 'a> {
                 texts.dedup();
                 Rc::new(texts)
             }
-            Some(NamePattern::Exact(name)) => self.patterns_that_fit(name),
+            Some(NamePattern::Exact(name)) => self.patterns_matching(name),
         }
     }
 
-    fn patterns_that_fit(&self, name: &str) -> Rc<Vec<String>> {
+    fn patterns_matching(&self, name: &str) -> Rc<Vec<String>> {
         if let Some(known) = self.fitting.borrow().get(name) {
             return Rc::clone(known);
         }
@@ -116,7 +116,7 @@ fn pattern_text(pattern: &NamePattern) -> String {
 }
 
 /// Returns the index keys of a policy's first condition: for a test for certain values, one key per value.
-fn first_demand(written: &Written<'_>) -> Vec<String> {
+fn first_condition_keys(written: &Written<'_>) -> Vec<String> {
     let Some(demand) = written.demands.first() else { return vec![String::new()] };
     let Some(path) = demand.get("path").and_then(Node::as_str) else { return vec![whole(demand)] };
     match wanted_values(demand) {
@@ -126,7 +126,7 @@ fn first_demand(written: &Written<'_>) -> Vec<String> {
 }
 
 /// Returns the keys of all conditions that hold whenever a policy matches.
-fn demands_met(written: &Written<'_>) -> Vec<String> {
+fn implied_keys(written: &Written<'_>) -> Vec<String> {
     let mut keys = vec![String::new()];
     for demand in &written.demands {
         let Some(path) = demand.get("path").and_then(Node::as_str) else {

@@ -7,7 +7,7 @@ use super::written::Written;
 use super::{Lint, Needs};
 use crate::diagnostic::{DUPLICATE_POLICY, Diagnostics, Fix, Span};
 use crate::json;
-use crate::source::{Node, NodeValue};
+use crate::source::{Node, YamlValue};
 
 pub(super) static LINT: Lint = Lint { code: &DUPLICATE_POLICY, needs: Needs::Nothing, check };
 
@@ -52,21 +52,21 @@ fn removal(checked: &Checked<'_>, written: &Written<'_>) -> Option<Fix> {
     let text = checked.text(span.source);
     let line = text.get(..span.start)?.rfind('\n').map_or(0, |at| at + 1);
     let marker = text.get(line..span.start)?.trim();
-    let last = last_end(text, written.node)?;
+    let last = end_of_node(text, written.node)?;
     let end = text.get(last..)?.find('\n').map_or(text.len(), |at| last + at + 1);
     let alone = marker == "-" && text.get(last..end)?.trim().is_empty();
     alone.then(|| Fix::replace(format!("remove `{}`", written.id()), Span::new(span.source, line, end), ""))
 }
 
 /// Returns the end of a node's last token. Returns `None` if it can't be determined.
-fn last_end(text: &str, node: &Node) -> Option<usize> {
+fn end_of_node(text: &str, node: &Node) -> Option<usize> {
     // Spans of flow collections and aliases are exact; a block collection ends with its last item.
     if text.get(node.span.start..)?.starts_with(['{', '[', '*']) {
         return Some(node.span.end);
     }
     match &node.value {
-        NodeValue::Mapping(entries) => last_end(text, &entries.last()?.value),
-        NodeValue::Sequence(items) => last_end(text, items.last()?),
+        YamlValue::Mapping(entries) => end_of_node(text, &entries.last()?.value),
+        YamlValue::Sequence(items) => end_of_node(text, items.last()?),
         _ => Some(node.span.end),
     }
 }

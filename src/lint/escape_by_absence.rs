@@ -1,7 +1,7 @@
 //! Lint: restricting tests that a call bypasses by omitting the tested field.
 
 use super::checked::Checked;
-use super::condition::{Each, WrittenTest};
+use super::condition::{Each, TestSource};
 use super::written::Written;
 use super::{Lint, Needs};
 use crate::call::Root;
@@ -21,7 +21,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             else {
                 continue;
             };
-            let beside = beside.get_or_insert_with(|| able_to_require(checked, written));
+            let beside = beside.get_or_insert_with(|| policies_ensuring_presence(checked, written));
             if is_required_elsewhere(checked, written, test, beside) {
                 continue;
             }
@@ -37,14 +37,14 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                     .help(format!(
                         "add `absent: match`, or deny calls without it: `path: {path}, exists: false`"
                     ))
-                    .fix(adding_absence(checked, test)),
+                    .fix(absence_fix(checked, test)),
             );
         }
     }
 }
 
 /// Whether an absent value makes the test false, and with it perhaps the policy.
-fn escapes(written: &Written<'_>, test: &WrittenTest<'_>) -> bool {
+fn escapes(written: &Written<'_>, test: &TestSource<'_>) -> bool {
     let said = test.node.get("absent").is_some() || test.absence_counts || test.exists().is_some();
     // Under `not` an absent value makes the policy match. Next to a test with `exists` the author has considered absence.
     let thought_of =
@@ -58,7 +58,7 @@ fn escapes(written: &Written<'_>, test: &WrittenTest<'_>) -> bool {
 fn is_required_elsewhere(
     checked: &Checked<'_>,
     written: &Written<'_>,
-    test: &WrittenTest<'_>,
+    test: &TestSource<'_>,
     beside: &[&Written<'_>],
 ) -> bool {
     let Some([Step::Name(first), rest @ ..]) = test.path.steps() else { return false };
@@ -73,7 +73,7 @@ fn is_required_elsewhere(
             });
         let schema = other.kind.value.get("schema").filter(|_| other.is(&["validate"]));
         let validates = schema.is_some_and(|schema| match schema.as_str() {
-            Some(_) => every_tool(checked, written, requires),
+            Some(_) => every_tool_requires(checked, written, requires),
             // A schema in a separate file is not read here.
             None => requires(&schema.to_json()) || schema.get("file").is_some(),
         });
@@ -82,14 +82,18 @@ fn is_required_elsewhere(
     by_policy || has_default(beside, test)
 }
 
-fn every_tool(checked: &Checked<'_>, written: &Written<'_>, requires: impl Fn(&Value) -> bool) -> bool {
-    let tools = checked.tools_of(written);
+fn every_tool_requires(
+    checked: &Checked<'_>,
+    written: &Written<'_>,
+    requires: impl Fn(&Value) -> bool,
+) -> bool {
+    let tools = checked.tools_for(written);
     // Without known tools, assume that their schemas require it.
     tools.is_empty() || tools.iter().all(|tool| tool.input_schema.as_ref().is_some_and(&requires))
 }
 
 /// Whether a `transform` sets an absent value.
-fn has_default(beside: &[&Written<'_>], test: &WrittenTest<'_>) -> bool {
+fn has_default(beside: &[&Written<'_>], test: &TestSource<'_>) -> bool {
     let transforms = beside.iter().filter(|other| Checked::changes_input(other));
     let mut steps =
         transforms.flat_map(|other| other.kind.value.get("input").and_then(Node::items).unwrap_or_default());
@@ -101,7 +105,10 @@ fn has_default(beside: &[&Written<'_>], test: &WrittenTest<'_>) -> bool {
 }
 
 /// Returns the policies for the same calls that can ensure that a value is present.
-fn able_to_require<'s, 'a>(checked: &'s Checked<'a>, written: &Written<'a>) -> Vec<&'s Written<'a>> {
+fn policies_ensuring_presence<'s, 'a>(
+    checked: &'s Checked<'a>,
+    written: &Written<'a>,
+) -> Vec<&'s Written<'a>> {
     let tests_absence = |other: &Written<'_>| {
         other.is(&["deny", "halt"]) && other.tests.iter().any(|test| test.exists() == Some(false))
     };
@@ -113,7 +120,7 @@ fn able_to_require<'s, 'a>(checked: &'s Checked<'a>, written: &Written<'a>) -> V
 }
 
 /// Returns a fix that adds `absent: match` after the last key of a test.
-fn adding_absence(checked: &Checked<'_>, test: &WrittenTest<'_>) -> Option<Fix> {
+fn absence_fix(checked: &Checked<'_>, test: &TestSource<'_>) -> Option<Fix> {
     let (first, last) = (test.node.entries()?.first()?, test.node.entries()?.last()?);
     let text = checked.text(test.node.span.source);
     // The text of an alias is elsewhere.

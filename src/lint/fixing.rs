@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::{Beside, Linted, OF_ALLOWANCES, lint};
+use super::{LintInputs, LintResult, SUPPRESSION_CODES, lint};
 use crate::diagnostic::Fix;
-use crate::policy::build_changed;
+use crate::policy::build_replacements;
 
 /// Maximum number of passes. A fix can enable another one; the limit stops two that undo each other.
-const MAX_PASSES: usize = 16;
+const MAX_FIX_PASSES: usize = 16;
 
 /// Result of applying fixes to a bundle.
 #[derive(Debug)]
 pub struct Fixed {
     /// The bundle after the last pass, with the diagnostics that remain.
-    pub linted: Linted,
+    pub linted: LintResult,
     /// The changed files by name, each with its text before and after.
     pub changed: BTreeMap<String, (String, String)>,
     /// The number of applied fixes.
@@ -22,11 +22,11 @@ pub struct Fixed {
 
 /// Applies the fixes of all diagnostics, and then of those in the fixed bundle. A pass that would cause an error is discarded. Nothing
 /// is written to disk.
-pub fn fix(linted: Linted, beside: &Beside<'_>) -> Fixed {
+pub fn fix(linted: LintResult, beside: &LintInputs<'_>) -> Fixed {
     let mut fixed = Fixed { linted, changed: BTreeMap::new(), fixes: 0 };
-    for _ in 0..MAX_PASSES {
-        let Some((texts, made)) = one_pass(&fixed.linted) else { break };
-        let next = lint(build_changed(texts.clone(), &fixed.linted.sources), beside);
+    for _ in 0..MAX_FIX_PASSES {
+        let Some((texts, made)) = apply_fixes(&fixed.linted) else { break };
+        let next = lint(build_replacements(texts.clone(), &fixed.linted.sources), beside);
         if next.diagnostics.has_errors() {
             break;
         }
@@ -44,12 +44,12 @@ pub fn fix(linted: Linted, beside: &Beside<'_>) -> Fixed {
 }
 
 /// Returns the texts of all rules files after one pass, and the number of fixes. Returns `None` if there are no fixes to apply.
-fn one_pass(linted: &Linted) -> Option<(Vec<(String, String)>, usize)> {
+fn apply_fixes(linted: &LintResult) -> Option<(Vec<(String, String)>, usize)> {
     let all = || {
         linted.diagnostics.iter().filter_map(|diagnostic| Some((diagnostic.code, diagnostic.fix.as_ref()?)))
     };
     // Fix suppression comments first: a corrected comment may suppress a diagnostic that would be fixed otherwise.
-    let of_comments = all().filter(|(code, _)| OF_ALLOWANCES.contains(code));
+    let of_comments = all().filter(|(code, _)| SUPPRESSION_CODES.contains(code));
     let mut fixes: Vec<&Fix> = of_comments.map(|(_, fix)| fix).collect();
     if fixes.is_empty() {
         fixes = all().map(|(_, fix)| fix).collect();

@@ -1,7 +1,7 @@
 //! Lint: gate policies that never match, because a `transform` changes the tested argument first.
 
 use super::checked::Checked;
-use super::condition::WrittenTest;
+use super::condition::TestSource;
 use super::cover::{covers, value_passes};
 use super::scalars::{is_literal, order};
 use super::written::Written;
@@ -19,7 +19,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     for gate in
         checked.acting().filter(|written| written.is(&["deny", "halt", "approval", "allow", "respond"]))
     {
-        let required: Vec<&WrittenTest<'_>> = gate
+        let required: Vec<&TestSource<'_>> = gate
             .required_tests()
             .filter(|test| {
                 test.positive && test.path.is_singular() && test.path.text().starts_with("$.input.")
@@ -74,7 +74,7 @@ fn touches(step: &Node, path: &str) -> bool {
 }
 
 /// Returns the change of a step after which a test never holds, with a description.
-fn defeats<'a>(step: &'a Node, test: &WrittenTest<'_>) -> Option<(&'a Entry, String)> {
+fn defeats<'a>(step: &'a Node, test: &TestSource<'_>) -> Option<(&'a Entry, String)> {
     let at = step.get("path")?.as_str()?;
     let change = step.entries()?.iter().find(|entry| entry.key != "path")?;
     let (path, exact) = (test.path.text(), at == test.path.text());
@@ -90,12 +90,12 @@ fn defeats<'a>(step: &'a Node, test: &WrittenTest<'_>) -> Option<(&'a Entry, Str
         }
         "set" if exact => {
             let why = format!("sets `{path}` to `{}`", super::scalars::shown(&operand.to_json()));
-            let fails = wants_absence || test.operators().any(|operator| surely_fails(operand, operator));
+            let fails = wants_absence || test.operators().any(|operator| always_fails(operand, operator));
             return fails.then_some((change, why));
         }
         "clamp" if exact => test.operators().any(|operator| out_of_bounds(operand, operator)),
-        "lowercase" if exact => wants_letters(test, char::is_uppercase),
-        "uppercase" if exact => wants_letters(test, char::is_lowercase),
+        "lowercase" if exact => needs_letters(test, char::is_uppercase),
+        "uppercase" if exact => needs_letters(test, char::is_lowercase),
         "trim" if exact => {
             test.operator("eq").and_then(|eq| eq.value.as_str()).is_some_and(|text| text.trim() != text)
         }
@@ -110,7 +110,7 @@ fn defeats<'a>(step: &'a Node, test: &WrittenTest<'_>) -> Option<(&'a Entry, Str
 }
 
 /// Whether a literal fails an operator for every call.
-fn surely_fails(value: &Node, operator: &Entry) -> bool {
+fn always_fails(value: &Node, operator: &Entry) -> bool {
     let comparable = matches!(operator.key.as_str(), "eq" | "in" | "gt" | "gte" | "lt" | "lte");
     let json = value.to_json();
     comparable
@@ -136,7 +136,7 @@ fn out_of_bounds(clamp: &Node, operator: &Entry) -> bool {
 }
 
 /// Whether a test needs letters that the value no longer has.
-fn wants_letters(test: &WrittenTest<'_>, gone: fn(char) -> bool) -> bool {
+fn needs_letters(test: &TestSource<'_>, gone: fn(char) -> bool) -> bool {
     test.operators().any(|operator| {
         let texts = operator.value.items().unwrap_or(std::slice::from_ref(&operator.value));
         matches!(operator.key.as_str(), "eq" | "in" | "starts_with" | "ends_with" | "contains")

@@ -1,7 +1,7 @@
 //! Lint: rate limits whose key the agent controls, so that it can bypass them.
 
 use super::checked::Checked;
-use super::covering::Covering;
+use super::covering::SubsumptionIndex;
 use super::written::Written;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, KEY_CHOSEN_BY_CLIENT};
@@ -10,7 +10,7 @@ use crate::source::Node;
 pub(super) static LINT: Lint = Lint { code: &KEY_CHOSEN_BY_CLIENT, needs: Needs::Nothing, check };
 
 /// Paths to values that come with a call and not from the host. Facts and labels are set by Callgate.
-const CHOSEN: [&str; 7] = [
+const CLIENT_CONTROLLED_PATHS: [&str; 7] = [
     "$.input",
     "$.id",
     "$.session.requestId",
@@ -21,10 +21,11 @@ const CHOSEN: [&str; 7] = [
 ];
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
-    let bounded =
-        Covering::new(checked, |written| written.is(&["rate_limit"]) && chosen_key(written).is_none());
+    let bounded = SubsumptionIndex::new(checked, |written| {
+        written.is(&["rate_limit"]) && client_controlled_key(written).is_none()
+    });
     for written in checked.acting().filter(|written| written.is(&["rate_limit"])) {
-        let Some(key) = chosen_key(written) else { continue };
+        let Some(key) = client_controlled_key(written) else { continue };
         // A limit per order, for example, is fine in addition to one for all orders.
         if !bounded.of(written).is_empty() {
             continue;
@@ -40,12 +41,12 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Returns the path in a limit's key that the agent controls.
-fn chosen_key<'a>(written: &Written<'a>) -> Option<&'a Node> {
+fn client_controlled_key<'a>(written: &Written<'a>) -> Option<&'a Node> {
     let key = written.kind.value.get("key")?;
     let mut places = key.items().unwrap_or(std::slice::from_ref(key)).iter();
     places.find(|place| {
         place.as_str().is_some_and(|path| {
-            CHOSEN.iter().any(|chosen| {
+            CLIENT_CONTROLLED_PATHS.iter().any(|chosen| {
                 path.strip_prefix(chosen).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
             })
         })

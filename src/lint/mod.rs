@@ -51,14 +51,14 @@ pub use fixing::{Fixed, fix};
 use std::sync::Arc;
 
 use crate::diagnostic::{ALLOWANCE_WITHOUT_REASON, Code, Diagnostics, UNUSED_ALLOWANCE};
-use crate::policy::{Built, Chains};
+use crate::policy::{Built, CompiledPolicies};
 use crate::suite::LoadedSuite;
 use crate::tools::ToolDescriptor;
 use checked::Checked;
 
 /// Optional inputs of the linter.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Beside<'b> {
+pub struct LintInputs<'b> {
     /// The tools, if they are known.
     pub tools: Option<&'b [ToolDescriptor]>,
     /// The policy tests of the bundle, if there are any.
@@ -115,18 +115,18 @@ pub static LINTS: [&Lint; 23] = [
 ];
 
 /// The codes about suppression comments, which can't be suppressed.
-pub static OF_ALLOWANCES: [&Code; 2] = [&ALLOWANCE_WITHOUT_REASON, &UNUSED_ALLOWANCE];
+pub static SUPPRESSION_CODES: [&Code; 2] = [&ALLOWANCE_WITHOUT_REASON, &UNUSED_ALLOWANCE];
 
 /// A bundle with all its diagnostics, errors and lints.
 #[derive(Debug)]
-pub struct Linted {
+pub struct LintResult {
     /// The compiled bundle. `None` if there is an error.
-    pub chains: Option<Arc<Chains>>,
+    pub chains: Option<Arc<CompiledPolicies>>,
     /// The built bundle, with the lints among its diagnostics, and without its `chains`.
     pub built: Built,
 }
 
-impl std::ops::Deref for Linted {
+impl std::ops::Deref for LintResult {
     type Target = Built;
 
     fn deref(&self) -> &Built {
@@ -135,8 +135,8 @@ impl std::ops::Deref for Linted {
 }
 
 /// Runs every lint whose input is available, and removes what comments in the files suppress. A bundle with errors is not linted.
-pub fn lint(mut built: Built, beside: &Beside<'_>) -> Linted {
-    let Some(chains) = built.chains.take().map(Arc::new) else { return Linted { chains: None, built } };
+pub fn lint(mut built: Built, beside: &LintInputs<'_>) -> LintResult {
+    let Some(chains) = built.chains.take().map(Arc::new) else { return LintResult { chains: None, built } };
     let checked = Checked::new(&chains, &built, beside);
     let mut found = Diagnostics::default();
     let asked: Vec<&Lint> = LINTS.into_iter().filter(|lint| checked.knows(lint.needs)).collect();
@@ -147,5 +147,5 @@ pub fn lint(mut built: Built, beside: &Beside<'_>) -> Linted {
     allowance::apply(&checked, &codes, &mut found);
     built.diagnostics.extend(found);
     built.diagnostics.sort();
-    Linted { chains: Some(chains), built }
+    LintResult { chains: Some(chains), built }
 }

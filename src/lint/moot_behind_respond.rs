@@ -1,14 +1,14 @@
 //! Lint: policies about a tool's execution that never happens, because a `respond` policy returns a result instead.
 
 use super::checked::Checked;
-use super::covering::Covering;
+use super::covering::SubsumptionIndex;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, MOOT_BEHIND_RESPOND};
 
 pub(super) static LINT: Lint = Lint { code: &MOOT_BEHIND_RESPOND, needs: Needs::Nothing, check };
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
-    let answering = Covering::new(checked, |written| written.is(&["respond"]));
+    let answering = SubsumptionIndex::new(checked, |written| written.is(&["respond"]));
     for narrow in checked.acting() {
         let what = match narrow.kind.key.as_str() {
             "approval" => "this requires approval of calls",

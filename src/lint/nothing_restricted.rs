@@ -7,11 +7,11 @@ use crate::policy::Unmatched;
 
 pub(super) static LINT: Lint = Lint { code: &NOTHING_RESTRICTED, needs: Needs::Nothing, check };
 
-const STOPPING: [&str; 6] = ["deny", "halt", "approval", "validate", "rate_limit", "concurrency"];
+const RESTRICTING_KINDS: [&str; 6] = ["deny", "halt", "approval", "validate", "rate_limit", "concurrency"];
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     let permissive = checked.chains.defaults().unmatched == Unmatched::Allow;
-    if !permissive || checked.policies.iter().any(|written| written.is(&STOPPING)) {
+    if !permissive || checked.policies.iter().any(|written| written.is(&RESTRICTING_KINDS)) {
         return;
     }
     let help = "write `defaults: { unmatched: deny }` if only matched calls may run, or add `deny`, `halt` or `approval` policies";

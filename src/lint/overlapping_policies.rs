@@ -1,7 +1,7 @@
 //! Lint: overlapping policies of one kind, of which only one has an effect, or whose effects multiply.
 
 use super::checked::Checked;
-use super::covering::Covering;
+use super::covering::SubsumptionIndex;
 use super::duplicate_policy::is_same;
 use super::written::Written;
 use super::{Lint, Needs};
@@ -13,7 +13,7 @@ pub(super) static LINT: Lint = Lint { code: &OVERLAPPING_POLICIES, needs: Needs:
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     for kind in ["respond", "cache", "retry", "timeout"] {
-        let covering = Covering::new(checked, |written| written.is(&[kind]));
+        let covering = SubsumptionIndex::new(checked, |written| written.is(&[kind]));
         for narrow in checked.acting().filter(|written| written.is(&[kind])) {
             let overlapping =
                 covering.of(narrow).into_iter().find_map(|wide| Some((wide, told(wide, narrow)?)));

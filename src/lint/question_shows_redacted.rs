@@ -8,12 +8,12 @@ use super::checked::Checked;
 use super::cover::covers;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, QUESTION_SHOWS_REDACTED};
-use crate::source::{Node, place_in};
+use crate::source::{Node, span_in};
 
 pub(super) static LINT: Lint = Lint { code: &QUESTION_SHOWS_REDACTED, needs: Needs::Nothing, check };
 
 /// Detectors, each with names of arguments that hold its data.
-const NAMES: [(&str, &[&str]); 9] = [
+const DETECTED_ARGUMENTS: [(&str, &[&str]); 9] = [
     ("email", &["email", "e_mail", "mail_address", "email_address"]),
     ("phone", &["phone", "telephone", "mobile", "phone_number"]),
     ("payment_card", &["card", "card_number", "pan", "credit_card", "payment_card"]),
@@ -32,7 +32,7 @@ static ARGUMENT: LazyLock<Option<Regex>> =
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     let redactions: Vec<_> = checked
         .acting()
-        .filter(|written| written.is(&["redact"]) && hides_input(&written.kind.value))
+        .filter(|written| written.is(&["redact"]) && redacts_input(&written.kind.value))
         .collect();
     if redactions.is_empty() {
         return;
@@ -64,7 +64,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                     approval
                         .tells(
                             &QUESTION_SHOWS_REDACTED,
-                            place_in(checked.sources, node, shown.range()),
+                            span_in(checked.sources, node, shown.range()),
                             message,
                         )
                         .label(detector.span, "redacted here")
@@ -77,7 +77,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     }
 }
 
-fn hides_input(redact: &Node) -> bool {
+fn redacts_input(redact: &Node) -> bool {
     let readable = redact.get("with").is_some_and(|with| with.get("keep_last").is_some());
     let input = redact.get("in").is_none_or(|places| {
         places
@@ -95,7 +95,7 @@ fn detectors(redact: &Node) -> impl Iterator<Item = &Node> {
 }
 
 fn holds(detector: &Node, name: &str) -> bool {
-    let of_detector = NAMES.iter().find(|(of, _)| detector.as_str() == Some(of));
+    let of_detector = DETECTED_ARGUMENTS.iter().find(|(of, _)| detector.as_str() == Some(of));
     of_detector.is_some_and(|(_, names)| names.contains(&name))
 }
 

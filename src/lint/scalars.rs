@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 
 use crate::diagnostic::{SourceMap, Span};
 use crate::json::Value;
-use crate::source::{Node, NodeValue, TextStyle};
+use crate::source::{Node, StringStyle, YamlValue};
 
 /// Returns the order of two numbers or two strings. Returns `None` for other values.
 pub(super) fn order(a: &Node, b: &Node) -> Option<Ordering> {
     match (&a.value, &b.value) {
-        (NodeValue::Number(a), NodeValue::Number(b)) => Some(a.cmp(b)),
-        (NodeValue::String(a), NodeValue::String(b)) => Some(a.text.cmp(&b.text)),
+        (YamlValue::Number(a), YamlValue::Number(b)) => Some(a.cmp(b)),
+        (YamlValue::String(a), YamlValue::String(b)) => Some(a.text.cmp(&b.text)),
         _ => None,
     }
 }
@@ -40,23 +40,23 @@ pub(super) fn shown(value: &Value) -> String {
 pub(super) fn replaceable(sources: &SourceMap, node: &Node) -> Option<Span> {
     let written = sources.get(node.span.source)?.text().get(node.span.start..node.span.end)?;
     let fits = match &node.value {
-        NodeValue::String(text) => match text.style {
-            TextStyle::Plain => written == text.text,
-            TextStyle::Quoted => {
+        YamlValue::String(text) => match text.style {
+            StringStyle::Plain => written == text.text,
+            StringStyle::Quoted => {
                 let inner = written.get(1..written.len().checked_sub(1)?)?;
                 written.starts_with(['"', '\'']) && inner == text.text
             }
-            TextStyle::Literal | TextStyle::Folded => false,
+            StringStyle::Literal | StringStyle::Folded => false,
         },
-        NodeValue::Number(number) => written == &*number.text(),
+        YamlValue::Number(number) => written == &*number.text(),
         _ => false,
     };
     fits.then_some(node.span)
 }
 
 /// Returns the source for a string that replaces a scalar, in quotes if the scalar had quotes or the string needs them.
-pub(super) fn in_place_of(node: &Node, text: &str) -> String {
-    let plain = matches!(&node.value, NodeValue::String(written) if written.style == TextStyle::Plain);
+pub(super) fn replacement_source(node: &Node, text: &str) -> String {
+    let plain = matches!(&node.value, YamlValue::String(written) if written.style == StringStyle::Plain);
     let means_itself = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
         && !["true", "false", "null"].contains(&text.to_ascii_lowercase().as_str());

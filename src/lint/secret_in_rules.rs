@@ -4,7 +4,7 @@ use super::checked::Checked;
 use super::{Lint, Needs};
 use crate::detect::Detector;
 use crate::diagnostic::{Diagnostic, Diagnostics, SECRET_IN_RULES};
-use crate::source::{Node, NodeValue, place_in};
+use crate::source::{Node, YamlValue, span_in};
 
 pub(super) static LINT: Lint = Lint { code: &SECRET_IN_RULES, needs: Needs::Nothing, check };
 
@@ -22,11 +22,11 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 
 fn collect(checked: &Checked<'_>, node: &Node, found: &mut Diagnostics) {
     match &node.value {
-        NodeValue::String(text) if may_hold_a_secret(&text.text) => {
+        YamlValue::String(text) if may_contain_secret(&text.text) => {
             for detector in DETECTORS {
                 let Some(range) = detector.find(&text.text).into_iter().next() else { continue };
                 let what = detector.name().replace('_', " ");
-                let span = place_in(checked.sources, node, range);
+                let span = span_in(checked.sources, node, range);
                 // The message does not repeat the secret.
                 let message = format!("this looks like a secret (`{}`: {what})", detector.name());
                 found.push(Diagnostic::new(&SECRET_IN_RULES, span, message).help(
@@ -35,14 +35,14 @@ fn collect(checked: &Checked<'_>, node: &Node, found: &mut Diagnostics) {
                 break;
             }
         }
-        NodeValue::Sequence(items) => items.iter().for_each(|item| collect(checked, item, found)),
-        NodeValue::Mapping(entries) => entries.iter().for_each(|entry| collect(checked, &entry.value, found)),
+        YamlValue::Sequence(items) => items.iter().for_each(|item| collect(checked, item, found)),
+        YamlValue::Mapping(entries) => entries.iter().for_each(|entry| collect(checked, &entry.value, found)),
         _ => {}
     }
 }
 
 /// Prefilter: ids, names and most paths are too short or lack the characters of a secret.
-fn may_hold_a_secret(text: &str) -> bool {
+fn may_contain_secret(text: &str) -> bool {
     let digit = text.bytes().any(|byte| byte.is_ascii_digit());
     text.len() >= SHORTEST && (digit || text.contains("://") || text.contains("-----"))
 }

@@ -1,29 +1,29 @@
 //! Lint: policies that a stricter policy always overrides.
 
 use super::checked::Checked;
-use super::covering::Covering;
-use super::witness::Example;
+use super::covering::SubsumptionIndex;
+use super::witness::ExampleCall;
 use super::written::Written;
 use super::{Lint, Needs};
 use crate::call::Phase;
 use crate::diagnostic::{Diagnostics, SHADOWED_POLICY};
-use crate::middleware::{Counted, Kind};
+use crate::middleware::{CountedCalls, Kind};
 
 pub(super) static LINT: Lint = Lint { code: &SHADOWED_POLICY, needs: Needs::Nothing, check };
 
 /// Maximum number of policy evaluations for confirming example calls. Each example evaluates every policy of its tool.
-const MOST_ASKED: usize = 200_000;
+const MAX_EVALUATIONS: usize = 200_000;
 
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     let mut asked = 0;
-    let refusing = Covering::new(checked, |written| written.is(&["deny", "halt"]));
-    for narrow in checked.acting().filter(|written| can_be_beaten(written)) {
+    let refusing = SubsumptionIndex::new(checked, |written| written.is(&["deny", "halt"]));
+    for narrow in checked.acting().filter(|written| can_be_overridden(written)) {
         let wide = refusing.of(narrow).into_iter().find(|wide| beats(wide, narrow));
         let Some(wide) = wide else { continue };
         // Report only what the engine confirms.
-        let Some(example) = Example::of(checked, narrow) else { continue };
+        let Some(example) = ExampleCall::of(checked, narrow) else { continue };
         asked += checked.fitting(&example.call.tool).count();
-        if asked > MOST_ASKED {
+        if asked > MAX_EVALUATIONS {
             break;
         }
         if !example.is_refused_by(checked, wide.id()) {
@@ -48,10 +48,10 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Whether a policy has no effect on calls that another policy refuses.
-fn can_be_beaten(written: &Written<'_>) -> bool {
+fn can_be_overridden(written: &Written<'_>) -> bool {
     match &written.policy.kind {
-        Kind::RateLimit(limit) => limit.counted == Counted::Executions,
-        kind => kind.acts_in(Phase::Gate) || kind.acts_in(Phase::Execute),
+        Kind::RateLimit(limit) => limit.counted == CountedCalls::Executions,
+        kind => kind.is_active_in(Phase::Gate) || kind.is_active_in(Phase::Execute),
     }
 }
 

@@ -32,7 +32,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 let diagnostic = written
                     .tells(&TEST_OF_WRONG_TYPE, operator.value.span, message)
                     .help("the test is undecided for every argument of another type; compare with a value of the tool's type")
-                    .fix(as_taken(checked.sources, &operator.value, &taken));
+                    .fix(conversion_fix(checked.sources, &operator.value, &taken));
                 found.push(diagnostic);
             }
         }
@@ -69,7 +69,7 @@ fn needed(operator: &Entry) -> Vec<JsonType> {
 }
 
 /// Returns a fix that writes the same literal in the tool's type. Returns `None` if the conversion is ambiguous.
-fn as_taken(sources: &SourceMap, literal: &Node, taken: &[JsonType]) -> Option<Fix> {
+fn conversion_fix(sources: &SourceMap, literal: &Node, taken: &[JsonType]) -> Option<Fix> {
     let (taken, others) = taken.split_first()?;
     if others.iter().any(|other| other != taken) {
         return None;

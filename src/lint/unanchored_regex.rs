@@ -18,7 +18,9 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
         for test in written.tests.iter().filter(|test| test.path.root() == Root::Input) {
             let Some(operator) = test.operator("matches") else { continue };
             let lifts = (permits && test.positive) || (restricts && !test.positive);
-            let Some(open) = operator.value.as_str().and_then(open_end).filter(|_| lifts) else { continue };
+            let Some(open) = operator.value.as_str().and_then(missing_anchors).filter(|_| lifts) else {
+                continue;
+            };
             let message = format!("this regular expression also matches inside longer strings: {open}");
             found.push(
                 written
@@ -44,7 +46,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Returns what may surround a match. Returns `None` if the expression is anchored, or looks like a prefix.
-fn open_end(pattern: &str) -> Option<&'static str> {
+fn missing_anchors(pattern: &str) -> Option<&'static str> {
     let anchors = anchors(pattern);
     let word = pattern.ends_with(|c: char| c.is_alphanumeric());
     match (anchors.starts, anchors.ends) {
@@ -96,7 +98,7 @@ mod tests {
             ("(^|/)a($|/)", false),
             ("a", true),
         ] {
-            assert_eq!(open_end(pattern).is_some(), open, "{pattern}");
+            assert_eq!(missing_anchors(pattern).is_some(), open, "{pattern}");
         }
     }
 }

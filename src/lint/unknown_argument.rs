@@ -5,7 +5,7 @@ use super::checked::Checked;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, UNKNOWN_ARGUMENT, nearest};
 use crate::path::{Path, Step};
-use crate::source::{Node, NodeValue, place_in};
+use crate::source::{Node, YamlValue, span_in};
 
 pub(super) static LINT: Lint = Lint { code: &UNKNOWN_ARGUMENT, needs: Needs::Tools, check };
 
@@ -35,7 +35,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 }
             };
             let at = path.text().rfind(step).unwrap_or(0);
-            let span = place_in(checked.sources, node, at..at + step.len());
+            let span = span_in(checked.sources, node, at..at + step.len());
             let message = format!("no tool that this policy applies to has `{}`", path.text());
             found.push(written.tells(&UNKNOWN_ARGUMENT, span, message).help(help));
         }
@@ -45,9 +45,9 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 /// Collects the strings under a node that are paths into the arguments. `here` is whether the node itself may be one.
 fn collect<'a>(node: &'a Node, here: bool, places: &mut Vec<&'a Node>) {
     match &node.value {
-        NodeValue::String(text) if here && text.text.starts_with("$.input") => places.push(node),
-        NodeValue::Sequence(items) => items.iter().for_each(|item| collect(item, here, places)),
-        NodeValue::Mapping(entries) => {
+        YamlValue::String(text) if here && text.text.starts_with("$.input") => places.push(node),
+        YamlValue::Sequence(items) => items.iter().for_each(|item| collect(item, here, places)),
+        YamlValue::Mapping(entries) => {
             // These steps of `transform` create arguments.
             let makes = ["default", "set", "template"].iter().any(|key| node.get(key).is_some());
             for entry in entries.iter().filter(|entry| !(makes && entry.key == "path")) {

@@ -2,7 +2,7 @@
 
 use super::arguments::{Arguments, Place, values};
 use super::checked::Checked;
-use super::scalars::{in_place_of, is_literal, replaceable, shown};
+use super::scalars::{is_literal, replaceable, replacement_source, shown};
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_ENUM_VALUE, nearest};
 use crate::json::Value;
@@ -38,7 +38,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 };
                 let fix = same_letters.and_then(|near| {
                     let span = replaceable(checked.sources, literal)?;
-                    Some(Fix::replace(format!("write `{near}`"), span, in_place_of(literal, near)))
+                    Some(Fix::replace(format!("write `{near}`"), span, replacement_source(literal, near)))
                 });
                 let message = format!(
                     "`{}` can't be `{}` according to the tool's schema",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::checked::Checked;
-use super::scalars::{in_place_of, replaceable};
+use super::scalars::{replaceable, replacement_source};
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_TOOL, nearest};
 use crate::matcher::NamePattern;
@@ -20,7 +20,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
             let text = node.as_str().unwrap_or_default();
-            if !checked.tools_that_fit(pattern).is_empty() {
+            if !checked.matching_tools(pattern).is_empty() {
                 continue;
             }
             let compared = unknown.len() < MOST_COMPARED && matches!(pattern, NamePattern::Exact(_));
@@ -38,7 +38,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             let same_letters = near.filter(|near| near.eq_ignore_ascii_case(text));
             let fix = same_letters.and_then(|near| {
                 let span = replaceable(checked.sources, node)?;
-                Some(Fix::replace(format!("write `{near}`"), span, in_place_of(node, near)))
+                Some(Fix::replace(format!("write `{near}`"), span, replacement_source(node, near)))
             });
             found.push(written.tells(&UNKNOWN_TOOL, node.span, message).help(help).fix(fix));
         }

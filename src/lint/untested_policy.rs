@@ -16,7 +16,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     let mut reached: HashSet<&str> =
         calls.flat_map(|call| call.policies.iter().chain(&call.policy)).map(String::as_str).collect();
     // A policy that a test names counts as tested, also if the test expects that it does not match.
-    reached.extend(tests.policies_named());
+    reached.extend(tests.named_policies());
     for written in checked.acting().filter(|written| !reached.contains(written.id())) {
         found.push(
             written

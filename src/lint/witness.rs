@@ -1,7 +1,7 @@
 //! Example calls (witnesses): builds a call that a policy matches from its conditions, and confirms it with the engine.
 
 use super::checked::Checked;
-use super::condition::WrittenTest;
+use super::condition::TestSource;
 use super::scalars::is_literal;
 use super::written::Written;
 use crate::call::{CallView, Root, SessionState, ToolCall};
@@ -13,22 +13,22 @@ use crate::path::Step;
 use crate::source::{Entry, Node};
 
 /// A call with its session state.
-pub(super) struct Example {
+pub(super) struct ExampleCall {
     pub(super) call: ToolCall,
     session: SessionState,
 }
 
-impl Example {
+impl ExampleCall {
     /// Builds a call that the policy matches. Returns `None` if none could be built.
     pub(super) fn of(checked: &Checked<'_>, written: &Written<'_>) -> Option<Self> {
         let tools = &written.policy.matcher.tools;
-        let known = || checked.tools_of(written).first().map(|tool| tool.name.clone());
+        let known = || checked.tools_for(written).first().map(|tool| tool.name.clone());
         let tool =
-            if tools.is_empty() { Some("any_tool".to_owned()) } else { tools.iter().find_map(name_for) };
+            if tools.is_empty() { Some("any_tool".to_owned()) } else { tools.iter().find_map(name_matching) };
         let mut call = ToolCall::new("example", tool.or_else(known)?, json!({}));
         let servers = &written.policy.matcher.servers;
         if !servers.is_empty() {
-            call.server = Some(servers.iter().find_map(name_for)?);
+            call.server = Some(servers.iter().find_map(name_matching)?);
         }
         let (mut input, mut context, mut session) = (json!({}), json!({}), json!({}));
         for test in written.required_tests().filter(|test| test.exists() != Some(false)) {
@@ -38,11 +38,11 @@ impl Example {
                 Root::Session => &mut session,
                 _ => continue,
             };
-            put(document, test.path.steps()?, value_for(test)?)?;
+            put(document, test.path.steps()?, passing_value(test)?)?;
         }
         call.input = input;
         call.context = if context.as_object().is_some_and(Map::is_empty) { Value::Null } else { context };
-        let session = session_of(&session)?;
+        let session = build_session(&session)?;
         let example = Self { call, session };
         let concerned =
             written.policy.matcher.concerns(example.call.server.as_deref().unwrap_or(""), &example.call.tool);
@@ -78,7 +78,7 @@ impl Example {
     }
 }
 
-fn name_for(pattern: &NamePattern) -> Option<String> {
+fn name_matching(pattern: &NamePattern) -> Option<String> {
     match pattern {
         NamePattern::Exact(name) => Some(name.clone()),
         NamePattern::Glob(glob) => Some(glob.replace('*', "x")),
@@ -87,13 +87,13 @@ fn name_for(pattern: &NamePattern) -> Option<String> {
 }
 
 /// Builds the session state that the tests of a policy read.
-fn session_of(document: &Value) -> Option<SessionState> {
+fn build_session(document: &Value) -> Option<SessionState> {
     let mut session = SessionState::default();
     for (name, value) in document.as_object()? {
         match name.as_str() {
             "facts" => {
                 for (fact, value) in value.as_object()? {
-                    session.keep_fact(fact, None, value.clone());
+                    session.set_fact(fact, None, value.clone());
                 }
             }
             // These result from calls and can't be set directly.
@@ -124,7 +124,7 @@ fn put(document: &mut Value, steps: &[Step], value: Value) -> Option<()> {
 }
 
 /// Returns a value that probably passes a test. The engine confirms it later.
-fn value_for(test: &WrittenTest<'_>) -> Option<Value> {
+fn passing_value(test: &TestSource<'_>) -> Option<Value> {
     let mut value = json!("x");
     for operator in test.operators() {
         if !is_literal(&operator.value) {

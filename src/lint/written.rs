@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::condition::{self, Scopes, WrittenTest};
+use super::condition::{self, ScopeTree, TestSource};
 use crate::authoring::Polarity;
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::path::Path;
@@ -21,8 +21,8 @@ pub(super) struct Written<'a> {
     /// The conditions that must all hold.
     pub(super) demands: Vec<&'a Node>,
     /// All tests in its conditions.
-    pub(super) tests: Vec<WrittenTest<'a>>,
-    pub(super) scopes: Scopes,
+    pub(super) tests: Vec<TestSource<'a>>,
+    pub(super) scopes: ScopeTree,
 }
 
 impl<'a> Written<'a> {
@@ -63,7 +63,7 @@ impl<'a> Written<'a> {
     }
 
     /// Returns the tests that must all hold for the policy to match.
-    pub(super) fn required_tests(&self) -> impl Iterator<Item = &WrittenTest<'a>> {
+    pub(super) fn required_tests(&self) -> impl Iterator<Item = &TestSource<'a>> {
         self.tests.iter().filter(|test| test.required)
     }
 }

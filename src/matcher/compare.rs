@@ -61,7 +61,7 @@ impl Comparison {
     }
 }
 
-pub fn on_text(node: Node<'_>, operator: &str, test: impl FnOnce(&str) -> Truth) -> Truth {
+pub fn with_string(node: Node<'_>, operator: &str, test: impl FnOnce(&str) -> Truth) -> Truth {
     match node.as_str() {
         Some(text) => test(text),
         None => mistyped(node, operator, "a string"),
@@ -142,7 +142,7 @@ pub fn length(node: Node<'_>, asked: &LengthBounds) -> Truth {
 }
 
 /// Whether `test` is true for a string inside an array or an object, at any depth.
-pub fn any_string_below(value: &Value, test: &mut impl FnMut(&Value) -> bool) -> bool {
+pub fn any_nested_string(value: &Value, test: &mut impl FnMut(&Value) -> bool) -> bool {
     let mut open: Vec<&Value> = vec![value];
     while let Some(next) = open.pop() {
         match next {
@@ -155,7 +155,7 @@ pub fn any_string_below(value: &Value, test: &mut impl FnMut(&Value) -> bool) ->
     false
 }
 
-pub fn decide_any<P, E: std::fmt::Display>(patterns: &[P], test: impl Fn(&P) -> Result<bool, E>) -> Truth {
+pub fn any_matches<P, E: std::fmt::Display>(patterns: &[P], test: impl Fn(&P) -> Result<bool, E>) -> Truth {
     Truth::any(patterns.iter().map(|pattern| match test(pattern) {
         Ok(value) => value.into(),
         Err(why) => Truth::Undecided(why.to_string()),

@@ -39,17 +39,21 @@ pub(super) struct Expr {
 }
 
 /// The keys of a condition: a test of a path, or exactly one of `all`, `any`, `not`, `expr`.
-pub static CONDITION: Record = Record {
+pub static CONDITION_RECORD: Record = Record {
     name: "condition",
     doc: "A test of the value at a `path` of the call document, or one of `all`, `any`, `not`, `expr`.",
     fields: &[
-        Field::optional("all", Shape::List(&Shape::Record(&CONDITION)), "All of these conditions hold."),
+        Field::optional(
+            "all",
+            Shape::List(&Shape::Record(&CONDITION_RECORD)),
+            "All of these conditions hold.",
+        ),
         Field::optional(
             "any",
-            Shape::List(&Shape::Record(&CONDITION)),
+            Shape::List(&Shape::Record(&CONDITION_RECORD)),
             "At least one of these conditions holds.",
         ),
-        Field::optional("not", Shape::Record(&CONDITION), "This condition does not hold."),
+        Field::optional("not", Shape::Record(&CONDITION_RECORD), "This condition does not hold."),
         Field::optional(
             "expr",
             Shape::Text("a Rhai expression"),
@@ -106,7 +110,7 @@ impl Condition {
         let entries = node.entries()?;
         let mut forms = entries.iter().filter(|entry| FORMS.contains(&entry.key.as_str()));
         let Some(form) = forms.next() else {
-            if !FORMS.iter().any(|form| CONDITION.may_be_misspelled(node, form)) {
+            if !FORMS.iter().any(|form| CONDITION_RECORD.has_misspelling_of(node, form)) {
                 let (message, help) = match entries.first() {
                     Some(_) => ("this test has no `path`", "add `path:`, as in `path: $.input.amount`"),
                     None => (
@@ -119,7 +123,7 @@ impl Condition {
             return None;
         };
         if let Some(second) = forms.next() {
-            if !CONDITION.value_fits(&second.key, &second.value) {
+            if !CONDITION_RECORD.has_valid_type(&second.key, &second.value) {
                 return None;
             }
             reader.report(

@@ -29,7 +29,7 @@ impl DomainPattern {
         Ok(Self(pattern))
     }
 
-    /// Whether the pattern matches a domain from [`address_domains`].
+    /// Whether the pattern matches a domain from [`parse_address_domains`].
     pub fn covers(&self, domain: &str) -> bool {
         self.0.covers(&Name::Dns(domain.to_owned()))
     }
@@ -45,7 +45,7 @@ impl DomainPattern {
 /// assert!(every_domain_matches(&ours, "nobody").is_err());
 /// ```
 pub fn every_domain_matches(patterns: &[DomainPattern], text: &str) -> Result<bool, Undecided> {
-    let domains = address_domains(text)?;
+    let domains = parse_address_domains(text)?;
     Ok(domains.iter().all(|domain| patterns.iter().any(|pattern| pattern.covers(domain))))
 }
 
@@ -55,7 +55,7 @@ pub fn every_domain_matches(patterns: &[DomainPattern], text: &str) -> Result<bo
 /// Returns [`Undecided`] for a list without an address, and for everything that parsers treat differently: a missing or extra `@`,
 /// unclosed brackets and quotes, control characters, routes, domain literals, encoded words, quoted local parts with special
 /// characters, `%` and `!` in local parts, comments inside an address or with special characters.
-pub fn address_domains(text: &str) -> Result<Vec<String>, Undecided> {
+pub fn parse_address_domains(text: &str) -> Result<Vec<String>, Undecided> {
     check(text)?;
     let tokens = tokens(text)?;
     let mut domains = Vec::new();
@@ -205,7 +205,7 @@ fn take_entry(entry: &mut Vec<Token<'_>>, domains: &mut Vec<String>) -> Result<(
             }
         }
     };
-    domains.push(domain_of(address)?);
+    domains.push(parse_domain(address)?);
     Ok(())
 }
 
@@ -213,7 +213,7 @@ fn is_name_part(token: &Token<'_>) -> bool {
     !matches!(token, Token::Special(_))
 }
 
-fn domain_of(address: &[Token<'_>]) -> Result<String, Undecided> {
+fn parse_domain(address: &[Token<'_>]) -> Result<String, Undecided> {
     let [local, Token::Special('@'), Token::Word(domain)] = address else {
         return Err(Undecided("an entry of the address list is not one address with one `@`"));
     };

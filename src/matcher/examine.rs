@@ -4,8 +4,8 @@
 use super::Matcher;
 use super::condition::{Condition, Form};
 use super::examined::{
-    Asked, Compared, Examined, ExaminedForm, ExaminedMatcher, ExaminedPattern, ExaminedTest, ExaminedValue,
-    Found,
+    Asked, Compared, ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedPattern, ExaminedTest,
+    ExaminedValue, Found,
 };
 use super::operand::{self, Operand, OperandSet, PatternSet};
 use super::operator::Operator;
@@ -17,7 +17,7 @@ use crate::diagnostic::Span;
 use crate::path::{Nodes, Path};
 
 /// Number of values per path that a result holds, in addition to the one that decided.
-const KEPT_VALUES: usize = 16;
+const MAX_REPORTED_VALUES: usize = 16;
 
 impl Matcher {
     /// Evaluates each part of the matcher for a call.
@@ -44,11 +44,11 @@ fn patterns<'a>(patterns: &'a [NamePattern], places: &[Span], name: &str) -> Vec
 
 impl Condition {
     /// Evaluates the condition and each part of it for a call. The result's truth equals that of [`eval`](Self::eval).
-    pub fn examine<'a>(&'a self, view: &CallView<'a>) -> Examined<'a> {
-        self.examine_where(view, true)
+    pub fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedCondition<'a> {
+        self.examine_part(view, true)
     }
 
-    fn examine_where<'a>(&'a self, view: &CallView<'a>, reached: bool) -> Examined<'a> {
+    fn examine_part<'a>(&'a self, view: &CallView<'a>, reached: bool) -> ExaminedCondition<'a> {
         let (truth, form) = match &self.form {
             Form::All(conditions) => {
                 let parts = examine_parts(conditions, view, reached, &Truth::No);
@@ -59,13 +59,13 @@ impl Condition {
                 (Truth::any(truths(&parts)), ExaminedForm::Any(parts))
             }
             Form::Not(condition) => {
-                let part = condition.examine_where(view, reached);
+                let part = condition.examine_part(view, reached);
                 (!part.truth.clone(), ExaminedForm::Not(Box::new(part)))
             }
             Form::Test(test) => (test.eval(view), ExaminedForm::Test(test.examine(view))),
             Form::Expr(expr) => (expr.eval(view), ExaminedForm::Expr(&expr.text)),
         };
-        Examined { span: self.span, truth, reached, form }
+        ExaminedCondition { span: self.span, truth, reached, form }
     }
 }
 
@@ -75,17 +75,17 @@ fn examine_parts<'a>(
     view: &CallView<'a>,
     mut reached: bool,
     decides: &Truth,
-) -> Vec<Examined<'a>> {
+) -> Vec<ExaminedCondition<'a>> {
     let mut parts = Vec::with_capacity(conditions.len());
     for condition in conditions {
-        let part = condition.examine_where(view, reached);
+        let part = condition.examine_part(view, reached);
         reached &= part.truth != *decides;
         parts.push(part);
     }
     parts
 }
 
-fn truths<'p>(parts: &'p [Examined<'_>]) -> impl Iterator<Item = Truth> + 'p {
+fn truths<'p>(parts: &'p [ExaminedCondition<'_>]) -> impl Iterator<Item = Truth> + 'p {
     parts.iter().map(|part| part.truth.clone())
 }
 
@@ -119,20 +119,20 @@ impl Test {
             each: self.each,
             operators: exists.into_iter().chain(asked).collect(),
             found: match &nodes {
-                Err(Truth::Undecided(why)) => Found::Misfit(why.clone()),
+                Err(Truth::Undecided(why)) => Found::TypeMismatch(why.clone()),
                 Err(_) => Found::Absent,
                 Ok(nodes) if nodes.is_empty() => Found::Absent,
-                Ok(nodes) => Found::Values { first: self.first_values(nodes, view), count: nodes.len() },
+                Ok(nodes) => Found::Values { first: self.reported_values(nodes, view), count: nodes.len() },
             },
         }
     }
 
-    fn first_values<'a>(&'a self, nodes: &Nodes<'a>, view: &CallView<'a>) -> Vec<ExaminedValue<'a>> {
+    fn reported_values<'a>(&'a self, nodes: &Nodes<'a>, view: &CallView<'a>) -> Vec<ExaminedValue<'a>> {
         let decides = if self.each == Each::Every { Truth::No } else { Truth::Yes };
         let (mut kept, mut decided) = (Vec::new(), false);
         for node in nodes {
             let truth = self.eval_node(*node, view);
-            let is_first = kept.len() < KEPT_VALUES;
+            let is_first = kept.len() < MAX_REPORTED_VALUES;
             let deciding = !decided && truth == decides;
             decided |= deciding;
             if is_first || deciding {
@@ -154,23 +154,23 @@ impl Operator {
             },
             Self::In { set: OperandSet::Literals(values), .. } => (Compared::Literals(values), None),
             Self::In { set: OperandSet::Path { path, .. }, .. } => (several(path, view), Some(path)),
-            Self::StartsWith(texts) | Self::EndsWith(texts) => patterns_of(texts, view),
+            Self::StartsWith(texts) | Self::EndsWith(texts) => pattern_operand(texts, view),
             Self::Matches(regex) => (Compared::Text(regex.as_str()), None),
-            Self::Type(words) => (Compared::Texts(words), None),
+            Self::Type(words) => (Compared::Strings(words), None),
             Self::Length(bounds) => {
                 let bounds = bounds.bounds.iter().map(|(comparison, bound)| (comparison.name(), *bound));
                 (Compared::Bounds(bounds.collect()), None)
             }
-            Self::Inside { directories, .. } => patterns_of(directories, view),
-            Self::Host(patterns) => patterns_of(patterns, view),
-            Self::Domain(patterns) => patterns_of(patterns, view),
+            Self::Inside { directories, .. } => pattern_operand(directories, view),
+            Self::Host(patterns) => pattern_operand(patterns, view),
+            Self::Domain(patterns) => pattern_operand(patterns, view),
         }
     }
 }
 
-fn patterns_of<'a, P>(set: &'a PatternSet<P>, view: &CallView<'a>) -> (Compared<'a>, Option<&'a Path>) {
+fn pattern_operand<'a, P>(set: &'a PatternSet<P>, view: &CallView<'a>) -> (Compared<'a>, Option<&'a Path>) {
     match set {
-        PatternSet::Literals(_, texts) => (Compared::Texts(texts), None),
+        PatternSet::Literals(_, texts) => (Compared::Strings(texts), None),
         PatternSet::Path(path) => (several(path, view), Some(path)),
     }
 }

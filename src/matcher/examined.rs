@@ -18,7 +18,7 @@ pub struct ExaminedMatcher<'a> {
     /// The patterns for servers. Without patterns every call matches, also one without a server.
     pub servers: Vec<ExaminedPattern<'a>>,
     /// The conditions, evaluated even if the tool or the server does not match. `None` if there are no conditions.
-    pub condition: Option<Examined<'a>>,
+    pub condition: Option<ExaminedCondition<'a>>,
 }
 
 /// A name pattern with its result.
@@ -39,13 +39,13 @@ impl ExaminedMatcher<'_> {
     }
 
     /// Whether the server matches.
-    pub fn fits_server(&self) -> bool {
+    pub fn matches_server(&self) -> bool {
         self.servers.is_empty() || self.servers.iter().any(|pattern| pattern.fits)
     }
 
     /// Returns the result of the whole matcher.
     pub fn truth(&self) -> Truth {
-        match (self.fits_tool() && self.fits_server(), &self.condition) {
+        match (self.fits_tool() && self.matches_server(), &self.condition) {
             (false, _) => Truth::No,
             (true, None) => Truth::Yes,
             (true, Some(condition)) => condition.truth.clone(),
@@ -55,7 +55,7 @@ impl ExaminedMatcher<'_> {
 
 /// A condition with its result for one call.
 #[derive(Clone, Debug)]
-pub struct Examined<'a> {
+pub struct ExaminedCondition<'a> {
     /// The location in the rules.
     pub span: Span,
     /// The result.
@@ -70,18 +70,18 @@ pub struct Examined<'a> {
 #[derive(Clone, Debug)]
 pub enum ExaminedForm<'a> {
     /// All conditions hold. Also used for a list of conditions.
-    All(Vec<Examined<'a>>),
+    All(Vec<ExaminedCondition<'a>>),
     /// At least one condition holds.
-    Any(Vec<Examined<'a>>),
+    Any(Vec<ExaminedCondition<'a>>),
     /// The condition does not hold.
-    Not(Box<Examined<'a>>),
+    Not(Box<ExaminedCondition<'a>>),
     /// A test of the values at a path.
     Test(ExaminedTest<'a>),
     /// The source of an expression. If it failed, the truth has the reason.
     Expr(&'a str),
 }
 
-impl<'a> Examined<'a> {
+impl<'a> ExaminedCondition<'a> {
     /// Returns the direct parts of the condition, in order.
     pub fn parts(&self) -> &[Self] {
         match &self.form {
@@ -92,7 +92,7 @@ impl<'a> Examined<'a> {
     }
 
     /// Calls `visit` with the condition and all its descendants, parents first.
-    pub fn each(&self, visit: &mut impl FnMut(&Examined<'a>)) {
+    pub fn each(&self, visit: &mut impl FnMut(&ExaminedCondition<'a>)) {
         visit(self);
         for part in self.parts() {
             part.each(visit);
@@ -123,7 +123,7 @@ pub enum Found<'a> {
     /// There is no value.
     Absent,
     /// A value on the path has a type that does not fit the path; with a description.
-    Misfit(String),
+    TypeMismatch(String),
     /// Values.
     Values {
         /// The first values, and the one that decided the test.
@@ -167,7 +167,7 @@ pub enum Compared<'a> {
     /// Literals of the rules file.
     Literals(&'a [Value]),
     /// Strings of the rules file: patterns, types.
-    Texts(&'a [String]),
+    Strings(&'a [String]),
     /// A string of the rules file: a regular expression.
     Text(&'a str),
     /// The values at a path.
@@ -186,8 +186,8 @@ impl Compared<'_> {
         Some(match self {
             Self::One(node) => node.to_value(),
             Self::Literals(values) => Value::from(values.to_vec()),
-            Self::Texts([text]) => Value::from(text.as_str()),
-            Self::Texts(texts) => Value::from(texts.to_vec()),
+            Self::Strings([text]) => Value::from(text.as_str()),
+            Self::Strings(texts) => Value::from(texts.to_vec()),
             Self::Text(text) => Value::from(*text),
             Self::Several(nodes) => nodes.iter().map(|node| node.to_value()).collect(),
             Self::Bounds(bounds) => match bounds.as_slice() {

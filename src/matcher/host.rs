@@ -41,11 +41,11 @@ impl HostPattern {
     /// assert!(ours.matches("https://api.example.com@evil.org").is_err());
     /// ```
     pub fn matches(&self, url: &str) -> Result<bool, Undecided> {
-        Ok(self.0.covers(&host_of(url)?))
+        Ok(self.0.covers(&parse_host(url)?))
     }
 }
 
-fn host_of(text: &str) -> Result<Name, Undecided> {
+fn parse_host(text: &str) -> Result<Name, Undecided> {
     if text.chars().any(|c| c.is_control() || c.is_whitespace() || is_hidden(c)) {
         return Err(Undecided("the URL has white space, a control character or an invisible character"));
     }
@@ -63,7 +63,7 @@ fn host_of(text: &str) -> Result<Name, Undecided> {
     if authority.contains('@') {
         return Err(Undecided("the URL has a user name before its host"));
     }
-    let name = Name::read(without_port(authority)?)?;
+    let name = Name::read(strip_port(authority)?)?;
     // Both parsers must find the same host.
     let parsed = Url::parse(text).map_err(|_| Undecided("the string is not a valid URL"))?;
     match parsed.host_str().map(Name::read) {
@@ -72,7 +72,7 @@ fn host_of(text: &str) -> Result<Name, Undecided> {
     }
 }
 
-fn without_port(authority: &str) -> Result<&str, Undecided> {
+fn strip_port(authority: &str) -> Result<&str, Undecided> {
     let end =
         if authority.starts_with('[') { authority.find(']').map(|end| end + 1) } else { authority.find(':') };
     let (host, port) = end.and_then(|end| authority.split_at_checked(end)).unwrap_or((authority, ""));

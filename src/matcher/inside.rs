@@ -129,13 +129,13 @@ fn check(text: &str) -> Result<(), Undecided> {
     }
     // Windows drops trailing dots and spaces, shells drop quotes and split at spaces, and `+` is a space in some URLs, so `...`,
     // `.. ` and `.'.'` can mean `..`.
-    if text.split('/').any(hides_dots) {
+    if text.split('/').any(may_mean_parent) {
         return Err(Undecided("the path has a segment that some programs treat as `..`"));
     }
     Ok(())
 }
 
-fn hides_dots(segment: &str) -> bool {
+fn may_mean_parent(segment: &str) -> bool {
     let is_dropped = |c: char| matches!(c, ' ' | '+' | '\'' | '^');
     let is_dots = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte == b'.');
     if matches!(segment, "." | "..") || !segment.contains(|c: char| c == '.' || is_dropped(c)) {

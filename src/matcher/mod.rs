@@ -15,11 +15,11 @@ mod test;
 mod truth;
 mod undecided;
 
-pub use condition::{CONDITION, Condition};
-pub use domain::{DomainPattern, address_domains, every_domain_matches};
+pub use condition::{CONDITION_RECORD, Condition};
+pub use domain::{DomainPattern, every_domain_matches, parse_address_domains};
 pub use examined::{
-    Asked, Compared, Examined, ExaminedForm, ExaminedMatcher, ExaminedPattern, ExaminedTest, ExaminedValue,
-    Found,
+    Asked, Compared, ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedPattern, ExaminedTest,
+    ExaminedValue, Found,
 };
 pub use host::HostPattern;
 pub use inside::Directory;
@@ -31,7 +31,7 @@ pub use undecided::Undecided;
 use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, Span};
-use crate::source::{Node, NodeValue};
+use crate::source::{Node, YamlValue};
 
 const PATTERN: Shape =
     Shape::Text("an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`");
@@ -52,14 +52,14 @@ static MATCHER: Record = Record {
         ),
         Field::optional(
             "where",
-            Shape::OneOrMany(&Shape::Record(&CONDITION)),
+            Shape::OneOrMany(&Shape::Record(&CONDITION_RECORD)),
             "Conditions that must all hold.",
         ),
     ],
 };
 
 /// The shape of `match:`.
-pub static SHAPE: Shape = Shape::Either(&[PATTERN, Shape::List(&PATTERN), Shape::Record(&MATCHER)]);
+pub static MATCH_SHAPE: Shape = Shape::Either(&[PATTERN, Shape::List(&PATTERN), Shape::Record(&MATCHER)]);
 
 /// A compiled `match:`, the calls that a policy applies to.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ pub struct Matcher {
 impl Matcher {
     /// Reads `match:` and reports problems to `reader`.
     pub fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
-        if !matches!(node.value, NodeValue::Mapping(_)) {
+        if !matches!(node.value, YamlValue::Mapping(_)) {
             let tools = NamePattern::read_many(node, reader);
             return Self { tools, places: [pattern_places(Some(node)), Box::default()], ..Self::default() };
         }
@@ -96,7 +96,7 @@ impl Matcher {
     }
 
     /// Reads the `match:` of a policy that applies to a run instead of to calls. It can only have `where`.
-    pub fn read_of_run(node: &Node, kind: &str, reader: &mut Reader<'_>) -> Self {
+    pub fn read_for_run(node: &Node, kind: &str, reader: &mut Reader<'_>) -> Self {
         let mut refuse = |span, what: &str| {
             let message = format!("a `{kind}` policy applies to a run, which has no {what}");
             reader.report(

@@ -31,7 +31,7 @@ pub enum Operand {
 impl Operand {
     /// Reads an operand: `{ path: … }` is a path, everything else is a literal.
     pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
-        let Some(path) = path_node(node) else {
+        let Some(path) = operand_path_node(node) else {
             return literal(node, reader).then(|| Self::Literal(node.to_json()));
         };
         let path = reader.path(path)?;
@@ -39,7 +39,7 @@ impl Operand {
             reader.report(
                 Diagnostic::new(
                     &INVALID_OPERAND,
-                    path_node(node).map_or(node.span, |path| path.span),
+                    operand_path_node(node).map_or(node.span, |path| path.span),
                     "this path may return several values, and the operator compares with one",
                 )
                 .help("use `in:` or `not_in:` to compare with several"),
@@ -82,7 +82,7 @@ pub enum OperandSet {
 impl OperandSet {
     /// Reads an operand: a list of literals, or `{ path: … }`.
     pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
-        match path_node(node) {
+        match operand_path_node(node) {
             Some(node) => {
                 let path = reader.path(node)?;
                 let may_be_empty = !path.is_singular() && reader.polarity != Polarity::Permitting;
@@ -129,7 +129,7 @@ impl<P> PatternSet<P> {
         example: &str,
         parse: impl Fn(&str) -> Result<P, String>,
     ) -> Option<Self> {
-        if let Some(path) = path_node(node) {
+        if let Some(path) = operand_path_node(node) {
             return reader.path(path).map(Self::Path);
         }
         if !literal(node, reader) {
@@ -240,7 +240,7 @@ fn literal(node: &source::Node, reader: &mut Reader<'_>) -> bool {
     false
 }
 
-fn path_node(node: &source::Node) -> Option<&source::Node> {
+fn operand_path_node(node: &source::Node) -> Option<&source::Node> {
     match node.entries()? {
         [entry] if entry.key == "path" && entry.value.as_str().is_some() => Some(&entry.value),
         _ => None,

@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use super::compare::{self, Comparison, decide_any, on_text};
+use super::compare::{self, Comparison, any_matches, with_string};
 use super::domain::{DomainPattern, every_domain_matches};
 use super::host::HostPattern;
 use super::inside::Directory;
@@ -29,7 +29,7 @@ pub static PATH_OPERAND: Record = Record {
 pub const COUNT: Shape = Shape::Integer(0, i64::MAX);
 
 /// Examples of patterns for hosts and domains.
-const HOSTS: &str = "`example.com`, or `*.example.com` for its subdomains";
+const HOST_EXAMPLES: &str = "`example.com`, or `*.example.com` for its subdomains";
 
 /// The keys of `length:`.
 pub static LENGTH_RECORD: Record = Record {
@@ -135,8 +135,8 @@ impl Operator {
                 })
                 .map(|directories| Self::Inside { directories, base: base.map(str::to_owned) })
             }
-            "host" => PatternSet::read(node, reader, HOSTS, HostPattern::parse).map(Self::Host),
-            "domain" => PatternSet::read(node, reader, HOSTS, DomainPattern::parse).map(Self::Domain),
+            "host" => PatternSet::read(node, reader, HOST_EXAMPLES, HostPattern::parse).map(Self::Host),
+            "domain" => PatternSet::read(node, reader, HOST_EXAMPLES, DomainPattern::parse).map(Self::Domain),
             _ => return None,
         })
     }
@@ -167,30 +167,30 @@ impl Operator {
                 Ok(operand) => compare::contains(node, operand),
                 Err(open) => open,
             },
-            Self::StartsWith(texts) => on_text(node, "starts_with", |text| {
+            Self::StartsWith(texts) => with_string(node, "starts_with", |text| {
                 texts.with(view, literal, |texts| {
                     texts.iter().any(|start| text.starts_with(start.as_str())).into()
                 })
             }),
-            Self::EndsWith(texts) => on_text(node, "ends_with", |text| {
+            Self::EndsWith(texts) => with_string(node, "ends_with", |text| {
                 texts.with(view, literal, |texts| texts.iter().any(|end| text.ends_with(end.as_str())).into())
             }),
-            Self::Matches(regex) => on_text(node, "matches", |text| regex.is_match(text).into()),
+            Self::Matches(regex) => with_string(node, "matches", |text| regex.is_match(text).into()),
             Self::Type(words) => words.iter().any(|word| compare::is_of_type(node, word)).into(),
             Self::Length(bounds) => compare::length(node, bounds),
-            Self::Inside { directories, base } => on_text(node, "inside", |text| {
+            Self::Inside { directories, base } => with_string(node, "inside", |text| {
                 directories.with(
                     view,
                     |operand| Directory::parse(operand, base.as_deref()),
-                    |directories| decide_any(directories, |directory| directory.contains(text)),
+                    |directories| any_matches(directories, |directory| directory.contains(text)),
                 )
             }),
-            Self::Host(patterns) => on_text(node, "host", |text| {
+            Self::Host(patterns) => with_string(node, "host", |text| {
                 patterns.with(view, HostPattern::parse, |patterns| {
-                    decide_any(patterns, |pattern| pattern.matches(text))
+                    any_matches(patterns, |pattern| pattern.matches(text))
                 })
             }),
-            Self::Domain(patterns) => on_text(node, "domain", |text| {
+            Self::Domain(patterns) => with_string(node, "domain", |text| {
                 patterns.with(view, DomainPattern::parse, |patterns| {
                     every_domain_matches(patterns, text)
                         .map_or_else(|why| Truth::Undecided(why.to_string()), Truth::from)
@@ -210,7 +210,7 @@ impl Operator {
                 value.as_array().is_some_and(|items| items.iter().any(holds))
             }
             (Self::Length(LengthBounds { of: None, .. }), Truth::Yes | Truth::No) => {
-                compare::any_string_below(value, &mut |text| self.eval(Node::Json(text), view) != truth)
+                compare::any_nested_string(value, &mut |text| self.eval(Node::Json(text), view) != truth)
             }
             _ => false,
         };

@@ -22,7 +22,7 @@ pub enum NamePattern {
 
 impl NamePattern {
     /// Whether every name that matches one of `narrow` is certain to match one of `wide`. An empty list matches every name.
-    pub(crate) fn all_cover(wide: &[Self], narrow: &[Self]) -> bool {
+    pub(crate) fn covers_all(wide: &[Self], narrow: &[Self]) -> bool {
         let everything = |pattern: &Self| matches!(pattern, Self::Glob(glob) if glob == "*");
         if wide.is_empty() || wide.iter().any(everything) {
             return true;
@@ -66,7 +66,7 @@ impl NamePattern {
                 format!("write `{}`", text.trim()),
             )
         } else if let Some(pattern) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
-            return reader.regex_in(node, pattern).map(Self::Regex);
+            return reader.read_regex_in(node, pattern).map(Self::Regex);
         } else if text.starts_with('/') {
             match text.rsplit_once('/') {
                 Some((pattern, flags)) if pattern.len() > 1 && flags.chars().all(char::is_alphabetic) => (

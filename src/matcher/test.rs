@@ -220,7 +220,7 @@ impl Test {
         let exists = node.get("exists").and_then(source::Node::as_bool);
         let operators = Operator::read_all(node, reader);
         if exists.is_none()
-            && !TESTS.iter().any(|test| super::CONDITION.may_be_misspelled(node, test.name))
+            && !TESTS.iter().any(|test| super::CONDITION_RECORD.has_misspelling_of(node, test.name))
             && node
                 .entries()?
                 .iter()

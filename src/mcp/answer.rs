@@ -19,7 +19,7 @@ pub(super) fn text_of(result: &Value) -> String {
 }
 
 /// Adapts a result of the gateway to the protocol version of its call: since 2026-07-28, results require a `resultType`.
-pub(super) fn in_protocol_of(call: &Frame, mut result: Value) -> Value {
+pub(super) fn adapt_to_protocol(call: &Frame, mut result: Value) -> Value {
     if call.meta(method::PROTOCOL_VERSION).is_some()
         && let Some(members) = result.as_object_mut()
     {
@@ -47,7 +47,7 @@ pub(super) fn is_interim(result: &Value) -> bool {
 }
 
 /// Converts the output of a tool or a policy to a result. Returns a value that already is a result unchanged.
-pub(super) fn of_output(output: Value) -> Value {
+pub(super) fn from_output(output: Value) -> Value {
     if is_result(&output) {
         return output;
     }
@@ -60,7 +60,7 @@ pub(super) fn of_output(output: Value) -> Value {
 }
 
 /// The result of a call that did not run or complete: an error that the model can read, with a reason code for programs.
-pub(super) fn of_refusal(outcome: &Outcome) -> Value {
+pub(super) fn from_rejection(outcome: &Outcome) -> Value {
     let said = match outcome.outcome {
         OutcomeKind::Recovered => outcome.output.as_ref().and_then(Value::as_str).map(str::to_owned),
         _ => outcome.error.clone(),
@@ -93,7 +93,7 @@ pub(super) fn of_refusal(outcome: &Outcome) -> Value {
 }
 
 /// The result of a call whose tool is not reviewed.
-pub(super) fn of_quarantine(message: &str) -> Value {
+pub(super) fn from_quarantine(message: &str) -> Value {
     let mut result = text_result(&format!("Not run ({QUARANTINED}): {message}"));
     result.insert("isError".to_owned(), true.into());
     let about = json!({ "outcome": OutcomeKind::Denied, "code": QUARANTINED, "policy": null });

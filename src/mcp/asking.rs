@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use data_encoding::BASE64URL_NOPAD;
 
-use super::calls::Runner;
+use super::calls::UpstreamExecutor;
 use super::client::Client;
 use super::frame::Frame;
 use super::method;
@@ -29,7 +29,7 @@ const HEADING: &str = "Callgate: approval needed";
 const INPUT_REQUIRED: &str = "input_required";
 
 /// The parameters that a client returns to a server's own input request; preserved while ours is open.
-const CARRIED: [&str; 2] = ["requestState", "inputResponses"];
+const PRESERVED_PARAMS: [&str; 2] = ["requestState", "inputResponses"];
 
 /// How long an approved call can be continued after its server requested input.
 const GOING_ON: Duration = Duration::from_secs(30 * 60);
@@ -37,7 +37,7 @@ const GOING_ON: Duration = Duration::from_secs(30 * 60);
 /// An approved call whose server requested input by its result: the client sends it again with that input. The approval covers the
 /// continuation, once for each time that the server requests input.
 #[derive(Clone, Debug)]
-pub(super) struct GoingOn {
+pub(super) struct ApprovedContinuation {
     call: ToolCall,
     /// The approval request that was answered.
     question: RequestPart,
@@ -46,7 +46,7 @@ pub(super) struct GoingOn {
     since: Instant,
 }
 
-impl GoingOn {
+impl ApprovedContinuation {
     /// Creates the continuation of an approved call from the response that requests input.
     pub(super) fn new(call: ToolCall, question: RequestPart, answer: &Frame) -> Self {
         let state = answer.result_value().and_then(|asks| asks.get("requestState").cloned());
@@ -86,7 +86,7 @@ impl GoingOn {
 
 /// The answers that a client sends with a repeated call.
 #[derive(Debug, Default)]
-pub(super) struct Returned {
+pub(super) struct ClientReply {
     pub(super) question: Option<RequestPart>,
     pub(super) answers: Vec<ResponsePart>,
     /// A person dismissed the request without an answer.
@@ -94,9 +94,9 @@ pub(super) struct Returned {
 }
 
 /// Takes our approval request and its answers out of a repeated call, and restores the preserved parameters for the server.
-pub(super) fn returned(frame: &mut Frame) -> Returned {
+pub(super) fn returned(frame: &mut Frame) -> ClientReply {
     let state = frame.param("requestState").and_then(Value::as_str).and_then(|text| text.strip_prefix(STATE));
-    let Some(state) = state.map(str::to_owned) else { return Returned::default() };
+    let Some(state) = state.map(str::to_owned) else { return ClientReply::default() };
     frame.take_param("requestState");
     let given = frame.take_param("inputResponses");
     let answer = given.as_ref().and_then(|given| given.get(QUESTION));
@@ -111,10 +111,12 @@ pub(super) fn returned(frame: &mut Frame) -> Returned {
     };
     // The input that the server had requested before.
     let carried = state.get("carried").and_then(Value::as_object);
-    for (name, value) in carried.into_iter().flatten().filter(|(name, _)| CARRIED.contains(&name.as_str())) {
+    for (name, value) in
+        carried.into_iter().flatten().filter(|(name, _)| PRESERVED_PARAMS.contains(&name.as_str()))
+    {
         frame.set_param(name, value.clone());
     }
-    Returned { question, answers, is_dismissed }
+    ClientReply { question, answers, is_dismissed }
 }
 
 /// The channel by which the client asks a person.
@@ -122,7 +124,7 @@ pub(super) enum Way {
     /// A result that requests input.
     Result,
     /// An elicitation while the call is open.
-    Meanwhile,
+    Elicitation,
     /// The client can't ask.
     None,
 }
@@ -130,10 +132,10 @@ pub(super) enum Way {
 impl Way {
     pub(super) fn of(frame: &Frame, client: &Client) -> Self {
         match frame.meta(method::CLIENT_CAPABILITIES) {
-            Some(capabilities) if takes_forms(capabilities) => Self::Result,
+            Some(capabilities) if supports_forms(capabilities) => Self::Result,
             Some(_) => Self::None,
-            None if client.capabilities().is_some_and(|capabilities| takes_forms(&capabilities)) => {
-                Self::Meanwhile
+            None if client.capabilities().is_some_and(|capabilities| supports_forms(&capabilities)) => {
+                Self::Elicitation
             }
             None => Self::None,
         }
@@ -141,17 +143,17 @@ impl Way {
 }
 
 /// Whether a client supports elicitation by form. A client that names no mode does.
-fn takes_forms(capabilities: &Value) -> bool {
+fn supports_forms(capabilities: &Value) -> bool {
     let Some(elicitation) = capabilities.get("elicitation") else { return false };
     let members = elicitation.as_object();
     members.is_some_and(|members| members.is_empty() || members.contains_key("form"))
 }
 
-impl Runner<'_> {
+impl UpstreamExecutor<'_> {
     /// Creates a result that requests approval.
-    pub(super) fn asking_result(&self, question: &RequestPart) -> Value {
+    pub(super) fn input_required_result(&self, question: &RequestPart) -> Value {
         let mut state = Map::from_iter([("question".to_owned(), question.to_json())]);
-        let carried: Map = CARRIED
+        let carried: Map = PRESERVED_PARAMS
             .into_iter()
             .filter_map(|name| Some((name.to_owned(), self.frame.param(name)?.clone())))
             .collect();
@@ -167,8 +169,8 @@ impl Runner<'_> {
     }
 
     /// Asks by an elicitation while the call is open. Returns `None` if the client gives no answer.
-    pub(super) async fn ask_meanwhile(&self, question: &RequestPart) -> Option<ResponsePart> {
-        let answer = self.link.ask_client(method::ELICIT, form(question, false), self.outlet).await?;
+    pub(super) async fn elicit(&self, question: &RequestPart) -> Option<ResponsePart> {
+        let answer = self.link.request_client(method::ELICIT, form(question, false), self.outlet).await?;
         answer_of(question, answer.result_value()?)
     }
 }

@@ -4,9 +4,9 @@
 use std::convert::Infallible;
 use std::ffi::OsString;
 
-use super::child::ChildSpec;
+use super::child::StdioSpec;
 
-impl ChildSpec {
+impl StdioSpec {
     /// The same server, started through this program, which must call [`become_server`] with the arguments after `before`: the gateway's
     /// process id, `--`, the command. Returns the server unchanged on systems without parent death signals.
     ///
@@ -14,7 +14,7 @@ impl ChildSpec {
     /// The program does not exist or is not executable.
     #[cfg(target_os = "linux")]
     pub fn attended(self, before: &str) -> Result<Self, String> {
-        if !self.is_there() {
+        if !self.program_exists() {
             return Err(format!(
                 "`{}` can't be started: there is no executable program of this name",
                 self.command
@@ -34,7 +34,7 @@ impl ChildSpec {
 
     /// Whether the program is found where the server's process would look for it.
     #[cfg(target_os = "linux")]
-    fn is_there(&self) -> bool {
+    fn program_exists(&self) -> bool {
         let here = self.cwd.clone().unwrap_or_default();
         if self.command.contains('/') {
             return is_program(&here.join(&self.command));

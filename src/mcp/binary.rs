@@ -10,13 +10,13 @@ const SHORTEST: usize = 256;
 
 /// Binary content taken out of a result.
 #[derive(Debug, Default)]
-pub(super) struct SetAside {
+pub(super) struct DetachedBinary {
     taken: Vec<(String, String)>,
 }
 
-impl SetAside {
+impl DetachedBinary {
     /// Replaces long binary content in a result by unguessable placeholders.
-    pub(super) fn take_from(&mut self, result: &mut Value) {
+    pub(super) fn detach_from(&mut self, result: &mut Value) {
         let Some(Value::Array(content)) = result.get_mut("content") else { return };
         for part in content {
             let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -39,19 +39,19 @@ impl SetAside {
     /// Puts the content back wherever its placeholder is still present.
     pub(super) fn put_back(mut self, result: &mut Value) {
         if !self.taken.is_empty() {
-            self.put_back_in(result);
+            self.reattach_in(result);
         }
     }
 
-    fn put_back_in(&mut self, value: &mut Value) {
+    fn reattach_in(&mut self, value: &mut Value) {
         match value {
             Value::String(text) => {
                 if let Some(place) = self.taken.iter().position(|(mark, _)| mark == text) {
                     *text = self.taken.swap_remove(place).1;
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.put_back_in(item)),
-            Value::Object(members) => members.values_mut().for_each(|item| self.put_back_in(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.reattach_in(item)),
+            Value::Object(members) => members.values_mut().for_each(|item| self.reattach_in(item)),
             _ => {}
         }
     }

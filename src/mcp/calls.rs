@@ -5,13 +5,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use super::answer;
-use super::asking::{self, GoingOn, Returned, Way};
-use super::binary::SetAside;
+use super::asking::{self, ApprovedContinuation, ClientReply, Way};
+use super::binary::DetachedBinary;
 use super::frame::{Frame, Id, code};
-use super::link::{LATE_ANSWERS, Link};
+use super::link::{LATE_RESPONSE_WINDOW, Link};
 use super::listing;
 use super::method;
-use super::outlet::Outlet;
+use super::outlet::ClientSender;
 use super::pending;
 use super::pins::Standing;
 use super::server::Gone;
@@ -22,14 +22,14 @@ use crate::message::RequestPart;
 use crate::text::inert;
 
 /// The maximum number of approval requests sent to the client while one call is open.
-const QUESTIONS: usize = 8;
+const MAX_APPROVAL_REQUESTS: usize = 8;
 
 /// Runs a call and returns the response. Returns `None` if the client cancelled it and the server did not answer.
 pub(super) async fn call(
     link: &Link,
     mut frame: Frame,
     id: &Id,
-    outlet: &Outlet,
+    outlet: &ClientSender,
     cancelled: watch::Receiver<bool>,
 ) -> Option<Frame> {
     let returned = asking::returned(&mut frame);
@@ -54,7 +54,7 @@ pub(super) async fn call(
     {
         return refused(&format!("unknown tool `{}`; did you mean `{}`?", inert(name), inert(&meant)));
     }
-    if let Some(argument) = server.tools.misread_argument(tool, &arguments(&frame)) {
+    if let Some(argument) = server.tools.ambiguous_argument(tool, &arguments(&frame)) {
         return refused(&format!(
             "ambiguous argument `{}`: some parsers read it as another argument of `{}`",
             inert(&argument),
@@ -62,17 +62,18 @@ pub(super) async fn call(
         ));
     }
     if let Some(refusal) = quarantined(link, index, tool) {
-        return Some(Frame::result(id, answer::in_protocol_of(&frame, refusal)));
+        return Some(Frame::result(id, answer::adapt_to_protocol(&frame, refusal)));
     }
-    let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).on_server(&server.spec.name);
+    let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).with_server(&server.spec.name);
     call.context.clone_from(&link.context);
-    let runner = Runner { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
+    let runner =
+        UpstreamExecutor { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
     let answer = runner.run(call, returned).await;
     // The client cancelled the call, and the server did not answer it.
     if runner.kept().is_given_up {
         return None;
     }
-    link.give_up(id).await;
+    link.cancel_pending(id).await;
     Some(answer)
 }
 
@@ -87,7 +88,7 @@ fn quarantined(link: &Link, index: usize, tool: &str) -> Option<Value> {
         Standing::Changed => "has changed since it was reviewed",
     };
     let message = format!("the tool `{}` {why}: a person must review and accept it first", inert(tool));
-    Some(answer::of_quarantine(&message))
+    Some(answer::from_quarantine(&message))
 }
 
 /// The arguments as policies see them. Servers treat missing arguments as an empty object.
@@ -99,7 +100,7 @@ fn arguments(frame: &Frame) -> Value {
 }
 
 /// Executes one call on its server.
-pub(super) struct Runner<'c> {
+pub(super) struct UpstreamExecutor<'c> {
     pub(super) link: &'c Link,
     index: usize,
     /// The call as the client sent it.
@@ -108,7 +109,7 @@ pub(super) struct Runner<'c> {
     /// The tool's own name.
     tool: &'c str,
     /// The queue for messages that belong to the call.
-    pub(super) outlet: &'c Outlet,
+    pub(super) outlet: &'c ClientSender,
     cancelled: watch::Receiver<bool>,
     kept: Mutex<Kept>,
 }
@@ -118,7 +119,7 @@ pub(super) struct Runner<'c> {
 struct Kept {
     /// The last failure: the message that policies saw, and the original response.
     failure: Option<(String, Failure)>,
-    set_aside: SetAside,
+    set_aside: DetachedBinary,
     /// The server's last response, for its other members and their order.
     answer: Option<Frame>,
     /// Its result has a form that the protocol does not define; it is forwarded unchanged.
@@ -136,14 +137,14 @@ enum Failure {
     Error(Value),
 }
 
-impl ToolExecutor for Runner<'_> {
+impl ToolExecutor for UpstreamExecutor<'_> {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         let mut cancelled = self.cancelled.clone();
         if *cancelled.borrow() {
             self.kept().is_given_up = true;
             return Err(ToolError::new("the client cancelled the call").of_kind("cancelled"));
         }
-        let begun = self.link.begin_for_client(self.index, self.forwarded(call), self.id).await;
+        let begun = self.link.start_request_for_client(self.index, self.forwarded(call), self.id).await;
         let asked = begun.map_err(|Gone(why)| {
             self.kept().is_given_up = *self.cancelled.borrow();
             ToolError::new(why).of_kind("unavailable")
@@ -152,7 +153,7 @@ impl ToolExecutor for Runner<'_> {
             if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
                 std::future::pending::<()>().await;
             }
-            tokio::time::sleep(LATE_ANSWERS).await;
+            tokio::time::sleep(LATE_RESPONSE_WINDOW).await;
         };
         let mut answer = tokio::select! {
             answer = asked => match answer {
@@ -169,8 +170,8 @@ impl ToolExecutor for Runner<'_> {
                 return Err(ToolError::new("the client cancelled the call").of_kind("cancelled"));
             }
         };
-        let error = answer.take_outcome("error");
-        let mut result = answer.take_outcome("result").unwrap_or_default();
+        let error = answer.take_payload("error");
+        let mut result = answer.take_payload("result").unwrap_or_default();
         self.kept().answer = Some(answer);
         if let Some(error) = error {
             let message =
@@ -186,7 +187,7 @@ impl ToolExecutor for Runner<'_> {
         }
         if result.get("inputRequests").is_some_and(asking::imitates) {
             // Only the gateway may ask in its own name.
-            self.link.log_of(
+            self.link.log_server(
                 self.index,
                 "it imitates an approval request of Callgate; the request is not forwarded",
             );
@@ -195,16 +196,16 @@ impl ToolExecutor for Runner<'_> {
         }
         self.kept().is_odd = !answer::is_result(&result);
         let interim = answer::is_interim(&result);
-        self.kept().set_aside.take_from(&mut result);
+        self.kept().set_aside.detach_from(&mut result);
         Ok(ToolAnswer { interim, ..result.into() })
     }
 }
 
-impl Runner<'_> {
+impl UpstreamExecutor<'_> {
     /// Runs the call to its response, and asks for approvals on the way.
     ///
     /// Executions are boxed: their futures are large, and would be copied with each future around them.
-    async fn run(&self, mut call: ToolCall, returned: Returned) -> Frame {
+    async fn run(&self, mut call: ToolCall, returned: ClientReply) -> Frame {
         let session = &self.link.session;
         let mut was_asked = false;
         let mut outcome = match &returned.question {
@@ -214,7 +215,7 @@ impl Runner<'_> {
             }
             None => Box::pin(session.execute(call.clone(), self)).await,
         };
-        for _ in 0..QUESTIONS {
+        for _ in 0..MAX_APPROVAL_REQUESTS {
             let Some(request) =
                 outcome.approval.clone().filter(|_| outcome.outcome == OutcomeKind::Suspended)
             else {
@@ -229,11 +230,11 @@ impl Runner<'_> {
             let answer = match way {
                 Way::Result => match self.link.goes_on(&call, self.frame, &question) {
                     Some(going_on) => Some(going_on.answer(&question)),
-                    None => return Frame::result(self.id, self.asking_result(&question)),
+                    None => return Frame::result(self.id, self.input_required_result(&question)),
                 },
-                Way::Meanwhile => {
+                Way::Elicitation => {
                     was_asked = true;
-                    self.ask_meanwhile(&question).await
+                    self.elicit(&question).await
                 }
                 Way::None => None,
             };
@@ -251,15 +252,17 @@ impl Runner<'_> {
             };
             let askers = session.askers(&RequestPart::from(request)).unwrap_or_default();
             let is_answerable = gateway.answered_in.is_some();
-            outcome.error = Some(pending::for_agent(&askers, client, is_answerable, &outcome.reason.message));
+            outcome.error =
+                Some(pending::agent_message(&askers, client, is_answerable, &outcome.reason.message));
         }
         let approved = outcome.approved.clone();
         let answer = self.answer(&call, outcome);
         self.link.tasks.note(&call, &answer);
-        if let Some(approved) = approved.filter(|approved| GoingOn::is_possible(approved, &answer))
+        if let Some(approved) =
+            approved.filter(|approved| ApprovedContinuation::is_possible(approved, &answer))
             && let Some(question) = session.question(&approved.approval_id).await
         {
-            self.link.may_go_on(GoingOn::new(call, question, &answer));
+            self.link.may_go_on(ApprovedContinuation::new(call, question, &answer));
         }
         answer
     }
@@ -288,11 +291,11 @@ impl Runner<'_> {
             (kept.failure.take(), set_aside, kept.answer.take(), kept.is_odd)
         };
         let said = said.map(|mut said| {
-            said.other_members().for_each(|member| self.link.session.hide(call, member));
+            said.extension_members().for_each(|member| self.link.session.hide(call, member));
             said
         });
         let answered = |member: &str, value| match said.clone() {
-            Some(said) => said.with_outcome(member, value),
+            Some(said) => said.with_payload(member, value),
             None => Frame::result(self.id, value),
         };
         match outcome.outcome {
@@ -300,9 +303,9 @@ impl Runner<'_> {
                 let output = outcome.output.unwrap_or_default();
                 let mut result = match said {
                     Some(_) if is_odd => output,
-                    Some(_) => answer::of_output(output),
+                    Some(_) => answer::from_output(output),
                     // The output comes from a policy or a cache.
-                    None => answer::in_protocol_of(self.frame, answer::of_output(output)),
+                    None => answer::adapt_to_protocol(self.frame, answer::from_output(output)),
                 };
                 set_aside.put_back(&mut result);
                 answered("result", result)
@@ -330,7 +333,7 @@ impl Runner<'_> {
     }
 
     fn refusal(&self, outcome: &Outcome) -> Frame {
-        Frame::result(self.id, answer::in_protocol_of(self.frame, answer::of_refusal(outcome)))
+        Frame::result(self.id, answer::adapt_to_protocol(self.frame, answer::from_rejection(outcome)))
     }
 
     fn hidden(&self, call: &ToolCall, text: &str) -> String {

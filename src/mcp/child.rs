@@ -12,17 +12,17 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::frame::Frame;
 use super::lines::{self, Line, Lines};
-use super::server::{FromServer, Gone, ServerEvents};
+use super::server::{Gone, UpstreamEvent, UpstreamEventSender};
 use super::unreadable;
 
 /// How long a server has to exit after its input is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 /// Capacity of the queue of messages to write.
-const QUEUE: usize = 256;
+const QUEUE_CAPACITY: usize = 256;
 
 /// The command that starts a server process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChildSpec {
+pub struct StdioSpec {
     /// The program.
     pub command: String,
     /// Its arguments.
@@ -34,16 +34,16 @@ pub struct ChildSpec {
 }
 
 /// A running server process.
-pub(super) struct ChildServer {
+pub(super) struct StdioUpstream {
     to: mpsc::Sender<Frame>,
     ended: watch::Receiver<bool>,
     /// Dropping it shuts the server down.
-    _wanted: oneshot::Sender<Infallible>,
+    _keep_alive: oneshot::Sender<Infallible>,
 }
 
-impl ChildServer {
+impl StdioUpstream {
     /// Starts the process. Its messages go to `events`; the last event reports its end.
-    pub(super) fn start(spec: &ChildSpec, events: ServerEvents, limit: usize) -> Result<Self, Gone> {
+    pub(super) fn start(spec: &StdioSpec, events: UpstreamEventSender, limit: usize) -> Result<Self, Gone> {
         let mut command = Command::new(&spec.command);
         command.args(&spec.args).envs(spec.env.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &spec.cwd {
@@ -58,7 +58,7 @@ impl ChildServer {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Gone(format!("the stdin and stdout of `{}` can't be opened", spec.command)));
         };
-        let (to, outgoing) = mpsc::channel(QUEUE);
+        let (to, outgoing) = mpsc::channel(QUEUE_CAPACITY);
         let (tell_ended, ended) = watch::channel(false);
         tokio::spawn(lines::write(stdin, outgoing));
         let (wanted, unwanted) = oneshot::channel();
@@ -71,7 +71,7 @@ impl ChildServer {
             };
             let why = match all_heard {
                 Some(Ok(())) => end(&mut child, &group).await,
-                Some(Err(SaidTooMuch(why))) => {
+                Some(Err(MessageTooLong(why))) => {
                     group.signal(Signal::KILL);
                     end(&mut child, &group).await;
                     why
@@ -91,9 +91,9 @@ impl ChildServer {
                 }
             };
             let _ = tell_ended.send(true);
-            let _ = events.send(FromServer::Gone(Gone(why))).await;
+            let _ = events.send(UpstreamEvent::Gone(Gone(why))).await;
         });
-        Ok(Self { to, ended, _wanted: wanted })
+        Ok(Self { to, ended, _keep_alive: wanted })
     }
 
     pub(super) async fn send(&self, frame: Frame) -> Result<(), Gone> {
@@ -107,21 +107,23 @@ impl ChildServer {
 }
 
 /// A message was too long: which request it answers is unknown, so one would never get its response.
-struct SaidTooMuch(String);
+struct MessageTooLong(String);
 
 /// Forwards a server's messages as events until its output or the event channel closes.
-async fn hear(stdout: ChildStdout, events: &ServerEvents, limit: usize) -> Result<(), SaidTooMuch> {
+async fn hear(stdout: ChildStdout, events: &UpstreamEventSender, limit: usize) -> Result<(), MessageTooLong> {
     let mut lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), limit);
     loop {
         let event = match lines.next().await {
             Line::Text(text) => match Frame::parse(&text) {
-                Ok(frame) => FromServer::Frame { frame, about: None },
-                Err(why) => FromServer::Garbage { why: why.message, answers: unreadable::answered_by(&text) },
+                Ok(frame) => UpstreamEvent::Frame { frame, about: None },
+                Err(why) => {
+                    UpstreamEvent::Garbage { why: why.message, answers: unreadable::answered_by(&text) }
+                }
             },
             Line::Unreadable { why, text } => {
-                FromServer::Garbage { why, answers: unreadable::answered_by(&text) }
+                UpstreamEvent::Garbage { why, answers: unreadable::answered_by(&text) }
             }
-            Line::TooLong(why) => return Err(SaidTooMuch(why)),
+            Line::TooLong(why) => return Err(MessageTooLong(why)),
             Line::End => return Ok(()),
         };
         if events.send(event).await.is_err() {

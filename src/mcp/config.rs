@@ -5,8 +5,8 @@ mod prefixes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use self::prefixes::prefix_of;
-use super::child::ChildSpec;
+use self::prefixes::default_prefix;
+use super::child::StdioSpec;
 use super::server::Reach;
 use super::upstream::HttpSpec;
 use crate::authoring::{Field, Reader, Record, Shape};
@@ -216,7 +216,8 @@ impl ConfigReader<'_> {
         }
         let reach = self.reach(node)?;
         let own = node.get("prefix").and_then(Node::as_str).map(str::to_owned);
-        let prefix = own.or_else(|| several.then(|| prefix_of(&name))).filter(|prefix| !prefix.is_empty());
+        let prefix =
+            own.or_else(|| several.then(|| default_prefix(&name))).filter(|prefix| !prefix.is_empty());
         if several && prefix.is_none() {
             let help = "remove `prefix`, or give each server a prefix of its own";
             self.report(
@@ -259,7 +260,7 @@ impl ConfigReader<'_> {
         }
         let env = node.get("env").map(|node| self.texts(node)).unwrap_or_default();
         let cwd = node.get("cwd").and_then(Node::as_str).map(|path| self.below.join(path));
-        Some(Reach::Child(ChildSpec { command: program.clone(), args: args.to_vec(), env, cwd }))
+        Some(Reach::Child(StdioSpec { command: program.clone(), args: args.to_vec(), env, cwd }))
     }
 
     fn http(&mut self, node: &Node, url: &Node) -> Option<Reach> {

@@ -1,10 +1,10 @@
 //! Scans tool descriptions for hidden text, a carrier of prompt injection: people who review them don't see it, but a model reads it.
 
 use crate::json::{MAX_DEPTH, Value};
-use crate::text::{inert, is_hidden, mixed_scripts};
+use crate::text::{find_mixed_scripts, inert, is_hidden};
 
 /// Characters of context around a finding.
-const AROUND: usize = 20;
+const CONTEXT_LENGTH: usize = 20;
 
 /// Suspicious text in a tool's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,15 +63,16 @@ fn look_at(text: &str, place: &str, found: &mut Vec<Flag>) {
             _ => None,
         };
         if let Some(what) = what {
-            let skipped = text.get(..at).map_or(0, |before| before.chars().count()).saturating_sub(AROUND);
-            let excerpt: String = text.chars().skip(skipped).take(2 * AROUND).collect();
+            let skipped =
+                text.get(..at).map_or(0, |before| before.chars().count()).saturating_sub(CONTEXT_LENGTH);
+            let excerpt: String = text.chars().skip(skipped).take(2 * CONTEXT_LENGTH).collect();
             found.push(Flag { place: place.to_owned(), what, excerpt: inert(&excerpt) });
             // One finding per string is enough for a review.
             return;
         }
         before = Some(c);
     }
-    if place.ends_with(".name") && mixed_scripts(text).is_some() {
+    if place.ends_with(".name") && find_mixed_scripts(text).is_some() {
         found.push(Flag {
             place: place.to_owned(),
             what: "letters of several scripts",

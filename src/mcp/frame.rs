@@ -25,7 +25,7 @@ pub enum Kind {
     /// It answers a request.
     Response(Id),
     /// An error with a null id: the peer could not parse a message.
-    Complaint,
+    UnidentifiedError,
 }
 
 /// The members that JSON-RPC defines.
@@ -121,7 +121,7 @@ impl Frame {
             }
             (None, true) => match id {
                 Some(id) => Kind::Response(id),
-                None if members.contains_key("error") => Kind::Complaint,
+                None if members.contains_key("error") => Kind::UnidentifiedError,
                 None => return Err(invalid(None, "a response must have the `id` of its request")),
             },
             (None, false) => return Err(invalid(id, "a message must have `method`, `result` or `error`")),
@@ -154,7 +154,7 @@ impl Frame {
         if let (Some(data), Some(error)) = (data, error.as_object_mut()) {
             error.insert("data".to_owned(), data);
         }
-        let kind = id.map_or(Kind::Complaint, |id| Kind::Response(id.clone()));
+        let kind = id.map_or(Kind::UnidentifiedError, |id| Kind::Response(id.clone()));
         Self::made(json!({ "jsonrpc": "2.0", "id": id.map(Id::to_json), "error": error }), kind)
     }
 
@@ -195,7 +195,7 @@ impl Frame {
     pub fn id(&self) -> Option<&Id> {
         match &self.kind {
             Kind::Request(id) | Kind::Response(id) => Some(id),
-            Kind::Notification | Kind::Complaint => None,
+            Kind::Notification | Kind::UnidentifiedError => None,
         }
     }
 
@@ -260,19 +260,19 @@ impl Frame {
     }
 
     /// Takes the result or the error of a response, and leaves null in its position.
-    pub(super) fn take_outcome(&mut self, member: &str) -> Option<Value> {
+    pub(super) fn take_payload(&mut self, member: &str) -> Option<Value> {
         self.members.get_mut(member).map(Value::take)
     }
 
     /// Sets the result or the error of a response.
     #[must_use]
-    pub(super) fn with_outcome(mut self, member: &str, value: Value) -> Self {
+    pub(super) fn with_payload(mut self, member: &str, value: Value) -> Self {
         self.members.insert(member.to_owned(), value);
         self
     }
 
     /// The members that JSON-RPC does not define, mutable.
-    pub(super) fn other_members(&mut self) -> impl Iterator<Item = &mut Value> {
+    pub(super) fn extension_members(&mut self) -> impl Iterator<Item = &mut Value> {
         let others = self.members.iter_mut().filter(|(name, _)| !MEMBERS.contains(&name.as_str()));
         others.map(|(_, value)| value)
     }
@@ -298,7 +298,7 @@ impl Frame {
         self.members.insert("id".to_owned(), id.to_json());
         self.kind = match self.kind {
             Kind::Request(_) => Kind::Request(id.clone()),
-            Kind::Response(_) | Kind::Complaint => Kind::Response(id.clone()),
+            Kind::Response(_) | Kind::UnidentifiedError => Kind::Response(id.clone()),
             Kind::Notification => Kind::Notification,
         };
         self

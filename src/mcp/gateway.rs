@@ -9,12 +9,12 @@ use super::pins::{LockError, Pins, Signers, Standing};
 use super::server::{Reach, ServerSpec};
 use crate::engine::Engine;
 use crate::json::Value;
-use crate::policy::Chains;
+use crate::policy::CompiledPolicies;
 use crate::session::ConcurrentSession;
 use crate::text::inert;
 
 /// The default maximum size of a message, in bytes.
-pub const LONGEST_MESSAGE: usize = 64 << 20;
+pub const DEFAULT_MAX_MESSAGE_SIZE: usize = 64 << 20;
 
 /// An MCP gateway: policies between clients and the servers behind it.
 pub struct Gateway {
@@ -25,13 +25,13 @@ pub struct Gateway {
     /// The session of the single stdio client, if it outlives the connection.
     pub(super) session: Option<String>,
     /// The maximum size of a message, in bytes.
-    pub(super) longest_message: usize,
+    pub(super) max_message_size: usize,
     /// The state in which people answer approval requests that clients can't show.
     pub(super) answered_in: Option<String>,
     /// The reviewed tools, if only those may be used.
     pub(super) pins: Option<Pins>,
     /// The rules can be reloaded while it runs.
-    rules_change: bool,
+    rules_can_change: bool,
     log: Box<dyn Fn(&str) + Send + Sync>,
     links: Mutex<Vec<Weak<Link>>>,
     /// Tools already logged as not reviewed.
@@ -52,10 +52,10 @@ impl Gateway {
             servers: servers.into_iter().map(Arc::new).collect(),
             context: Value::Null,
             session: None,
-            longest_message: LONGEST_MESSAGE,
+            max_message_size: DEFAULT_MAX_MESSAGE_SIZE,
             answered_in: None,
             pins: None,
-            rules_change: false,
+            rules_can_change: false,
             log: Box::new(|_| {}),
             links: Mutex::new(Vec::new()),
             quarantined: Mutex::default(),
@@ -72,7 +72,7 @@ impl Gateway {
     /// Sets the session of the client that [`serve_lines`](Self::serve_lines) serves: with a shared store, the session continues when the
     /// client reconnects.
     #[must_use]
-    pub fn in_session(mut self, name: impl Into<String>) -> Self {
+    pub fn with_session(mut self, name: impl Into<String>) -> Self {
         self.session = Some(name.into());
         self
     }
@@ -89,7 +89,7 @@ impl Gateway {
     ///
     /// # Errors
     /// The file can't be read, was edited, or lacks a valid signature.
-    pub fn pinned_by(mut self, lock_file: PathBuf, signers: Option<Signers>) -> Result<Self, LockError> {
+    pub fn with_pins(mut self, lock_file: PathBuf, signers: Option<Signers>) -> Result<Self, LockError> {
         self.pins = Some(Pins::read(lock_file, signers)?);
         Ok(self)
     }
@@ -97,14 +97,14 @@ impl Gateway {
     /// Declares that the rules can be reloaded while the gateway runs: the handshake announces notifications of changed tools, which
     /// [`tools_changed`](Self::tools_changed) sends.
     #[must_use]
-    pub fn with_changing_rules(mut self) -> Self {
-        self.rules_change = true;
+    pub fn with_rule_reload(mut self) -> Self {
+        self.rules_can_change = true;
         self
     }
 
     /// Whether the gateway itself notifies clients of changed tools: after a reload, or when an HTTP server has lost its session.
-    pub(super) fn notifies_of_tools(&self) -> bool {
-        self.rules_change || self.servers.iter().any(|server| matches!(server.reach, Reach::Http(_)))
+    pub(super) fn notifies_tool_changes(&self) -> bool {
+        self.rules_can_change || self.servers.iter().any(|server| matches!(server.reach, Reach::Http(_)))
     }
 
     /// Sets the operator's log: it receives each problem that can't be reported to a client, as one line without a line end.
@@ -116,8 +116,8 @@ impl Gateway {
 
     /// Sets the maximum size of a message, in bytes.
     #[must_use]
-    pub fn with_longest_message(mut self, bytes: usize) -> Self {
-        self.longest_message = bytes;
+    pub fn with_max_message_size(mut self, bytes: usize) -> Self {
+        self.max_message_size = bytes;
         self
     }
 
@@ -132,7 +132,7 @@ impl Gateway {
     }
 
     /// Logs, once for each tool, that it is hidden until someone has reviewed it.
-    pub(super) fn tell_of_quarantine(&self, server: &str, names: &[String]) {
+    pub(super) fn log_quarantine(&self, server: &str, names: &[String]) {
         let mut told = self.quarantined.lock().unwrap_or_else(PoisonError::into_inner);
         let new = names.iter().filter(|name| told.insert(format!("{server}/{name}")));
         let new: Vec<String> = new.map(|name| format!("`{}`", inert(name))).collect();
@@ -158,7 +158,7 @@ impl Gateway {
         session.concurrent_for(who.requester.clone(), rules_of(self))
     }
 
-    pub(super) fn add_link(&self, link: &Arc<Link>) {
+    pub(super) fn add_connection(&self, link: &Arc<Link>) {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|link| link.strong_count() > 0);
         links.push(Arc::downgrade(link));
@@ -177,7 +177,7 @@ impl Gateway {
 }
 
 /// Looks up a server's own rules, at the time of each call.
-fn rules_of(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static {
+fn rules_of(gateway: &Gateway) -> impl Fn(&str) -> Option<Arc<CompiledPolicies>> + Send + Sync + 'static {
     let with_rules = gateway.servers.iter().filter(|spec| spec.rules.is_some()).cloned();
     let with_rules: Vec<Arc<ServerSpec>> = with_rules.collect();
     move |name| with_rules.iter().find(|spec| spec.name == name)?.rules.as_ref().map(Engine::rules)

@@ -29,16 +29,16 @@ pub(super) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(super) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The first protocol version without a handshake. Versions are dates, so they sort.
-const FIRST_MODERN: &str = "2026-07-28";
+const FIRST_STATELESS_VERSION: &str = "2026-07-28";
 /// The protocol versions with a handshake.
-pub(super) const WITH_HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+pub(super) const HANDSHAKE_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 /// The error for an unsupported protocol version. A request with a version in `_meta` can't have a version with a handshake, so it is
 /// not offered those.
-pub(super) fn unsupported_version(request: &Frame, requested: &str) -> Frame {
-    let mut supported = vec![FIRST_MODERN];
-    if version_of(request).is_none() {
-        supported.splice(0..0, WITH_HANDSHAKE);
+pub(super) fn unsupported_version_error(request: &Frame, requested: &str) -> Frame {
+    let mut supported = vec![FIRST_STATELESS_VERSION];
+    if protocol_version(request).is_none() {
+        supported.splice(0..0, HANDSHAKE_VERSIONS);
     }
     let message = format!("unsupported protocol version; supported: {}", supported.join(", "));
     let data = json!({ "supported": supported, "requested": requested });
@@ -48,11 +48,11 @@ pub(super) fn unsupported_version(request: &Frame, requested: &str) -> Frame {
 
 /// Whether a protocol version has no handshake.
 pub(super) fn is_modern(version: &str) -> bool {
-    version >= FIRST_MODERN && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+    version >= FIRST_STATELESS_VERSION && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
 /// The protocol version of a request without a handshake.
-pub(super) fn version_of(frame: &Frame) -> Option<&str> {
+pub(super) fn protocol_version(frame: &Frame) -> Option<&str> {
     frame.meta(META_VERSION).and_then(Value::as_str)
 }
 
@@ -98,12 +98,12 @@ pub(super) fn read_message(body: &[u8]) -> Result<Frame, Malformed> {
 
 /// The arguments of a tool that requests repeat in headers, marked by `x-mcp-header` in its schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct RepeatedArguments {
+pub(super) struct HeaderArguments {
     /// The path of each argument, and its header.
     places: Vec<(Vec<String>, String)>,
 }
 
-impl RepeatedArguments {
+impl HeaderArguments {
     /// Reads a tool's `inputSchema`. Skips marks that the protocol does not allow.
     pub(super) fn of_schema(schema: &Value) -> Self {
         let mut found = Self::default();
@@ -193,7 +193,7 @@ mod tests {
             "odd": { "type": "string", "x-mcp-header": "a b" },
             "list": { "type": "array", "items": { "properties": { "x": { "type": "string", "x-mcp-header": "X" } } } },
         }});
-        let repeated = RepeatedArguments::of_schema(&schema);
+        let repeated = HeaderArguments::of_schema(&schema);
         let arguments = json!({ "region": "eu", "at": { "row": 7 }, "price": 1.5, "odd": "x" });
         let headers: Vec<_> = repeated.of(&arguments).collect();
         let (region, row) = (Some("eu".to_owned()), Some("7".to_owned()));

@@ -9,7 +9,7 @@ use super::gateway::Gateway;
 use super::link::{Link, Who};
 use super::listing;
 use super::method;
-use super::outlet::Outlet;
+use super::outlet::ClientSender;
 use super::server::Gone;
 use crate::json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::json::{Value, json};
 const LEGACY_VERSION: &str = "2025-11-25";
 const MODERN_VERSION: &str = "2026-07-28";
 /// Some servers don't answer unknown methods. One that is silent for this long gets the older handshake.
-const SILENCE: Duration = Duration::from_secs(5);
+const DISCOVER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a server has to list its tools; its package may have to be installed first.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -37,7 +37,7 @@ impl Gateway {
     /// A server can't be started, or does not list its tools.
     pub async fn inspect(self: &Arc<Self>) -> Result<Vec<Inspected>, String> {
         // Messages from servers to the client are dropped: there is no client.
-        let (outlet, _) = Outlet::lossy();
+        let (outlet, _) = ClientSender::lossy();
         let link = Link::open(self, &Who::default(), outlet.clone()).map_err(|Gone(why)| why)?;
         let mut inspected = Vec::new();
         for (index, spec) in self.servers.iter().enumerate() {
@@ -68,10 +68,10 @@ async fn greet(link: &Link, index: usize) -> Result<Frame, String> {
     });
     let modern = json!({ "_meta": meta });
     let id = Id::text("callgate");
-    let ask = |method: &'static str, params: Value| link.ask_server(index, method, params);
+    let ask = |method: &'static str, params: Value| link.request_server(index, method, params);
     let mut discovered = pin!(ask(method::DISCOVER, modern.clone()));
-    let answer = tokio::time::timeout(SILENCE, &mut discovered).await;
-    let is_silent = answer.is_err();
+    let answer = tokio::time::timeout(DISCOVER_TIMEOUT, &mut discovered).await;
+    let has_timed_out = answer.is_err();
     if let Ok(answer) = answer
         && answer.map_err(|Gone(why)| why)?.result_value().is_some()
     {
@@ -79,7 +79,7 @@ async fn greet(link: &Link, index: usize) -> Result<Frame, String> {
     }
     let late = async {
         // A server that starts slowly may still answer.
-        if !(is_silent && discovered.await.is_ok_and(|answer| answer.result_value().is_some())) {
+        if !(has_timed_out && discovered.await.is_ok_and(|answer| answer.result_value().is_some())) {
             std::future::pending::<()>().await;
         }
     };
@@ -91,6 +91,6 @@ async fn greet(link: &Link, index: usize) -> Result<Frame, String> {
     if let Some(error) = answer.error_value() {
         return Err(format!("it rejects the handshake: {error}"));
     }
-    link.tell_server(index, Frame::notification(method::INITIALIZED, json!({}))).await;
+    link.notify_server(index, Frame::notification(method::INITIALIZED, json!({}))).await;
     Ok(Frame::request(&id, method::TOOLS_LIST, json!({})))
 }

@@ -26,12 +26,12 @@ pub(super) struct Lines<R> {
     /// The maximum length of a line, in bytes.
     limit: usize,
     /// The rest of a line that is too long is being skipped.
-    is_passing_over: bool,
+    is_skipping: bool,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     pub(super) fn new(from: R, limit: usize) -> Self {
-        Self { from, limit, is_passing_over: false }
+        Self { from, limit, is_skipping: false }
     }
 
     pub(super) async fn next(&mut self) -> Line {
@@ -47,14 +47,14 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             }
             let end = chunk.iter().position(|byte| *byte == b'\n');
             let part = end.map_or(chunk, |end| chunk.get(..end).unwrap_or(chunk));
-            let is_too_long = !self.is_passing_over && line.len() + part.len() > self.limit;
-            let is_passed_over = self.is_passing_over || is_too_long;
+            let is_too_long = !self.is_skipping && line.len() + part.len() > self.limit;
+            let is_passed_over = self.is_skipping || is_too_long;
             if !is_passed_over {
                 line.extend_from_slice(part);
             }
             let used = end.map_or(chunk.len(), |end| end + 1);
             self.from.consume(used);
-            self.is_passing_over = is_passed_over && end.is_none();
+            self.is_skipping = is_passed_over && end.is_none();
             if is_too_long {
                 // Reported before the line's end, which may never arrive.
                 return Line::TooLong(format!("a message is longer than {} bytes", self.limit));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::arguments;
 use super::frame::Frame;
-use super::http_words::RepeatedArguments;
+use super::http_words::HeaderArguments;
 use super::link::Link;
 use super::method;
 use super::pins::Standing;
@@ -16,11 +16,11 @@ use crate::tools::ToolDescriptor;
 /// How long a server has to list its tools before calls proceed without the list.
 const LISTING: Duration = Duration::from_secs(20);
 /// The maximum number of pages of one list.
-const PAGES: usize = 100;
+const MAX_PAGES: usize = 100;
 
 /// The cached tools of a server, as far as it has listed them.
 #[derive(Debug, Default)]
-pub(super) struct KnownTools {
+pub(super) struct ToolCache {
     known: Mutex<Known>,
     /// Held while the list is requested.
     asking: tokio::sync::Mutex<()>,
@@ -33,7 +33,7 @@ struct Known {
     complete: bool,
 }
 
-impl KnownTools {
+impl ToolCache {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,7 +56,7 @@ impl KnownTools {
     }
 
     /// An argument that lenient servers read as another argument of the tool.
-    pub(super) fn misread_argument(&self, tool: &str, given: &Value) -> Option<String> {
+    pub(super) fn ambiguous_argument(&self, tool: &str, given: &Value) -> Option<String> {
         let known = self.known();
         arguments::misread(known.tools.get(tool)?.get("inputSchema")?, given).map(str::to_owned)
     }
@@ -101,7 +101,7 @@ pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
         }
         standing == Standing::Accepted && !link.session.never_runs(&server.spec.name, name)
     });
-    link.gateway.tell_of_quarantine(&server.spec.name, &quarantined);
+    link.gateway.log_quarantine(&server.spec.name, &quarantined);
     let hides = tools.len() < before;
     link.prefix_names(index, tools);
     // The filtered list differs between clients and after a reload, so it must not be shared or cached.
@@ -147,13 +147,13 @@ pub(super) async fn know(link: &Link, index: usize, call: &Frame) -> bool {
     }
     server.tools.known().tools.clear();
     let (mut cursor, mut listed) = (None, false);
-    for _ in 0..PAGES {
-        let asked = link.ask_server(index, method::TOOLS_LIST, list_params(call, cursor));
+    for _ in 0..MAX_PAGES {
+        let asked = link.request_server(index, method::TOOLS_LIST, list_params(call, cursor));
         let page = match tokio::time::timeout(LISTING, asked).await {
             Ok(Ok(page)) => page,
             Ok(Err(_)) => return false,
             Err(_) => {
-                link.log_of(index, "it does not respond to `tools/list`");
+                link.log_server(index, "it does not respond to `tools/list`");
                 break;
             }
         };
@@ -174,14 +174,14 @@ pub(super) async fn know(link: &Link, index: usize, call: &Frame) -> bool {
 }
 
 /// The arguments that the tool of a call requires in headers. Returns `None` if the message does not call a known tool.
-pub(super) async fn repeated_arguments(link: &Link, call: &Frame) -> Option<RepeatedArguments> {
+pub(super) async fn repeated_arguments(link: &Link, call: &Frame) -> Option<HeaderArguments> {
     if call.method() != method::TOOLS_CALL {
         return None;
     }
     let (index, tool) = link.server_of(call.param("name")?.as_str()?)?;
     know(link, index, call).await;
     let tool = link.server(index)?.tools.get(tool)?;
-    Some(RepeatedArguments::of_schema(tool.get("inputSchema")?))
+    Some(HeaderArguments::of_schema(tool.get("inputSchema")?))
 }
 
 /// Parameters of a `tools/list` in the same protocol version as a call.
@@ -203,7 +203,7 @@ fn list_params(call: &Frame, cursor: Option<Value>) -> Value {
 /// Adds `listChanged` of tools to the response to `initialize` or `server/discover` if the gateway itself notifies clients of it.
 /// Without a handshake, clients of a server without subscriptions can't be notified, so nothing is declared then.
 pub(super) fn announced(link: &Link, mut answer: Frame) -> Frame {
-    let Some(result) = answer.result_mut().filter(|_| link.gateway.notifies_of_tools()) else {
+    let Some(result) = answer.result_mut().filter(|_| link.gateway.notifies_tool_changes()) else {
         return answer;
     };
     let shakes_hands = result.get("protocolVersion").is_some();

@@ -17,11 +17,11 @@ use crate::json::{Map, Value, json};
 /// Timeout of each server for a request to all servers; then the merged response omits it.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Timeout of a server that did not answer in time before, and has sent nothing since.
-const WITH_SILENT: Duration = Duration::from_secs(2);
+const SILENT_SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Timeout for sending cancellations.
-const GIVING_UP: Duration = Duration::from_secs(1);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum number of pages of one list.
-const PAGES: usize = 100;
+const MAX_PAGES: usize = 100;
 
 /// The lists that are merged: method and list member.
 const LISTS: [(&str, &str); 4] = [
@@ -39,12 +39,12 @@ pub(super) async fn answer(link: &Arc<Link>, frame: Frame, id: &Id) -> Frame {
         (method::INITIALIZE, _) => greeted(link, &frame, id).await,
         (method::DISCOVER, _) => discovered(link, &frame, id).await,
         ("ping", _) => Frame::result(id, json!({})),
-        ("logging/setLevel" | "subscriptions/listen", _) => told_to_all(link, &frame, id).await,
+        ("logging/setLevel" | "subscriptions/listen", _) => broadcast(link, &frame, id).await,
         ("prompts/get", _) => named(link, frame, id, &["name"]).await,
         ("completion/complete", _) if frame.param("ref").is_some_and(|of| of.get("name").is_some()) => {
             named(link, frame, id, &["ref", "name"]).await
         }
-        _ => whoever_knows(link, &frame, id).await,
+        _ => try_each(link, &frame, id).await,
     }
 }
 
@@ -66,34 +66,35 @@ async fn of_each<'a, T>(link: &Link, ask: impl Fn(usize) -> BoxFuture<'a, T>) ->
 }
 
 /// One server's response to a request to all servers.
-async fn answer_in_time(link: &Link, index: usize, frame: Frame, id: &Id) -> Result<Frame, Gone> {
+async fn request_with_timeout(link: &Link, index: usize, frame: Frame, id: &Id) -> Result<Frame, Gone> {
     let Some(server) = link.server(index) else { return Err(Gone("unknown server".to_owned())) };
-    let patience = if server.is_silent.load(Ordering::Relaxed) { WITH_SILENT } else { PATIENCE };
-    let answer = link.ask_for_client(index, frame, id);
+    let patience =
+        if server.has_timed_out.load(Ordering::Relaxed) { SILENT_SERVER_TIMEOUT } else { PATIENCE };
+    let answer = link.request_for_client(index, frame, id);
     match tokio::time::timeout(patience, answer).await {
         Ok(answer) => answer,
         Err(_) => {
-            server.is_silent.store(true, Ordering::Relaxed);
+            server.has_timed_out.store(true, Ordering::Relaxed);
             Err(Gone("it does not respond".to_owned()))
         }
     }
 }
 
 /// Cancels the request at all servers that have not answered it.
-async fn give_up(link: &Link, id: &Id) {
-    let _ = tokio::time::timeout(GIVING_UP, link.give_up(id)).await;
+async fn cancel_pending(link: &Link, id: &Id) {
+    let _ = tokio::time::timeout(CANCEL_TIMEOUT, link.cancel_pending(id)).await;
 }
 
 /// The responses of all servers, in their order.
-async fn ask_all(link: &Link, frame: &Frame, id: &Id) -> Vec<(usize, Result<Frame, Gone>)> {
+async fn request_all(link: &Link, frame: &Frame, id: &Id) -> Vec<(usize, Result<Frame, Gone>)> {
     if frame.method() == method::LISTEN {
         // A subscription is answered when it ends.
-        return of_each(link, |index| Box::pin(link.ask_for_client(index, frame.clone(), id))).await;
+        return of_each(link, |index| Box::pin(link.request_for_client(index, frame.clone(), id))).await;
     }
-    let answers = of_each(link, |index| Box::pin(answer_in_time(link, index, frame.clone(), id))).await;
+    let answers = of_each(link, |index| Box::pin(request_with_timeout(link, index, frame.clone(), id))).await;
     // The protocol forbids cancelling a handshake.
     if frame.method() != method::INITIALIZE {
-        give_up(link, id).await;
+        cancel_pending(link, id).await;
     }
     answers
 }
@@ -112,14 +113,14 @@ fn results(link: &Link, answers: Vec<(usize, Result<Frame, Gone>)>) -> Vec<(usiz
             },
             Err(Gone(why)) => why,
         };
-        link.log_of(index, &format!("omitted from a merged response: {why}"));
+        link.log_server(index, &format!("omitted from a merged response: {why}"));
     }
     results
 }
 
 /// Merges the handshakes with all servers.
 async fn greeted(link: &Link, frame: &Frame, id: &Id) -> Frame {
-    let results = results(link, ask_all(link, frame, id).await);
+    let results = results(link, request_all(link, frame, id).await);
     let versions = results.iter().filter_map(|(_, result)| result.get("protocolVersion")?.as_str());
     let Some(version) = versions.min() else {
         return Frame::error(Some(id), code::INTERNAL_ERROR, "no server accepts the connection", None);
@@ -133,10 +134,10 @@ async fn greeted(link: &Link, frame: &Frame, id: &Id) -> Frame {
 /// Merges the capabilities of all servers. If one of them does not support the protocol version, the client must fall back to the
 /// older handshake.
 async fn discovered(link: &Link, frame: &Frame, id: &Id) -> Frame {
-    let answers = ask_all(link, frame, id).await;
+    let answers = request_all(link, frame, id).await;
     for (index, answer) in &answers {
         if let Err(Gone(why)) = answer {
-            link.log_of(*index, why);
+            link.log_server(*index, why);
         }
     }
     // A silent server may be waiting for the older handshake.
@@ -170,7 +171,7 @@ async fn discovered(link: &Link, frame: &Frame, id: &Id) -> Frame {
     if merged.get("serverInfo").is_some() {
         set(&mut merged, "serverInfo", who());
     }
-    bound_caching(&mut merged, &results);
+    merge_caching(&mut merged, &results);
     listing::announced(link, Frame::result(id, merged))
 }
 
@@ -212,7 +213,7 @@ fn merge_instructions(link: &Link, merged: &mut Value, results: &[(usize, Value)
 }
 
 /// Sets the shortest lifetime of all parts, and makes the merged result private if one part is.
-fn bound_caching(merged: &mut Value, results: &[(usize, Value)]) {
+fn merge_caching(merged: &mut Value, results: &[(usize, Value)]) {
     let lasts = results.iter().filter_map(|(_, result)| result.get("ttlMs")?.as_u64()).min();
     if let Some(lasts) = lasts {
         set(merged, "ttlMs", lasts.into());
@@ -226,11 +227,11 @@ fn bound_caching(merged: &mut Value, results: &[(usize, Value)]) {
 async fn pages(link: &Link, index: usize, mut asked: Frame, id: &Id) -> Vec<Frame> {
     let mut pages = Vec::new();
     asked.take_param("cursor");
-    for _ in 0..PAGES {
-        let page = match answer_in_time(link, index, asked.clone(), id).await {
+    for _ in 0..MAX_PAGES {
+        let page = match request_with_timeout(link, index, asked.clone(), id).await {
             Ok(page) => page,
             Err(Gone(why)) => {
-                link.log_of(index, &format!("omitted from a merged response: {why}"));
+                link.log_server(index, &format!("omitted from a merged response: {why}"));
                 break;
             }
         };
@@ -248,7 +249,7 @@ async fn pages(link: &Link, index: usize, mut asked: Frame, id: &Id) -> Vec<Fram
 /// Merges the lists of all servers, in the order of the servers.
 async fn listed(link: &Link, frame: &Frame, id: &Id, member: &str) -> Frame {
     let lists = of_each(link, |index| Box::pin(pages(link, index, frame.clone(), id))).await;
-    give_up(link, id).await;
+    cancel_pending(link, id).await;
     let (mut items, mut parts) = (Vec::new(), Vec::new());
     for (index, pages) in lists {
         for mut page in pages {
@@ -270,13 +271,13 @@ async fn listed(link: &Link, frame: &Frame, id: &Id, member: &str) -> Frame {
         members.remove("nextCursor");
     }
     set(&mut merged, member, Value::Array(items));
-    bound_caching(&mut merged, &parts);
+    merge_caching(&mut merged, &parts);
     Frame::result(id, merged)
 }
 
 /// Sends a request to all servers; returns the first result.
-async fn told_to_all(link: &Link, frame: &Frame, id: &Id) -> Frame {
-    let answers = ask_all(link, frame, id).await;
+async fn broadcast(link: &Link, frame: &Frame, id: &Id) -> Frame {
+    let answers = request_all(link, frame, id).await;
     let answers: Vec<Frame> = answers.into_iter().filter_map(|(_, answer)| answer.ok()).collect();
     let result = answers.iter().position(|answer| answer.result_value().is_some());
     match answers.into_iter().nth(result.unwrap_or(0)) {
@@ -295,17 +296,17 @@ async fn named(link: &Link, mut frame: Frame, id: &Id, place: &[&str]) -> Frame 
         return Frame::error(Some(id), code::INVALID_PARAMS, "no server matches this name", None);
     };
     frame.set_param_at(place, own.into());
-    match link.ask_for_client(index, frame, id).await {
+    match link.request_for_client(index, frame, id).await {
         Ok(answer) => answer,
         Err(Gone(why)) => Frame::error(Some(id), code::INTERNAL_ERROR, &why, None),
     }
 }
 
 /// Tries the servers in turn until one returns a result: for resources by URI, tasks by id and unknown methods.
-async fn whoever_knows(link: &Link, frame: &Frame, id: &Id) -> Frame {
+async fn try_each(link: &Link, frame: &Frame, id: &Id) -> Frame {
     let mut refused = None;
     for index in 0..link.gateway.servers.len() {
-        match link.ask_for_client(index, frame.clone(), id).await {
+        match link.request_for_client(index, frame.clone(), id).await {
             Ok(answer) if answer.result_value().is_some() => return answer,
             Ok(answer) => {
                 let unknown = answer.error_value().and_then(|error| error.get("code")?.as_i64());
@@ -314,7 +315,7 @@ async fn whoever_knows(link: &Link, frame: &Frame, id: &Id) -> Frame {
                     refused = Some(answer);
                 }
             }
-            Err(Gone(why)) => link.log_of(index, &why),
+            Err(Gone(why)) => link.log_server(index, &why),
         }
     }
     refused.unwrap_or_else(|| Frame::error(Some(id), code::INTERNAL_ERROR, "no server responds", None))

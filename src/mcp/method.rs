@@ -1,6 +1,6 @@
 //! The MCP methods and members that the gateway handles itself. It forwards all other methods unchanged.
 
-pub(super) use crate::text::folded_name as plain;
+pub(super) use crate::text::fold_name as plain;
 
 use crate::json::Value;
 
@@ -28,7 +28,7 @@ pub(super) const CANCELLED: &str = "notifications/cancelled";
 pub(super) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
 /// Whether a server with lenient name matching could read a method as a tool call: compares letters and digits only.
-pub(super) fn may_be_read_as_tools_call(method: &str) -> bool {
+pub(super) fn resembles_tools_call(method: &str) -> bool {
     plain(method).eq(plain(TOOLS_CALL))
 }
 
@@ -59,10 +59,10 @@ mod tests {
             "ｔools/call",
             "tool\u{17f}/call",
         ] {
-            assert!(may_be_read_as_tools_call(method), "{method}");
+            assert!(resembles_tools_call(method), "{method}");
         }
         for method in ["tools/list", "tools/calls", "prompts/get"] {
-            assert!(!may_be_read_as_tools_call(method), "{method}");
+            assert!(!resembles_tools_call(method), "{method}");
         }
     }
 }

@@ -38,11 +38,11 @@ mod upstream;
 
 pub use answer::{OUTCOME, QUARANTINED};
 pub use attended::become_server;
-pub use child::ChildSpec;
+pub use child::StdioSpec;
 pub use config::{Config, ConfigError, ConfiguredServer, config_record};
-pub use door::{HttpDoor, MOST_CLIENTS, MOST_CONVERSATIONS, SessionFrom};
+pub use door::{DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, HttpDoor, SessionNameSource};
 pub use flags::{Flag, flags};
-pub use gateway::{Gateway, LONGEST_MESSAGE};
+pub use gateway::{DEFAULT_MAX_MESSAGE_SIZE, Gateway};
 pub use identity::{Identity, IdentityError, IdentityFile, identity_record};
 pub use inspect::Inspected;
 pub use link::Who;

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::gateway::Gateway;
-use crate::approval::Asker;
+use crate::approval::ApprovalRequirement;
 use crate::call::ApprovalRequest;
 use crate::card::call_digest;
 use crate::message::RequestPart;
@@ -22,7 +22,12 @@ pub(super) enum Client {
 }
 
 /// The message for the agent. `is_answerable`: people can answer outside the client.
-pub(super) fn for_agent(askers: &[Asker], client: Client, is_answerable: bool, message: &str) -> String {
+pub(super) fn agent_message(
+    askers: &[ApprovalRequirement],
+    client: Client,
+    is_answerable: bool,
+    message: &str,
+) -> String {
     let approvers = approvers(askers);
     let then = match (is_answerable, client) {
         (true, _) => {
@@ -39,7 +44,7 @@ pub(super) fn for_agent(askers: &[Asker], client: Client, is_answerable: bool, m
 }
 
 /// The approvers that each policy requires.
-fn approvers(askers: &[Asker]) -> String {
+fn approvers(askers: &[ApprovalRequirement]) -> String {
     let mut demands: Vec<String> = askers.iter().map(demand).collect();
     demands.sort_unstable();
     demands.dedup();
@@ -49,7 +54,7 @@ fn approvers(askers: &[Asker]) -> String {
     }
 }
 
-fn demand(asker: &Asker) -> String {
+fn demand(asker: &ApprovalRequirement) -> String {
     let names = asker.approvers.iter().map(|name| inert(name)).collect::<Vec<_>>().join(" or ");
     match (names.as_str(), asker.quorum) {
         ("", 0 | 1) => "a person".to_owned(),

@@ -18,7 +18,7 @@ pub use signature::{PublicKey, Signature, SignerError, Signers, SigningKey};
 
 use crate::json::{self, Value, json};
 use crate::text::inert;
-use signature::Verified;
+use signature::Verification;
 
 /// The version of the file format.
 const VERSION: u64 = 1;
@@ -151,7 +151,7 @@ impl LockFile {
         if file.callgate != VERSION {
             return Err(LockError::Version { path: path.to_owned(), version: file.callgate });
         }
-        match file.first_edited() {
+        match file.find_edited() {
             None => Ok(file),
             Some((server, tool)) => {
                 Err(LockError::Edited { path: path.to_owned(), server: server.clone(), tool: tool.clone() })
@@ -171,11 +171,11 @@ impl LockFile {
         let path = path.to_owned();
         let Some(signature) = &file.signature else { return Err(LockError::Unsigned(path)) };
         match signers.verify(&file.signed_content(), signature) {
-            Verified::Signed => Ok(file),
-            Verified::UnknownSigner => {
+            Verification::Signed => Ok(file),
+            Verification::UnknownSigner => {
                 Err(LockError::UnknownSigner { path, key: signature.key().to_owned() })
             }
-            Verified::Broken => Err(LockError::BrokenSignature(path)),
+            Verification::Broken => Err(LockError::BrokenSignature(path)),
         }
     }
 
@@ -198,7 +198,7 @@ impl LockFile {
     }
 
     /// The first tool whose digest or key does not match its description.
-    fn first_edited(&self) -> Option<(&String, &String)> {
+    fn find_edited(&self) -> Option<(&String, &String)> {
         let is_edited = |name: &String, pinned: &PinnedTool| {
             pinned.digest != json::digest(&pinned.tool).to_string()
                 || pinned.tool.get("name").and_then(Value::as_str) != Some(name.as_str())

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
-use super::child::{ChildServer, ChildSpec};
+use super::child::{StdioSpec, StdioUpstream};
 use super::frame::{Frame, Id};
-use super::upstream::{HttpServer, HttpSpec};
+use super::upstream::{HttpSpec, HttpUpstream};
 use crate::engine::Engine;
 
 /// The reason why a server's connection ended.
@@ -15,7 +15,7 @@ pub(super) struct Gone(pub(super) String);
 
 /// An event from a server.
 #[derive(Debug)]
-pub(super) enum FromServer {
+pub(super) enum UpstreamEvent {
     /// A message, with the request that it belongs to if its transport reports that.
     Frame { frame: Frame, about: Option<Id> },
     /// A malformed message: the problem, and the requests that it may answer.
@@ -27,13 +27,13 @@ pub(super) enum FromServer {
 }
 
 /// The channel for a server's events.
-pub(super) type ServerEvents = mpsc::Sender<FromServer>;
+pub(super) type UpstreamEventSender = mpsc::Sender<UpstreamEvent>;
 
 /// The transport to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// A child process, over stdin and stdout.
-    Child(ChildSpec),
+    Child(StdioSpec),
     /// Streamable HTTP.
     Http(HttpSpec),
 }
@@ -53,16 +53,20 @@ pub struct ServerSpec {
 
 /// A connection to a server.
 pub(super) enum Connection {
-    Child(ChildServer),
-    Http(HttpServer),
+    Child(StdioUpstream),
+    Http(HttpUpstream),
 }
 
 impl Connection {
     /// Connects. `limit`: the maximum size of a message, in bytes.
-    pub(super) fn open(spec: &Arc<ServerSpec>, events: ServerEvents, limit: usize) -> Result<Self, Gone> {
+    pub(super) fn open(
+        spec: &Arc<ServerSpec>,
+        events: UpstreamEventSender,
+        limit: usize,
+    ) -> Result<Self, Gone> {
         match &spec.reach {
-            Reach::Child(child) => ChildServer::start(child, events, limit).map(Self::Child),
-            Reach::Http(http) => HttpServer::open(http, events, limit).map(Self::Http),
+            Reach::Child(child) => StdioUpstream::start(child, events, limit).map(Self::Child),
+            Reach::Http(http) => HttpUpstream::open(http, events, limit).map(Self::Http),
         }
     }
 

@@ -9,7 +9,7 @@ use super::frame::{Frame, Malformed};
 use super::gateway::Gateway;
 use super::lines::{self, Line, Lines};
 use super::link::{Link, Who};
-use super::outlet::Outlet;
+use super::outlet::ClientSender;
 use super::requester::{self, Unnamed};
 use super::server::Gone;
 
@@ -29,7 +29,7 @@ impl Gateway {
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<(), String> {
-        let (outlet, outgoing) = Outlet::new();
+        let (outlet, outgoing) = ClientSender::new();
         let mut writer = tokio::spawn(lines::write(to, outgoing));
         let unnamed = Unnamed::Lines { session: self.session.as_deref() };
         let who = Who {
@@ -38,11 +38,11 @@ impl Gateway {
             session: self.session.clone(),
         };
         let link = Link::open(&self, &who, outlet.clone()).map_err(|Gone(why)| why)?;
-        let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.longest_message);
+        let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.max_message_size);
         loop {
             match lines.next().await {
                 Line::Text(text) => match Frame::parse(&text) {
-                    Ok(frame) => link.from_client(frame, &outlet).await,
+                    Ok(frame) => link.handle_client_message(frame, &outlet).await,
                     Err(why) => outlet.send(why.answer()).await,
                 },
                 Line::Unreadable { why, text } => {
@@ -61,7 +61,7 @@ impl Gateway {
         // Requests before the end are still answered, as without a gateway; requests to the client fail, because no response can arrive.
         let answered = async {
             while link.is_busy() && !outlet.is_closed() {
-                link.no_answers_come().await;
+                link.fail_server_requests().await;
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         };

@@ -19,24 +19,24 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 /// The process's stdin. Must be called inside a tokio runtime.
 pub fn stdin() -> impl AsyncRead + Unpin + Send + 'static {
     let here = waitable(&io::stdin()).and_then(|own| Receiver::from_owned_fd_unchecked(own).ok());
-    here.map_or_else(|| Input::Handed(tokio::io::stdin()), Input::Here)
+    here.map_or_else(|| Input::Threaded(tokio::io::stdin()), Input::Here)
 }
 
 /// The process's stdout. Must be called inside a tokio runtime.
 pub fn stdout() -> impl AsyncWrite + Unpin + Send + 'static {
     let here = waitable(&io::stdout()).and_then(|own| Sender::from_owned_fd_unchecked(own).ok());
-    here.map_or_else(|| Output::Handed(tokio::io::stdout()), Output::Here)
+    here.map_or_else(|| Output::Threaded(tokio::io::stdout()), Output::Here)
 }
 
 enum Input {
     Here(Receiver),
     /// A file or a terminal: another thread reads it.
-    Handed(Stdin),
+    Threaded(Stdin),
 }
 
 enum Output {
     Here(Sender),
-    Handed(Stdout),
+    Threaded(Stdout),
 }
 
 /// Duplicates the stream's descriptor; `None` if the system can't report its readiness.
@@ -98,7 +98,7 @@ impl AsyncRead for Input {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Here(from) => read_some(from, context, buffer),
-            Self::Handed(stdin) => Pin::new(stdin).poll_read(context, buffer),
+            Self::Threaded(stdin) => Pin::new(stdin).poll_read(context, buffer),
         }
     }
 }
@@ -107,14 +107,14 @@ impl AsyncWrite for Output {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Here(to) => write_some(to, context, bytes),
-            Self::Handed(stdout) => Pin::new(stdout).poll_write(context, bytes),
+            Self::Threaded(stdout) => Pin::new(stdout).poll_write(context, bytes),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Here(_) => Poll::Ready(Ok(())),
-            Self::Handed(stdout) => Pin::new(stdout).poll_flush(context),
+            Self::Threaded(stdout) => Pin::new(stdout).poll_flush(context),
         }
     }
 

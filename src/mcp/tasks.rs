@@ -14,10 +14,10 @@ use crate::json::Value;
 use crate::text::inert;
 
 /// The maximum number of tasks that are tracked. Beyond it the oldest is evicted.
-const TASKS: usize = 1024;
+const MAX_TASKS: usize = 1024;
 
 /// The request that lists tasks, without their results.
-const LIST: &str = "tasks/list";
+const TASKS_LIST: &str = "tasks/list";
 
 /// The members of a task that reveal nothing of its result.
 const PLAIN: [&str; 6] = ["taskId", "status", "createdAt", "lastUpdatedAt", "ttl", "pollInterval"];
@@ -35,7 +35,7 @@ impl Tasks {
         let Some(id) = begun(result) else { return };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.push_back((id.to_owned(), call.clone()));
-        if known.len() > TASKS {
+        if known.len() > MAX_TASKS {
             known.pop_front();
         }
     }
@@ -58,7 +58,8 @@ fn begun(result: &Value) -> Option<&str> {
 /// The task id of a request or a notification about a task; empty, and so unknown, if it is missing or malformed.
 pub(super) fn subject(frame: &Frame) -> Option<String> {
     let method = frame.method();
-    let is_about_one = method.trim_start_matches("notifications/").starts_with("tasks/") && method != LIST
+    let is_about_one = method.trim_start_matches("notifications/").starts_with("tasks/")
+        && method != TASKS_LIST
         || method == "notifications/tasks";
     let id = || frame.param("taskId").and_then(Value::as_str).unwrap_or_default().to_owned();
     is_about_one.then(id)
@@ -106,7 +107,7 @@ pub(super) fn hidden(link: &Link, task: &str, mut frame: Frame) -> Frame {
         frame.result_mut().into_iter().for_each(&mut hide);
         frame.error_mut().into_iter().for_each(&mut hide);
         frame.params_mut().into_iter().for_each(&mut hide);
-        frame.other_members().for_each(&mut hide);
+        frame.extension_members().for_each(&mut hide);
     }
     frame
 }

@@ -16,7 +16,7 @@ pub(super) fn answered_by(text: &str) -> Vec<Id> {
 
 /// The id of the request that malformed text was meant to be. Returns `None` unless it is unambiguous: one message with a method, and one
 /// member that any parser could read as its id.
-pub(super) fn asked_by(text: &str) -> Option<Id> {
+pub(super) fn recover_request_id(text: &str) -> Option<Id> {
     let [message] = <[Message; 1]>::try_from(messages(text)).ok()?;
     // Invalid UTF-8 was replaced by this character.
     message.asks().filter(|id| !is_batch(text) && !id.to_string().contains('\u{fffd}'))
@@ -41,14 +41,14 @@ fn messages(text: &str) -> Vec<Message> {
             }
             '}' | ']' => {
                 if depth == outermost {
-                    messages.push(Message { is_whole: true, ..std::mem::take(&mut message) });
+                    messages.push(Message { is_complete: true, ..std::mem::take(&mut message) });
                     key = None;
                 }
                 depth = depth.saturating_sub(1);
             }
             ',' if depth <= outermost => key = None,
             '"' => {
-                let string = text.get(at..end_of_string(&mut chars, text.len())).unwrap_or_default();
+                let string = text.get(at..skip_string(&mut chars, text.len())).unwrap_or_default();
                 if is_id {
                     message.ids.extend(id(string));
                 } else if depth == outermost && key.is_none() {
@@ -83,23 +83,23 @@ struct Message {
     /// The number of members that some parser could read as the id.
     id_members: usize,
     has_method: bool,
-    has_outcome: bool,
+    has_result_or_error: bool,
     /// Parsers may disagree on where its members begin and end.
     is_odd: bool,
     /// It is not truncated.
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl Message {
     fn note(&mut self, key: Option<&str>) {
         self.id_members += usize::from(key.is_some_and(|key| method::plain(key).eq(method::plain(ID))));
         self.has_method |= key == Some("method");
-        self.has_outcome |= matches!(key, Some("result" | "error"));
+        self.has_result_or_error |= matches!(key, Some("result" | "error"));
     }
 
     /// The ids that it answers. A truncated message without a result may be a request.
     fn answers(self) -> Vec<Id> {
-        match !self.has_method && (self.is_whole || self.has_outcome) {
+        match !self.has_method && (self.is_complete || self.has_result_or_error) {
             true => self.ids,
             false => Vec::new(),
         }
@@ -107,7 +107,7 @@ impl Message {
 
     /// The id that it requests under, if it is unambiguous.
     fn asks(self) -> Option<Id> {
-        let is_sure = self.has_method && !self.has_outcome && self.id_members == 1 && !self.is_odd;
+        let is_sure = self.has_method && !self.has_result_or_error && self.id_members == 1 && !self.is_odd;
         let [id] = <[Id; 1]>::try_from(self.ids).ok().filter(|_| is_sure)?;
         Some(id)
     }
@@ -120,7 +120,7 @@ fn name(string: &str) -> Option<String> {
 }
 
 /// Reads to the end of a string; returns the position of the next character.
-fn end_of_string(chars: &mut Peekable<CharIndices<'_>>, length: usize) -> usize {
+fn skip_string(chars: &mut Peekable<CharIndices<'_>>, length: usize) -> usize {
     while let Some((_, c)) = chars.next() {
         match c {
             '\\' => drop(chars.next()),
@@ -208,7 +208,7 @@ mod tests {
             (r#""{\"id\":1,\"method\":\"a\"}""#, None),
         ];
         for (text, expected) in cases {
-            assert_eq!(asked_by(text).map(|id| id.to_string()).as_deref(), expected, "{text}");
+            assert_eq!(recover_request_id(text).map(|id| id.to_string()).as_deref(), expected, "{text}");
         }
     }
 }

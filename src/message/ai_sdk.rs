@@ -18,10 +18,10 @@ pub(super) const DENIED: &str = "Tool execution denied.";
 pub(super) fn read(json: &Value) -> Message {
     let role = json.get("role").and_then(Value::as_str).map(Role::named);
     let (Some(map), Some(role)) = (json.as_object(), role) else {
-        return layout::read_whole(DIALECT, Role::Other(String::new()), json, Content::Other);
+        return layout::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
     };
     let theirs = executed_by_provider(map);
-    let (parts, emptied) = blocks::read_said(DIALECT, map.get("content"), |block| {
+    let (parts, emptied) = blocks::read_content(DIALECT, map.get("content"), |block| {
         read_block(block, &role, &theirs).unwrap_or(Content::Other)
     });
     let mut frame = map.clone();
@@ -47,7 +47,7 @@ fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Con
     if kind == "text" {
         return Some(Content::Text(map.get("text")?.as_str()?.to_owned()));
     }
-    let id = blocks::text_or_empty(map, "toolCallId")?;
+    let id = blocks::string_or_empty(map, "toolCallId")?;
     match (kind, role) {
         ("tool-call" | "tool-result", Role::Assistant) if theirs.contains(id.as_str()) => None,
         ("tool-call", Role::Assistant) => Some(Content::Call(CallPart {
@@ -57,7 +57,7 @@ fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Con
         })),
         ("tool-result", Role::Assistant | Role::Tool) => {
             let (output, settled) = read_output(map.get("output").or(map.get("result")));
-            let name = blocks::text_or_empty(map, "toolName")?;
+            let name = blocks::string_or_empty(map, "toolName")?;
             Some(Content::Result(ResultPart { call_id: id, name, output, settled }))
         }
         _ => None,
@@ -79,7 +79,7 @@ fn read_output(written: Option<&Value>) -> (Output, Settled) {
         _ => (Output::of(written.cloned().unwrap_or_default()), Settled::Output),
     };
     match written.and_then(Value::as_object) {
-        Some(written) => (blocks::with_silent_parts(DIALECT, output, written), settled),
+        Some(written) => (blocks::restore_unsupported_parts(DIALECT, output, written), settled),
         None => (output, settled),
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
     for segment in layout::segments(DIALECT, messages, joins) {
         let role = match &segment.role {
             Role::Developer => "system",
-            other => layout::fresh_role(other),
+            other => layout::new_message_role(other),
         };
         let plain = segment.role != Role::Tool;
         if segment.frame.is_none() && segment.role.instructs() {
@@ -109,7 +109,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 
 fn write_block(part: &Part) -> Value {
     if part.own(DIALECT).is_some() {
-        return blocks::write_unspoken(DIALECT, part);
+        return blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {
         Content::Text(text) => blocks::text_block(text),
@@ -125,7 +125,7 @@ fn write_block(part: &Part) -> Value {
             ("toolName", Some(result.name.clone().into())),
             ("output", Some(write_output(result))),
         ]),
-        _ => blocks::write_unspoken(DIALECT, part),
+        _ => blocks::write_foreign_part(DIALECT, part),
     }
 }
 
@@ -142,7 +142,7 @@ fn write_output(result: &ResultPart) -> Value {
     };
     let mut written = Map::from_iter([("type".to_owned(), kind.into()), (member.to_owned(), value)]);
     if result.settled != Settled::Output {
-        blocks::add_silent_parts(DIALECT, &result.output, &mut written);
+        blocks::add_unsupported_parts(DIALECT, &result.output, &mut written);
     }
     written.into()
 }

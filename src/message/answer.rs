@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use super::ai_sdk::DENIED;
 use super::approval::{RequestPart, ResponsePart, StatePart};
 use super::history::{History, Message, Role};
-use super::matching::{Matched, match_up};
+use super::matching::{Matched, match_calls};
 use super::occurrence::Place;
 use super::openai_responses::{hosted_response, is_hosted};
 use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
 
 /// Why a request, an answer or a result can't be added to a history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AnswerError {
+pub enum HistoryEditError {
     /// No open call has a request with this id.
     #[error(
         "no open approval request `{approval_id}`: it was never requested, or its call already has a result"
     )]
-    NotWaiting {
+    NotPending {
         /// The id of the request.
         approval_id: String,
     },
@@ -29,7 +29,7 @@ pub enum AnswerError {
     },
     /// There is no call at this position.
     #[error("part {} of message {} is not a tool call", .place.part, .place.message)]
-    NoCall {
+    NotACall {
         /// The position.
         place: Place,
     },
@@ -49,7 +49,7 @@ pub enum AnswerError {
 
 /// The result of a call, to be added to a history.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settlement {
+pub struct CallResult {
     /// The position of the call.
     pub place: Place,
     /// The output that the model receives.
@@ -84,7 +84,7 @@ impl History {
     /// The requests of calls without a result, answered or not, in order, and the unanswered requests of OpenAI's hosted
     /// MCP calls.
     pub fn find_approval_requests(&self) -> Vec<&RequestPart> {
-        let matched = match_up(&self.messages);
+        let matched = match_calls(&self.messages);
         let open = matched.iter().filter(|call| call.result.is_none()).filter_map(|call| call.request);
         let mut places: Vec<Place> = open.collect();
         places.extend(
@@ -103,7 +103,7 @@ impl History {
             let request = call.request.and_then(|place| self.request_at(place));
             request.is_some_and(|request| request.approval_id == approval_id)
         };
-        let matched = match_up(&self.messages);
+        let matched = match_calls(&self.messages);
         let place = match matched.iter().rev().find(asked) {
             Some(call) => *call.responses.first()?,
             None => {
@@ -121,14 +121,14 @@ impl History {
     ///
     /// # Errors
     /// If no open call has a request with its id, or several do.
-    pub fn append_approval_response(&mut self, response: ResponsePart) -> Result<(), AnswerError> {
+    pub fn append_approval_response(&mut self, response: ResponsePart) -> Result<(), HistoryEditError> {
         let requests = self.find_approval_requests();
         let waiting = requests.iter().filter(|request| request.approval_id == response.approval_id).count();
         let approval_id = response.approval_id.clone();
         match waiting {
-            0 => return Err(AnswerError::NotWaiting { approval_id }),
+            0 => return Err(HistoryEditError::NotPending { approval_id }),
             1 => {}
-            _ => return Err(AnswerError::Ambiguous { approval_id }),
+            _ => return Err(HistoryEditError::Ambiguous { approval_id }),
         }
         let hosted = self.hosted_requests().any(|(_, request)| request.approval_id == approval_id);
         self.push(match hosted {
@@ -144,17 +144,17 @@ impl History {
     /// # Errors
     /// If there is no such call, it already has a result, or the result would match an earlier call with the same id in its
     /// round: add results of such calls in order. Then nothing is added.
-    pub fn append_results(&mut self, settlements: Vec<Settlement>) -> Result<(), AnswerError> {
-        let matched = match_up(&self.messages);
+    pub fn append_results(&mut self, settlements: Vec<CallResult>) -> Result<(), HistoryEditError> {
+        let matched = match_calls(&self.messages);
         let by_place: BTreeMap<Place, &Matched> = matched.iter().map(|call| (call.place, call)).collect();
         let mut results: BTreeMap<Place, (&Matched, ResultPart)> = BTreeMap::new();
-        for Settlement { place, output, settled } in settlements {
-            let call = by_place.get(&place).ok_or(AnswerError::NoCall { place })?;
-            let named = self.call_at(place).ok_or(AnswerError::NoCall { place })?;
+        for CallResult { place, output, settled } in settlements {
+            let call = by_place.get(&place).ok_or(HistoryEditError::NotACall { place })?;
+            let named = self.call_at(place).ok_or(HistoryEditError::NotACall { place })?;
             let result = ResultPart { call_id: named.id.clone(), name: named.name.clone(), output, settled };
             let doubled = results.insert(place, (call, result)).is_some();
             if doubled || call.result.is_some() {
-                return Err(AnswerError::Settled { place });
+                return Err(HistoryEditError::Settled { place });
             }
         }
         let with_results = self
@@ -162,7 +162,7 @@ impl History {
             .or_else(|| self.with_results(&matched, &results, false));
         match (with_results, results.keys().next()) {
             (Some(messages), _) => self.messages = messages,
-            (None, Some(place)) => return Err(AnswerError::SharedId { place: *place }),
+            (None, Some(place)) => return Err(HistoryEditError::SharedId { place: *place }),
             (None, None) => {}
         }
         Ok(())
@@ -205,12 +205,12 @@ impl History {
         let new = History::new(messages);
         let before = matched.iter().map(|call| match results.get(&call.place) {
             Some((_, result)) => (Some(result), None),
-            None => (call.result.and_then(|place| self.result_at(place)), self.waits_under(call)),
+            None => (call.result.and_then(|place| self.result_at(place)), self.pending_request(call)),
         });
-        let now = match_up(&new.messages);
+        let now = match_calls(&new.messages);
         let same = before.eq(now
             .iter()
-            .map(|call| (call.result.and_then(|place| new.result_at(place)), new.waits_under(call))));
+            .map(|call| (call.result.and_then(|place| new.result_at(place)), new.pending_request(call))));
         same.then_some(new.messages)
     }
 
@@ -237,7 +237,7 @@ impl History {
     }
 
     /// The request of a call without a result.
-    fn waits_under(&self, call: &Matched) -> Option<&RequestPart> {
+    fn pending_request(&self, call: &Matched) -> Option<&RequestPart> {
         call.request.filter(|_| call.result.is_none()).and_then(|place| self.request_at(place))
     }
 
@@ -273,9 +273,13 @@ impl History {
     ///
     /// # Errors
     /// If there is no call at this position.
-    pub fn put_approval_request(&mut self, place: Place, request: RequestPart) -> Result<(), AnswerError> {
-        let asked = match_up(&self.messages).into_iter().find(|matched| matched.place == place);
-        let asked = asked.ok_or(AnswerError::NoCall { place })?.request.is_some();
+    pub fn add_approval_request(
+        &mut self,
+        place: Place,
+        request: RequestPart,
+    ) -> Result<(), HistoryEditError> {
+        let asked = match_calls(&self.messages).into_iter().find(|matched| matched.place == place);
+        let asked = asked.ok_or(HistoryEditError::NotACall { place })?.request.is_some();
         match self.messages.get_mut(place.message) {
             Some(message) if !asked => message.push(request.into()),
             _ => self.push(Message::new(Role::Assistant, vec![request.into()])),
@@ -284,7 +288,7 @@ impl History {
     }
 
     /// Stores the session's sealed state, and removes the earlier one.
-    pub fn keep_state(&mut self, state: StatePart) {
+    pub fn set_state(&mut self, state: StatePart) {
         self.messages.retain_mut(|message| {
             let before = message.parts.len();
             message.parts.retain(|part| !matches!(part.content(), Content::State(_)));

@@ -13,13 +13,14 @@ const DIALECT: Dialect = Dialect::Anthropic;
 pub(super) fn read(json: &Value) -> Message {
     let named = json.get("role").and_then(Value::as_str).map(Role::named);
     let (Some(map), Some(named)) = (json.as_object(), named) else {
-        return layout::read_whole(DIALECT, Role::Other(String::new()), json, Content::Other);
+        return layout::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
     };
     let settles = |block: &Value| {
-        approval::is_beside_results(block) || block.get("type").and_then(Value::as_str) == Some("tool_result")
+        approval::is_answer_or_state(block)
+            || block.get("type").and_then(Value::as_str) == Some("tool_result")
     };
-    let role = layout::role_of_user(named, map.get("content"), settles);
-    let (parts, emptied) = blocks::read_said(DIALECT, map.get("content"), |block| {
+    let role = layout::role_of_user_message(named, map.get("content"), settles);
+    let (parts, emptied) = blocks::read_content(DIALECT, map.get("content"), |block| {
         read_block(block, &role).unwrap_or(Content::Other)
     });
     let mut frame = map.clone();
@@ -37,7 +38,7 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
     match (map.get("type")?.as_str()?, role) {
         ("text", _) => Some(Content::Text(map.get("text")?.as_str()?.to_owned())),
         ("tool_use", Role::Assistant) => Some(Content::Call(CallPart {
-            id: blocks::text_or_empty(map, "id")?,
+            id: blocks::string_or_empty(map, "id")?,
             name: map.get("name")?.as_str()?.to_owned(),
             input: blocks::unboxed(map.get("input")),
         })),
@@ -49,7 +50,7 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
 fn read_result(map: &Map) -> Option<ResultPart> {
     let failed = map.get("is_error").and_then(Value::as_bool).unwrap_or_default();
     Some(ResultPart {
-        call_id: blocks::text_or_empty(map, "tool_use_id")?,
+        call_id: blocks::string_or_empty(map, "tool_use_id")?,
         name: String::new(),
         output: blocks::read_output(DIALECT, map.get("content"), &["text"]),
         settled: if failed { Settled::Error } else { Settled::Output },
@@ -57,12 +58,12 @@ fn read_result(map: &Map) -> Option<ResultPart> {
 }
 
 pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
-    let segments = layout::segments(DIALECT, messages, layout::share_a_turn);
+    let segments = layout::segments(DIALECT, messages, layout::is_same_turn);
     let write = |segment: &Segment| {
         let role = match &segment.role {
             Role::Developer => "system",
             Role::Tool => "user",
-            other => layout::fresh_role(other),
+            other => layout::new_message_role(other),
         };
         segment.write(DIALECT, (role, "content"), true, write_block)
     };
@@ -71,7 +72,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 
 fn write_block(part: &Part) -> Value {
     if part.own(DIALECT).is_some() {
-        return blocks::write_unspoken(DIALECT, part);
+        return blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {
         Content::Text(text) => blocks::text_block(text),
@@ -87,6 +88,6 @@ fn write_block(part: &Part) -> Value {
             ("content", Some(blocks::write_output(&result.output, write_block))),
             ("is_error", (result.settled != Settled::Output).then(|| true.into())),
         ]),
-        _ => blocks::write_unspoken(DIALECT, part),
+        _ => blocks::write_foreign_part(DIALECT, part),
     }
 }

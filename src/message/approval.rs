@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::history::Role;
 use super::part::{Content, Part};
-use crate::call::{ApprovalRequest, CardWords};
+use crate::call::{ApprovalRequest, CardLabels};
 use crate::json::{self, Map, Value};
 
 const REQUEST: &str = "tool-approval-request";
@@ -42,7 +42,7 @@ pub struct RequestPart {
     /// How often the same approval was requested before in the session.
     pub repeats: Option<u64>,
     /// The policy author's texts for the card.
-    pub card: CardWords,
+    pub card: CardLabels,
     /// The seal over the request, with the data that Callgate needs for resuming the call.
     pub approval_token: Option<String>,
 }
@@ -186,7 +186,7 @@ pub(super) fn read(block: &Value, role: &Role) -> Option<Content> {
 }
 
 /// Whether the type of a block is that of an answer or of session state.
-pub(super) fn is_beside_results(block: &Value) -> bool {
+pub(super) fn is_answer_or_state(block: &Value) -> bool {
     matches!(block.get("type").and_then(Value::as_str), Some(RESPONSE | STATE))
 }
 
@@ -209,7 +209,8 @@ pub(super) fn write(part: &Part) -> Option<Value> {
     };
     // A source in this form may have more members than the canonical ones.
     let kind = fresh.get("type").cloned();
-    let read = part.any_source().map(|source| &source.json).filter(|json| json.get("type").cloned() == kind);
+    let read =
+        part.original_source().map(|source| &source.json).filter(|json| json.get("type").cloned() == kind);
     Some(read.cloned().unwrap_or(fresh))
 }
 
@@ -230,7 +231,7 @@ fn read_request(map: &Map) -> Option<RequestPart> {
             Some(repeats) => Some(repeats.as_u64()?),
         },
         card: match map.get("card") {
-            None | Some(Value::Null) => CardWords::default(),
+            None | Some(Value::Null) => CardLabels::default(),
             Some(words) => json::from_value(words.clone()).ok()?,
         },
         approval_token: text(map, "approvalToken")?,

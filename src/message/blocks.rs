@@ -25,7 +25,7 @@ pub(super) fn text_of<'a>(block: &'a Value, kinds: &[&str]) -> Option<&'a str> {
 
 /// Reads the content of a message: a string is one text (none if empty), and each element of an array is a part. Any other
 /// value stays in the frame.
-pub(super) fn read_said(
+pub(super) fn read_content(
     dialect: Dialect,
     said: Option<&Value>,
     content: impl Fn(&Value) -> Content,
@@ -70,37 +70,37 @@ fn opened(dialect: Dialect, block: &Value) -> Option<Part> {
     let known = 3 + usize::from(slot != Slot::Content);
     let part = map.get("part").filter(|_| map.len() == known)?;
     // Nested envelopes would have to be inspected again and again, so the part may contain none of Callgate's types.
-    if holds_ours(part) || !from.leaves_unknown(slot, part) {
+    if contains_own_types(part) || !from.is_unknown_part(slot, part) {
         return None;
     }
     Some(Part::read(from, slot, part.clone(), Content::Other))
 }
 
 /// Whether any block in a value has one of Callgate's own types.
-fn holds_ours(value: &Value) -> bool {
+fn contains_own_types(value: &Value) -> bool {
     match value {
-        Value::Array(items) => items.iter().any(holds_ours),
-        Value::Object(map) => is_ours(value) || map.values().any(holds_ours),
+        Value::Array(items) => items.iter().any(contains_own_types),
+        Value::Object(map) => has_own_type(value) || map.values().any(contains_own_types),
         _ => false,
     }
 }
 
 /// Whether a block has one of Callgate's own types, which no provider accepts.
-pub(super) fn is_ours(block: &Value) -> bool {
+pub(super) fn has_own_type(block: &Value) -> bool {
     let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
     kind == ENVELOPE || super::approval::role_of_item(kind).is_some()
 }
 
 /// Writes a part that the dialect has no form for: approval parts in their portable form, parts of other dialects in an
 /// envelope.
-pub(super) fn write_unspoken(dialect: Dialect, part: &Part) -> Value {
+pub(super) fn write_foreign_part(dialect: Dialect, part: &Part) -> Value {
     if let Some(own) = part.own(dialect) {
         return own.json.clone();
     }
     if let Some(approval) = super::approval::write(part) {
         return approval;
     }
-    let Some(source) = part.any_source() else { return Value::Null };
+    let Some(source) = part.original_source() else { return Value::Null };
     let slot = (source.slot != Slot::Content).then(|| source.slot.name().into());
     object([
         ("type", Some(ENVELOPE.into())),
@@ -151,7 +151,7 @@ pub(super) fn unboxed(input: Option<&Value>) -> Value {
 }
 
 /// A string member; empty if missing or null. Returns `None` if it has another type.
-pub(super) fn text_or_empty(map: &Map, key: &str) -> Option<String> {
+pub(super) fn string_or_empty(map: &Map, key: &str) -> Option<String> {
     match map.get(key) {
         None | Some(Value::Null) => Some(String::new()),
         Some(Value::String(text)) => Some(text.clone()),
@@ -190,12 +190,12 @@ pub(super) fn write_output(output: &Output, block: impl Fn(&Part) -> Value) -> V
 }
 
 /// Adds the parts of an output that its written form does not support: all except texts.
-pub(super) fn add_silent_parts(dialect: Dialect, output: &Output, written: &mut Map) {
+pub(super) fn add_unsupported_parts(dialect: Dialect, output: &Output, written: &mut Map) {
     let Output::Parts(parts) = output else { return };
     let silent: Vec<Value> = parts
         .iter()
         .filter(|part| part.as_text().is_none())
-        .map(|part| write_unspoken(dialect, part))
+        .map(|part| write_foreign_part(dialect, part))
         .collect();
     if !silent.is_empty() {
         written.insert(PARTS.to_owned(), silent.into());
@@ -203,7 +203,7 @@ pub(super) fn add_silent_parts(dialect: Dialect, output: &Output, written: &mut 
 }
 
 /// Restores these parts.
-pub(super) fn with_silent_parts(dialect: Dialect, output: Output, written: &Map) -> Output {
+pub(super) fn restore_unsupported_parts(dialect: Dialect, output: Output, written: &Map) -> Output {
     let Some(Value::Array(silent)) = written.get(PARTS) else { return output };
     let silent = silent.iter().map(|block| read_block(dialect, block, |_| Content::Other));
     Output::Parts([Part::text(output.text())].into_iter().chain(silent).collect())

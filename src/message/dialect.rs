@@ -3,7 +3,7 @@
 use super::history::{Frame, History, Message, Role, Root};
 use super::part::{Content, Part, Slot};
 use super::{ai_sdk, anthropic, gemini, identity, layout, openai_chat, openai_responses};
-use crate::json::{MAX_DEPTH, Map, Value, deeper_than};
+use crate::json::{MAX_DEPTH, Map, Value, is_deeper_than};
 
 /// The message format of a provider or a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,7 +95,7 @@ impl Dialect {
     }
 
     /// Whether the system prompt is a member of the request, beside the messages.
-    pub(super) fn keeps_system_apart(self) -> bool {
+    pub(super) fn has_separate_system(self) -> bool {
         matches!(self, Self::Anthropic | Self::Gemini)
     }
 
@@ -120,7 +120,7 @@ impl Dialect {
     }
 
     /// Whether this dialect gives a part no meaning, whatever the role of its message.
-    pub(super) fn leaves_unknown(self, slot: Slot, part: &Value) -> bool {
+    pub(super) fn is_unknown_part(self, slot: Slot, part: &Value) -> bool {
         let spoken = |member: &str, value: Value| {
             Value::from(Map::from_iter([("role".to_owned(), "assistant".into()), (member.to_owned(), value)]))
         };
@@ -167,7 +167,7 @@ impl History {
     /// # Errors
     /// If the document has no array of messages, or is nested too deeply.
     pub fn read(dialect: Dialect, document: &Value) -> Result<Self, DialectError> {
-        if deeper_than(document, MAX_DEPTH) {
+        if is_deeper_than(document, MAX_DEPTH) {
             return Err(DialectError::TooDeep);
         }
         let shape = |found| DialectError::Shape { dialect, member: dialect.list(), found };
@@ -191,9 +191,9 @@ impl History {
     pub fn write(&self, dialect: Dialect) -> Value {
         let leading = self.messages.iter().take_while(|message| message.role.instructs()).count();
         let (head, tail) = self.messages.split_at_checked(leading).unwrap_or_default();
-        let apart = |message: &&Message| match message.own_frame(dialect) {
+        let apart = |message: &&Message| match message.frame_in(dialect) {
             Some(frame) => frame.at_root,
-            None => dialect.keeps_system_apart(),
+            None => dialect.has_separate_system(),
         };
         let (system, rest): (Vec<&Message>, Vec<&Message>) = head.iter().partition(apart);
         let messages: Vec<&Message> = rest.into_iter().chain(tail).collect();

@@ -16,17 +16,19 @@ const RESULT: [&str; 2] = ["functionResponse", "function_response"];
 
 pub(super) fn read(json: &Value) -> Message {
     let Some(map) = json.as_object() else {
-        return layout::read_whole(DIALECT, Role::Other(String::new()), json, Content::Other);
+        return layout::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
     };
     let named = match map.get("role") {
         // The API's own default.
         None | Some(Value::Null) => Role::User,
         Some(Value::String(name)) => Role::named(name),
-        Some(_) => return layout::read_whole(DIALECT, Role::Other(String::new()), json, Content::Other),
+        Some(_) => {
+            return layout::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
+        }
     };
-    let settles = |block: &Value| approval::is_beside_results(block) || either(block, RESULT).is_some();
-    let role = layout::role_of_user(named, map.get("parts"), settles);
-    let (parts, emptied) = blocks::read_said(DIALECT, map.get("parts"), |block| {
+    let settles = |block: &Value| approval::is_answer_or_state(block) || either(block, RESULT).is_some();
+    let role = layout::role_of_user_message(named, map.get("parts"), settles);
+    let (parts, emptied) = blocks::read_content(DIALECT, map.get("parts"), |block| {
         read_block(block, &role).unwrap_or(Content::Other)
     });
     let mut frame = map.clone();
@@ -41,7 +43,7 @@ fn either<'a>(block: &'a Value, names: [&str; 2]) -> Option<&'a Map> {
 }
 
 /// Whether a call came without an id.
-pub(super) fn is_nameless(call: &Part) -> bool {
+pub(super) fn has_no_id(call: &Part) -> bool {
     let own = call.own(DIALECT).and_then(|own| either(&own.json, CALL));
     own.is_some_and(|call| call.get("id").and_then(Value::as_str).unwrap_or_default().is_empty())
 }
@@ -52,7 +54,7 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
     }
     match (either(block, CALL), either(block, RESULT), role) {
         (Some(call), None, Role::Assistant) => Some(Content::Call(CallPart {
-            id: blocks::text_or_empty(call, "id")?,
+            id: blocks::string_or_empty(call, "id")?,
             name: call.get("name")?.as_str()?.to_owned(),
             input: blocks::unboxed(call.get("args")),
         })),
@@ -74,25 +76,25 @@ fn read_result(map: &Map) -> Option<ResultPart> {
         _ => (Output::of(response.cloned().unwrap_or_default()), Settled::Output),
     };
     let output = match response.and_then(Value::as_object) {
-        Some(response) => blocks::with_silent_parts(DIALECT, output, response),
+        Some(response) => blocks::restore_unsupported_parts(DIALECT, output, response),
         None => output,
     };
     Some(ResultPart {
-        call_id: blocks::text_or_empty(map, "id")?,
-        name: blocks::text_or_empty(map, "name")?,
+        call_id: blocks::string_or_empty(map, "id")?,
+        name: blocks::string_or_empty(map, "name")?,
         output,
         settled,
     })
 }
 
 pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
-    let segments = layout::segments(DIALECT, messages, layout::share_a_turn);
+    let segments = layout::segments(DIALECT, messages, layout::is_same_turn);
     let write = |segment: &Segment| {
         let role = match &segment.role {
             Role::Assistant => "model",
             Role::Tool => "user",
             Role::Developer => "system",
-            other => layout::fresh_role(other),
+            other => layout::new_message_role(other),
         };
         segment.write(DIALECT, (role, "parts"), false, write_block)
     };
@@ -101,7 +103,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 
 fn write_block(part: &Part) -> Value {
     if part.own(DIALECT).is_some() {
-        return blocks::write_unspoken(DIALECT, part);
+        return blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {
         Content::Text(text) => object([("text", Some(text.clone().into()))]),
@@ -121,7 +123,7 @@ fn write_block(part: &Part) -> Value {
             ]);
             object([("functionResponse", Some(result))])
         }
-        _ => blocks::write_unspoken(DIALECT, part),
+        _ => blocks::write_foreign_part(DIALECT, part),
     }
 }
 
@@ -132,6 +134,6 @@ fn write_response(result: &ResultPart) -> Value {
         other => other.text().into(),
     };
     let mut response = Map::from_iter([(member.to_owned(), output)]);
-    blocks::add_silent_parts(DIALECT, &result.output, &mut response);
+    blocks::add_unsupported_parts(DIALECT, &result.output, &mut response);
     response.into()
 }

@@ -97,7 +97,7 @@ impl Message {
     }
 
     /// The frame, if it belongs to this dialect.
-    pub(super) fn own_frame(&self, dialect: Dialect) -> Option<&Frame> {
+    pub(super) fn frame_in(&self, dialect: Dialect) -> Option<&Frame> {
         self.frame.as_ref().filter(|frame| frame.dialect == dialect)
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::history::Message;
-use super::matching::match_named;
+use super::matching::match_with_generated_ids;
 use super::occurrence::Place;
 use super::part::{CallPart, Content, Part, ResultPart};
 
@@ -14,7 +14,7 @@ pub(super) fn settle(messages: &mut [Message]) {
     let mut named = BTreeSet::new();
     for (message_index, message) in messages.iter_mut().enumerate() {
         for (part_index, part) in message.parts.iter_mut().enumerate() {
-            if let Content::Call(CallPart { id, .. }) = part.content_to_name()
+            if let Content::Call(CallPart { id, .. }) = part.content_mut()
                 && id.is_empty()
             {
                 *id = format!("call_{message_index}_{part_index}");
@@ -22,7 +22,7 @@ pub(super) fn settle(messages: &mut [Message]) {
             }
         }
     }
-    for matched in match_named(messages, &named) {
+    for matched in match_with_generated_ids(messages, &named) {
         let call =
             messages.get(matched.place.message).and_then(|message| message.parts.get(matched.place.part));
         let Some(Content::Call(CallPart { id, name, .. })) = call.map(Part::content) else { continue };
@@ -36,7 +36,7 @@ pub(super) fn settle(messages: &mut [Message]) {
 }
 
 fn result_at(messages: &mut [Message], place: Place) -> Option<&mut ResultPart> {
-    match messages.get_mut(place.message)?.parts.get_mut(place.part)?.content_to_name() {
+    match messages.get_mut(place.message)?.parts.get_mut(place.part)?.content_mut() {
         Content::Result(result) => Some(result),
         _ => None,
     }

@@ -69,7 +69,7 @@ pub(super) fn segments<'a>(
         _ => segments.push(next),
     };
     for message in messages {
-        if let Some(frame) = message.own_frame(dialect) {
+        if let Some(frame) = message.frame_in(dialect) {
             let parts = message.parts.iter().collect();
             add(Segment { role: message.role.clone(), frame: Some(frame), parts });
             continue;
@@ -79,7 +79,7 @@ pub(super) fn segments<'a>(
             message.parts.iter().filter(|part| part.own(dialect).is_some() || part.as_text() != Some(""));
         let mut run: Option<Segment<'a>> = None;
         for part in said {
-            let role = role_of(part, &message.role);
+            let role = role_of_part(part, &message.role);
             match &mut run {
                 Some(run) if run.role == role && run.whole(dialect).or(whole(dialect, part)).is_none() => {
                     run.parts.push(part);
@@ -101,12 +101,12 @@ pub(super) fn whole(dialect: Dialect, part: &Part) -> Option<&Value> {
 }
 
 /// A message of unknown form, or one that is a single part.
-pub(super) fn read_whole(dialect: Dialect, role: Role, json: &Value, content: Content) -> Message {
+pub(super) fn message_of_one_part(dialect: Dialect, role: Role, json: &Value, content: Content) -> Message {
     Message::new(role, vec![Part::read(dialect, Slot::Whole, json.clone(), content)])
 }
 
 /// The role of a message that is new to a dialect. A message without a role is written as the user's.
-pub(super) fn fresh_role(role: &Role) -> &str {
+pub(super) fn new_message_role(role: &Role) -> &str {
     match role {
         Role::Other(name) if name.is_empty() => "user",
         other => other.name(),
@@ -114,7 +114,7 @@ pub(super) fn fresh_role(role: &Role) -> &str {
 }
 
 /// The role of this part, whatever message it is in.
-fn role_of(part: &Part, message: &Role) -> Role {
+fn role_of_part(part: &Part, message: &Role) -> Role {
     match part.content() {
         Content::Result(_) | Content::Response(_) | Content::State(_) => Role::Tool,
         Content::Call(_) | Content::Request(_) => Role::Assistant,
@@ -139,8 +139,8 @@ pub(super) fn said(
 ) -> Option<Value> {
     let as_string = match frame {
         None => plain,
-        Some(Value::Null) => plain && parts.iter().all(|part| part.any_source().is_none()),
-        Some(framed) => framed.is_string() && parts.iter().all(|part| part.any_source().is_none()),
+        Some(Value::Null) => plain && parts.iter().all(|part| part.original_source().is_none()),
+        Some(framed) => framed.is_string() && parts.iter().all(|part| part.original_source().is_none()),
     };
     match parts {
         [] => frame.cloned(),
@@ -166,7 +166,7 @@ pub(super) fn append(whole: &mut Value, said: &str, next: &Value) {
 pub(super) fn without_role(mut whole: Value, system: &[&Message]) -> Value {
     let spoken = system
         .iter()
-        .filter_map(|message| message.own_frame(Dialect::Gemini))
+        .filter_map(|message| message.frame_in(Dialect::Gemini))
         .any(|frame| frame.json.contains_key("role"));
     if let (false, Some(whole)) = (spoken, whole.as_object_mut()) {
         whole.remove("role");
@@ -176,7 +176,11 @@ pub(super) fn without_role(mut whole: Value, system: &[&Message]) -> Value {
 
 /// The role of a user message in a dialect without a tool role: a message with only results and answers is a tool message.
 /// An answer among other user content is not, because a client that relays user content relays it too.
-pub(super) fn role_of_user(named: Role, said: Option<&Value>, settles: impl Fn(&Value) -> bool) -> Role {
+pub(super) fn role_of_user_message(
+    named: Role,
+    said: Option<&Value>,
+    settles: impl Fn(&Value) -> bool,
+) -> Role {
     let blocks = said.and_then(Value::as_array).filter(|blocks| !blocks.is_empty());
     match blocks {
         Some(blocks) if named == Role::User && blocks.iter().all(settles) => Role::Tool,
@@ -186,7 +190,7 @@ pub(super) fn role_of_user(named: Role, said: Option<&Value>, settles: impl Fn(&
 
 /// Whether two segments form one turn for providers with two alternating roles: results first, then the user's content.
 /// Answers stay separate; merged, they would not be recognised as answers.
-pub(super) fn share_a_turn(last: &Segment, next: &Segment) -> bool {
+pub(super) fn is_same_turn(last: &Segment, next: &Segment) -> bool {
     match (&last.role, &next.role) {
         (Role::Tool, Role::Tool) => true,
         (Role::Tool, Role::User) => !last.has_response(),

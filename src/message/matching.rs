@@ -27,13 +27,13 @@ pub(super) struct Matched {
 }
 
 /// Matches all calls of the messages, in time linear in their length.
-pub(super) fn match_up(messages: &[Message]) -> Vec<Matched> {
-    match_named(messages, &BTreeSet::new())
+pub(super) fn match_calls(messages: &[Message]) -> Vec<Matched> {
+    match_with_generated_ids(messages, &BTreeSet::new())
 }
 
 /// The same, for messages in which Callgate generated the ids of the calls at `named_by_us`: a result with an unknown id
 /// may belong to one of these.
-pub(super) fn match_named(messages: &[Message], named_by_us: &BTreeSet<Place>) -> Vec<Matched> {
+pub(super) fn match_with_generated_ids(messages: &[Message], named_by_us: &BTreeSet<Place>) -> Vec<Matched> {
     let mut matcher = Matcher { repeated: repeated_ids(messages), ..Matcher::default() };
     let mut models_turn = false;
     for (message_index, message) in messages.iter().enumerate() {
@@ -73,7 +73,7 @@ enum Key<'a> {
     /// Calls by tool, for results without a call id.
     Name(&'a str),
     /// Calls with a generated id by tool, for results with an unknown id.
-    NamedByUs(&'a str),
+    GeneratedId(&'a str),
     /// Any call, for results with neither id nor name.
     Any,
     /// Calls by a repeated id, without those that have a pending request.
@@ -81,7 +81,7 @@ enum Key<'a> {
     /// Calls by id that have no request yet.
     Unasked(&'a str),
     /// The same by id and arguments, for repeated ids.
-    UnaskedInput(&'a str, Digest),
+    NotRequestedInput(&'a str, Digest),
 }
 
 #[derive(Default)]
@@ -116,9 +116,9 @@ impl<'a> Matcher<'a> {
         });
         self.calls.push(call);
         self.approvals.push(None);
-        let by_us = named_by_us.then_some(Key::NamedByUs(&call.name));
+        let by_us = named_by_us.then_some(Key::GeneratedId(&call.name));
         let repeated = self.repeated.contains(call.id.as_str());
-        let by_input = repeated.then(|| Key::UnaskedInput(&call.id, json::digest(&call.input)));
+        let by_input = repeated.then(|| Key::NotRequestedInput(&call.id, json::digest(&call.input)));
         let ready = repeated.then_some(Key::Ready(&call.id));
         for key in [Key::Id(&call.id), Key::Unasked(&call.id), Key::Name(&call.name), Key::Any]
             .into_iter()
@@ -138,7 +138,7 @@ impl<'a> Matcher<'a> {
         let index = match (result.call_id.as_str(), result.name.as_str()) {
             ("", "") => self.first_open(&Key::Any),
             ("", name) => self.first_open(&Key::Name(name)),
-            (id, name) => self.first_ready(id).or_else(|| self.first_open(&Key::NamedByUs(name))),
+            (id, name) => self.first_ready(id).or_else(|| self.first_open(&Key::GeneratedId(name))),
         };
         if let Some(matched) = index.and_then(|index| self.matched.get_mut(index)) {
             matched.result = Some(place);
@@ -150,8 +150,8 @@ impl<'a> Matcher<'a> {
         let approval = request.approval_id.as_str();
         // A first or a repeated request.
         let found = self
-            .first_unasked(id, request.input.as_ref())
-            .or_else(|| self.only_asked(approval))
+            .first_without_request(id, request.input.as_ref())
+            .or_else(|| self.only_requested(approval))
             .or_else(|| self.first_open(&Key::Id(id)));
         let Some(index) = found else { return };
         let (Some(call), Some(matched)) = (self.calls.get(index), self.matched.get_mut(index)) else {
@@ -169,7 +169,7 @@ impl<'a> Matcher<'a> {
     }
 
     fn add_response(&mut self, place: Place, response: &'a ResponsePart) {
-        let Some(index) = self.only_asked(&response.approval_id) else { return };
+        let Some(index) = self.only_requested(&response.approval_id) else { return };
         let (Some(matched), Some(call)) = (self.matched.get_mut(index), self.calls.get(index)) else {
             return;
         };
@@ -202,10 +202,10 @@ impl<'a> Matcher<'a> {
     }
 
     /// The first call of this id without a request, preferably one of its round with these arguments.
-    fn first_unasked(&mut self, id: &'a str, input: Option<&Value>) -> Option<usize> {
+    fn first_without_request(&mut self, id: &'a str, input: Option<&Value>) -> Option<usize> {
         let first = self.first_open(&Key::Unasked(id))?;
         let Some(input) = input.filter(|_| self.repeated.contains(id)) else { return Some(first) };
-        let Some(same) = self.first_open(&Key::UnaskedInput(id, json::digest(input))) else {
+        let Some(same) = self.first_open(&Key::NotRequestedInput(id, json::digest(input))) else {
             return Some(first);
         };
         let round = |index: usize| self.matched.get(index).map(|call| call.round);
@@ -219,7 +219,8 @@ impl<'a> Matcher<'a> {
         while let Some((_, indices)) = rounds.last_mut() {
             while let Some(index) = indices.front().copied() {
                 let call = self.matched.get(index)?;
-                let asked = matches!(key, Key::Unasked(_) | Key::UnaskedInput(..)) && call.request.is_some();
+                let asked =
+                    matches!(key, Key::Unasked(_) | Key::NotRequestedInput(..)) && call.request.is_some();
                 let waits =
                     matches!(key, Key::Ready(_)) && call.request.is_some() && call.responses.is_empty();
                 if call.result.is_none() && !asked && !waits {
@@ -233,7 +234,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// The only open call whose latest request has this id. Returns `None` if there are several.
-    fn only_asked(&mut self, approval: &str) -> Option<usize> {
+    fn only_requested(&mut self, approval: &str) -> Option<usize> {
         let asked = self.asked.get_mut(approval)?;
         let mut open = Vec::new();
         while let Some(index) = asked.pop() {

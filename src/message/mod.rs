@@ -20,7 +20,7 @@ mod openai_responses;
 mod part;
 mod provider;
 
-pub use answer::{AnswerError, Settlement, approval_response, approval_response_message, denied_output};
+pub use answer::{CallResult, HistoryEditError, approval_response, approval_response_message, denied_output};
 pub use approval::{Approver, RequestPart, ResponsePart, StatePart};
 pub use dialect::{Dialect, DialectError};
 pub use history::{History, Message, Role};

@@ -2,7 +2,7 @@
 
 use super::approval::{RequestPart, ResponsePart};
 use super::history::History;
-use super::matching::{Matched, match_up};
+use super::matching::{Matched, match_calls};
 use super::part::{CallPart, Content, Part, ResultPart};
 use crate::json::{self, Digest};
 
@@ -53,7 +53,7 @@ impl History {
     /// assert_ne!(calls[0].digest, calls[1].digest);
     /// ```
     pub fn occurrences(&self) -> Vec<Occurrence<'_>> {
-        match_up(&self.messages).into_iter().filter_map(|matched| self.occurrence(matched)).collect()
+        match_calls(&self.messages).into_iter().filter_map(|matched| self.occurrence(matched)).collect()
     }
 
     /// The calls without a result, in order.

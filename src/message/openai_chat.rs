@@ -11,38 +11,38 @@ use crate::json::{Map, Value};
 const DIALECT: Dialect = Dialect::OpenaiChat;
 
 pub(super) fn read(json: &Value) -> Message {
-    let unknown = |role| layout::read_whole(DIALECT, role, json, Content::Other);
+    let unknown = |role| layout::message_of_one_part(DIALECT, role, json, Content::Other);
     let Some(map) = json.as_object() else { return unknown(Role::Other(String::new())) };
     let Some(role) = map.get("role").and_then(Value::as_str).map(Role::named) else {
         return unknown(Role::Other(String::new()));
     };
-    if role == Role::Tool && !holds_answers(map) {
+    if role == Role::Tool && !contains_answers(map) {
         let result = read_result(map).map_or(Content::Other, Content::Result);
-        return layout::read_whole(DIALECT, role, json, result);
+        return layout::message_of_one_part(DIALECT, role, json, result);
     }
     let mut frame = map.clone();
-    let (mut parts, emptied) = blocks::read_said(DIALECT, map.get("content"), |block| {
+    let (mut parts, emptied) = blocks::read_content(DIALECT, map.get("content"), |block| {
         approval::read(block, &role).unwrap_or_else(|| blocks::text_content(block, &["text"]))
     });
     if let Some(emptied) = emptied {
         frame.insert("content".to_owned(), emptied);
     }
     if role == Role::Assistant {
-        read_spoken(map, &mut frame, &mut parts);
+        read_model_parts(map, &mut frame, &mut parts);
     }
     Message::framed(DIALECT, role, frame, parts)
 }
 
 /// Answers of approvers belong to no single call. The output of a tool is never searched for them.
-fn holds_answers(map: &Map) -> bool {
+fn contains_answers(map: &Map) -> bool {
     let blocks = map.get("content").and_then(Value::as_array);
     !map.contains_key("tool_call_id")
         && !map.contains_key("name")
-        && blocks.is_some_and(|blocks| blocks.iter().any(approval::is_beside_results))
+        && blocks.is_some_and(|blocks| blocks.iter().any(approval::is_answer_or_state))
 }
 
 /// Reads the parts of a model's message besides its content.
-fn read_spoken(map: &Map, frame: &mut Map, parts: &mut Vec<Part>) {
+fn read_model_parts(map: &Map, frame: &mut Map, parts: &mut Vec<Part>) {
     if let Some(Value::String(refusal)) = map.get("refusal").filter(|refusal| **refusal != "") {
         parts.push(Part::read(DIALECT, Slot::Refusal, refusal.clone().into(), Content::Other));
         frame.insert("refusal".to_owned(), String::new().into());
@@ -63,7 +63,7 @@ fn read_spoken(map: &Map, frame: &mut Map, parts: &mut Vec<Part>) {
 
 fn read_call(call: &Value) -> Option<CallPart> {
     let map = call.as_object()?;
-    let id = blocks::text_or_empty(map, "id")?;
+    let id = blocks::string_or_empty(map, "id")?;
     match (map.get("function"), map.get("custom")) {
         (Some(function), None) => read_function(id, function.as_object()?),
         (None, Some(custom)) => Some(CallPart {
@@ -88,7 +88,7 @@ fn read_function(id: String, function: &Map) -> Option<CallPart> {
 
 fn read_result(map: &Map) -> Option<ResultPart> {
     Some(ResultPart {
-        call_id: blocks::text_or_empty(map, "tool_call_id")?,
+        call_id: blocks::string_or_empty(map, "tool_call_id")?,
         name: map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
         output: blocks::read_output(DIALECT, map.get("content"), &["text"]),
         settled: Settled::Output,
@@ -126,7 +126,7 @@ struct Draft<'a> {
 impl<'a> Draft<'a> {
     fn new(segment: &'a Segment) -> Self {
         Self {
-            role: layout::fresh_role(&segment.role),
+            role: layout::new_message_role(&segment.role),
             frame: segment.frame.map(|frame| frame.json.clone()),
             said: Vec::new(),
             calls: Vec::new(),
@@ -199,7 +199,7 @@ impl<'a> Draft<'a> {
 fn write_block(part: &Part) -> Value {
     match (part.own(DIALECT), part.as_text()) {
         (None, Some(text)) => blocks::text_block(text),
-        _ => blocks::write_unspoken(DIALECT, part),
+        _ => blocks::write_foreign_part(DIALECT, part),
     }
 }
 

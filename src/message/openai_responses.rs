@@ -24,7 +24,7 @@ const HOSTED_REQUEST: &str = "mcp_approval_request";
 const HOSTED_RESPONSE: &str = "mcp_approval_response";
 
 pub(super) fn read(json: &Value) -> Message {
-    let whole = |role, content| layout::read_whole(DIALECT, role, json, content);
+    let whole = |role, content| layout::message_of_one_part(DIALECT, role, json, content);
     let Some(map) = json.as_object() else { return whole(Role::Other(String::new()), Content::Other) };
     let role = map.get("role").and_then(Value::as_str).map(Role::named);
     let kind = match (map.get("type"), role) {
@@ -58,7 +58,7 @@ fn role_of_unknown(kind: &str) -> Role {
 }
 
 fn read_message(map: &Map, role: Role) -> Message {
-    let (parts, emptied) = blocks::read_said(DIALECT, map.get("content"), |block| {
+    let (parts, emptied) = blocks::read_content(DIALECT, map.get("content"), |block| {
         approval::read(block, &role).unwrap_or_else(|| blocks::text_content(block, &TEXTS))
     });
     let mut frame = map.clone();
@@ -70,7 +70,7 @@ fn read_message(map: &Map, role: Role) -> Message {
 
 fn read_call(map: &Map) -> Option<CallPart> {
     Some(CallPart {
-        id: blocks::text_or_empty(map, "call_id")?,
+        id: blocks::string_or_empty(map, "call_id")?,
         name: map.get("name")?.as_str()?.to_owned(),
         input: match map.get("arguments") {
             Some(Value::String(text)) => blocks::arguments_of(text),
@@ -81,7 +81,7 @@ fn read_call(map: &Map) -> Option<CallPart> {
 
 fn read_custom_call(map: &Map) -> Option<CallPart> {
     Some(CallPart {
-        id: blocks::text_or_empty(map, "call_id")?,
+        id: blocks::string_or_empty(map, "call_id")?,
         name: map.get("name")?.as_str()?.to_owned(),
         // Free text, even where it looks like JSON.
         input: map.get("input")?.as_str()?.into(),
@@ -90,7 +90,7 @@ fn read_custom_call(map: &Map) -> Option<CallPart> {
 
 fn read_result(map: &Map) -> Option<ResultPart> {
     Some(ResultPart {
-        call_id: blocks::text_or_empty(map, "call_id")?,
+        call_id: blocks::string_or_empty(map, "call_id")?,
         name: map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
         output: blocks::read_output(DIALECT, map.get("output"), &TEXTS),
         settled: Settled::Output,
@@ -176,7 +176,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 
 fn finish(said: &mut Segment, items: &mut Vec<Value>) {
     if said.frame.is_some() || !said.parts.is_empty() {
-        let role = layout::fresh_role(&said.role);
+        let role = layout::new_message_role(&said.role);
         items.push(said.write(DIALECT, (role, "content"), true, |part| write_block(role, part)));
     }
     said.frame = None;
@@ -205,7 +205,7 @@ fn write_item(part: &Part, custom: &BTreeSet<&str>) -> Option<Value> {
             ]))
         }
         Content::Text(_) | Content::Other => None,
-        _ => Some(blocks::write_unspoken(DIALECT, part)),
+        _ => Some(blocks::write_foreign_part(DIALECT, part)),
     }
 }
 
@@ -217,6 +217,6 @@ fn write_block(role: &str, part: &Part) -> Value {
             ("annotations", Some(Value::Array(Vec::new()))),
         ]),
         (None, Some(text)) => object([("type", Some("input_text".into())), ("text", Some(text.into()))]),
-        _ => blocks::write_unspoken(DIALECT, part),
+        _ => blocks::write_foreign_part(DIALECT, part),
     }
 }

@@ -199,7 +199,7 @@ impl Part {
         Self { content, source: Some(Source { dialect, slot, json }) }
     }
 
-    pub(super) fn foreign_to(&self, dialect: Dialect) -> bool {
+    pub(super) fn is_foreign_to(&self, dialect: Dialect) -> bool {
         self.source.as_ref().is_some_and(|source| source.dialect != dialect)
     }
 
@@ -208,13 +208,13 @@ impl Part {
         self.source.as_ref().filter(|source| source.dialect == dialect)
     }
 
-    pub(super) fn any_source(&self) -> Option<&Source> {
+    pub(super) fn original_source(&self) -> Option<&Source> {
         self.source.as_ref()
     }
 
     /// Mutable access to the content, only for adding the id or name that the source lacks. The source stays as it is, so
     /// nothing else may change.
-    pub(super) fn content_to_name(&mut self) -> &mut Content {
+    pub(super) fn content_mut(&mut self) -> &mut Content {
         &mut self.content
     }
 }

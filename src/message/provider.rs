@@ -4,9 +4,9 @@ use super::answer::denied_output;
 use super::approval::ResponsePart;
 use super::blocks;
 use super::dialect::Dialect;
-use super::gemini::is_nameless;
+use super::gemini::has_no_id;
 use super::history::{History, Message, Role};
-use super::matching::{Matched, match_up};
+use super::matching::{Matched, match_calls};
 use super::occurrence::Place;
 use super::openai_responses::is_hosted;
 use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
@@ -24,9 +24,9 @@ impl History {
     /// - OpenAI Chat: the text of a round precedes its calls. Anthropic: duplicate ids, and ids with characters that it
     ///   rejects, are replaced. Gemini: system messages come first.
     pub fn for_provider(&self, dialect: Dialect) -> History {
-        let mut sent = History { messages: self.rounds_settled(dialect), root: self.root.clone() };
+        let mut sent = History { messages: self.settle_rounds(dialect), root: self.root.clone() };
         match dialect {
-            Dialect::Anthropic => accept_ids(&mut sent.messages),
+            Dialect::Anthropic => replace_invalid_ids(&mut sent.messages),
             Dialect::Gemini => {
                 // Its frame is that of a message among the contents, which is invalid in the system prompt.
                 for message in sent.messages.iter_mut().filter(|message| message.role.instructs()) {
@@ -39,8 +39,8 @@ impl History {
         sent
     }
 
-    fn rounds_settled(&self, dialect: Dialect) -> Vec<Message> {
-        let matched = match_up(&self.messages);
+    fn settle_rounds(&self, dialect: Dialect) -> Vec<Message> {
+        let matched = match_calls(&self.messages);
         let mut settled = Vec::new();
         let mut index = 0;
         while let Some(message) = self.messages.get(index) {
@@ -64,13 +64,14 @@ impl History {
             if calls.is_empty() {
                 continue;
             }
-            match self.messages.get(after).filter(|next| next.own_frame(dialect).is_some()) {
-                Some(next) if self.holds_just(after, next, &calls) => {
+            match self.messages.get(after).filter(|next| next.frame_in(dialect).is_some()) {
+                Some(next) if self.has_exactly_results(after, next, &calls) => {
                     settled.extend(accepted(dialect, next, true));
                     index += 1;
                 }
                 _ => {
-                    let results = calls.iter().filter_map(|call| self.result_of(dialect, call)).collect();
+                    let results =
+                        calls.iter().filter_map(|call| self.result_or_placeholder(dialect, call)).collect();
                     settled.push(Message::new(Role::Tool, results));
                 }
             }
@@ -79,7 +80,7 @@ impl History {
     }
 
     /// Whether the results in this message are exactly those of the calls, in order.
-    fn holds_just(&self, index: usize, message: &Message, calls: &[&Matched]) -> bool {
+    fn has_exactly_results(&self, index: usize, message: &Message, calls: &[&Matched]) -> bool {
         let results =
             message.parts.iter().enumerate().filter(|(_, part)| matches!(part.content(), Content::Result(_)));
         let held: Vec<usize> = results.map(|(part, _)| part).collect();
@@ -90,7 +91,7 @@ impl History {
     }
 
     /// The result of a call, or a placeholder for it.
-    fn result_of(&self, dialect: Dialect, matched: &Matched) -> Option<Part> {
+    fn result_or_placeholder(&self, dialect: Dialect, matched: &Matched) -> Option<Part> {
         let called = self.part(matched.place)?;
         let result = match matched.result.and_then(|place| self.part(place)) {
             Some(result) => accepted_part(dialect, result, true)?,
@@ -99,7 +100,7 @@ impl History {
         // A call without an id is answered by position, not by the id that was generated for it.
         match result.content() {
             Content::Result(said)
-                if dialect == Dialect::Gemini && is_nameless(called) && result.own(dialect).is_none() =>
+                if dialect == Dialect::Gemini && has_no_id(called) && result.own(dialect).is_none() =>
             {
                 Some(Part::result(ResultPart { call_id: String::new(), ..said.clone() }))
             }
@@ -145,7 +146,7 @@ fn spoken(dialect: Dialect, round: &[&Message]) -> Vec<Message> {
         messages = vec![Message::new(Role::Assistant, parts)];
     }
     if dialect == Dialect::OpenaiChat {
-        for message in messages.iter_mut().filter(|message| message.own_frame(dialect).is_none()) {
+        for message in messages.iter_mut().filter(|message| message.frame_in(dialect).is_none()) {
             message.parts.sort_by_key(|part| matches!(part.content(), Content::Call(_)));
         }
     }
@@ -154,7 +155,7 @@ fn spoken(dialect: Dialect, round: &[&Message]) -> Vec<Message> {
 
 /// The parts of a message that the provider accepts. Returns `None` if there are none.
 fn accepted(dialect: Dialect, message: &Message, with_results: bool) -> Option<Message> {
-    let own = message.own_frame(dialect);
+    let own = message.frame_in(dialect);
     if own.is_none() && matches!(&message.role, Role::Other(name) if !name.is_empty()) {
         return None;
     }
@@ -175,7 +176,9 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
         Content::Request(_) | Content::Response(_) | Content::State(_) => {
             (dialect == Dialect::OpenaiResponses && is_hosted(part)).then(|| part.clone())
         }
-        Content::Other => part.own(dialect).filter(|own| !blocks::is_ours(&own.json)).map(|_| part.clone()),
+        Content::Other => {
+            part.own(dialect).filter(|own| !blocks::has_own_type(&own.json)).map(|_| part.clone())
+        }
         Content::Result(_) if !with_results => None,
         Content::Result(result) => {
             let Output::Parts(parts) = &result.output else { return Some(part.clone()) };
@@ -186,7 +189,7 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
                 Dialect::OpenaiResponses | Dialect::Anthropic => false,
             };
             let accepted =
-                |part: &&Part| part.as_text().is_some() || !(texts_only || part.foreign_to(dialect));
+                |part: &&Part| part.as_text().is_some() || !(texts_only || part.is_foreign_to(dialect));
             if parts.iter().all(|part| accepted(&part)) {
                 return Some(part.clone());
             }
@@ -197,8 +200,8 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
 }
 
 /// Replaces ids that Anthropic rejects: an id must be unique, with only letters, digits, `_` and `-`.
-fn accept_ids(messages: &mut [Message]) {
-    for matched in match_up(messages) {
+fn replace_invalid_ids(messages: &mut [Message]) {
+    for matched in match_calls(messages) {
         let part =
             |messages: &[Message], place: Place| messages.get(place.message)?.parts.get(place.part).cloned();
         let Some(call) = part(messages, matched.place) else { continue };

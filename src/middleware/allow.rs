@@ -1,9 +1,9 @@
 //! `allow`: permits calls that `defaults.unmatched` would not. It never overrides a stricter decision.
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Polarity, Record, Shape};
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "allow",
     doc: "Permits matching calls that `defaults.unmatched` would deny or suspend. It never overrides a `deny`, `halt` or `approval`.",
     shape: Shape::Record(&RECORD),

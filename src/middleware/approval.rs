@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::validate::read_schema;
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::approval::ApproverEntry;
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_PATH, MISSING_KEY};
@@ -13,7 +13,7 @@ use crate::schema::ArgumentSchema;
 use crate::source::Node;
 use crate::template::Template;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "approval",
     doc: "Human in the loop: suspends matching calls until a person approves them. If several `approval` policies match a call, one \
           request covers all of them.",
@@ -154,9 +154,9 @@ pub struct Approval {
     /// Whether an anonymous answer in the store counts.
     pub anonymous: bool,
     /// The arguments that the approver may change.
-    pub edits: Edits,
+    pub edits: EditableArguments,
     /// The grant for later calls, if the policy has one.
-    pub remember: Option<Remember>,
+    pub remember: Option<GrantSettings>,
     /// Whether only one call of a round requests approval.
     pub one_at_a_time: bool,
     /// The texts of the card.
@@ -165,7 +165,7 @@ pub struct Approval {
 
 /// The arguments that the approver may change.
 #[derive(Debug, Default)]
-pub struct Edits {
+pub struct EditableArguments {
     /// The paths of the arguments. Each path is singular.
     pub paths: Vec<Path>,
     /// A schema that the changed arguments must match, in addition to the tool's own one.
@@ -185,10 +185,10 @@ pub struct CardTemplates {
     pub deny: Option<String>,
 }
 
-impl Edits {
+impl EditableArguments {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let fields = node.get("fields").unwrap_or(node);
-        let paths = reader.input_paths(fields);
+        let paths = reader.read_input_paths(fields);
         for (path, item) in paths.iter().zip(fields.items().unwrap_or_default()) {
             let plain = |step: &Step| !matches!(step, Step::Index(index) if *index < 0);
             if !path.steps().is_some_and(|steps| !steps.is_empty() && steps.iter().all(plain)) {
@@ -219,16 +219,16 @@ impl CardTemplates {
 
 /// A grant for later calls.
 #[derive(Debug)]
-pub struct Remember {
+pub struct GrantSettings {
     /// The arguments that must be the same. If empty, all of them.
     pub fields: Vec<Path>,
     /// How long the grant is valid.
     pub duration: Duration,
 }
 
-impl Remember {
+impl GrantSettings {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        let fields = node.get("fields").map(|node| reader.input_paths(node)).unwrap_or_default();
+        let fields = node.get("fields").map(|node| reader.read_input_paths(node)).unwrap_or_default();
         let scope = node.get("scope")?;
         match (scope.as_str()?, node.get("fields")) {
             ("fields", None) => reader.report(
@@ -259,13 +259,14 @@ impl Approval {
         let reported = reader.reported();
         let message = node.get("message").and_then(|node| reader.template(node, &[]));
         let expires = node.get("expires").and_then(|node| reader.duration(node));
-        let edits = node.get("edits").and_then(|node| Edits::read(node, reader)).unwrap_or_default();
+        let edits =
+            node.get("edits").and_then(|node| EditableArguments::read(node, reader)).unwrap_or_default();
         let card = node.get("card").map(|node| CardTemplates::read(node, reader)).unwrap_or_default();
-        let remember = node.get("remember").and_then(|node| Remember::read(node, reader));
+        let remember = node.get("remember").and_then(|node| GrantSettings::read(node, reader));
         let approvers = read_approvers(node, reader);
         let quorum = node.get("quorum").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
         let anonymous = node.get("anonymous").filter(|word| word.as_str() == Some("allow"));
-        let needs_name = match (approvers.is_empty(), quorum) {
+        let needs_approver_name = match (approvers.is_empty(), quorum) {
             (false, _) => {
                 node.get("approvers").map(|approvers| (approvers, "`approvers` needs the names of approvers"))
             }
@@ -274,7 +275,7 @@ impl Approval {
             }
             (true, _) => None,
         };
-        if let (Some(anonymous), Some((other, why))) = (anonymous, needs_name) {
+        if let (Some(anonymous), Some((other, why))) = (anonymous, needs_approver_name) {
             reader.report(
                 Diagnostic::new(
                     &CONFLICTING_KEYS,

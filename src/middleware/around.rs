@@ -1,15 +1,15 @@
 //! `around`: a script that wraps the execution of a call.
 
 use super::scope::{self, Scope};
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
 use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
 use crate::json::{self, Value, json};
-use crate::script::{self, ScriptFailure};
+use crate::script::{self, ScriptRunError};
 use crate::source::Node;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "around",
     doc: "Wraps the execution of matching calls in a script. The script calls `next(input)` once, several times or never, and its value \
           is the result of the call. If it passes other arguments than the call's, these are evaluated in the gate phase again.",
@@ -44,19 +44,19 @@ pub struct Around {
     /// The script.
     pub script: script::Around,
     scope: Scope,
-    place: ScriptPlace,
+    place: ScriptLocation,
 }
 
 /// The location of a script, for error messages.
 #[derive(Debug)]
-struct ScriptPlace {
+struct ScriptLocation {
     file: String,
     /// The start of each line of the script: line and column in the file, from 1. Empty if the file does not contain the script
     /// literally.
     lines: Vec<(usize, usize)>,
 }
 
-impl ScriptPlace {
+impl ScriptLocation {
     fn of(&self, line: usize, column: usize) -> String {
         match self.lines.get(line.saturating_sub(1)) {
             Some((file_line, first)) => {
@@ -73,7 +73,7 @@ impl Around {
         match (node.get("script"), node.get("file")) {
             (Some(inline), None) => {
                 let text = inline.as_str()?;
-                let place = ScriptPlace {
+                let place = ScriptLocation {
                     file: reader.name_of(inline.span.source),
                     lines: reader.line_starts(inline),
                 };
@@ -95,7 +95,7 @@ impl Around {
             (None, Some(file)) => {
                 let (source, text) = reader.draw_file(file, ".rhai")?;
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
-                let place = ScriptPlace { file: reader.name_of(source), lines };
+                let place = ScriptLocation { file: reader.name_of(source), lines };
                 match script::Around::compile(&text) {
                     Ok(script) => {
                         reader.roots_read.extend(script.reads_session().then_some(Root::Session));
@@ -134,7 +134,7 @@ impl Around {
     }
 
     /// Formats a script error with its location.
-    pub fn explain(&self, failure: &ScriptFailure) -> String {
+    pub fn explain(&self, failure: &ScriptRunError) -> String {
         match failure.position {
             Some((line, column)) => format!("{} ({})", failure.message, self.place.of(line, column)),
             None => format!("{} ({})", failure.message, self.place.file),

@@ -1,12 +1,12 @@
 //! `audit`: records selected fields of a call with its outcome, for the audit log.
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::CallView;
 use crate::json::Value;
 use crate::path::Path;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "audit",
     doc: "Records fields of matching calls in their outcomes, for the audit log. It applies to every outcome, denials included.",
     shape: Shape::Record(&RECORD),

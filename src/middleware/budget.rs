@@ -1,6 +1,6 @@
 //! `budget`: bounds the total usage of a run, a conversation or a principal.
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::call::Amount;
 use crate::diagnostic::{Diagnostic, MISSING_KEY, OUT_OF_RANGE};
@@ -8,7 +8,7 @@ use crate::principal::Comparison;
 use crate::source::Node;
 use crate::template::Template;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "budget",
     doc: "Limits the total usage of a run, a conversation or a principal: tokens, cost, tool calls and model calls. Model usage is counted \
           after each model call, so the last call can exceed the budget; no call starts once the budget is used up.",
@@ -59,9 +59,9 @@ pub struct Budget {
     /// The bounds.
     pub bounds: Used,
     /// Whose usage is counted together.
-    pub per: Per,
+    pub per: BudgetScope,
     /// What happens when a bound is reached.
-    pub at_bound: AtBound,
+    pub at_bound: OnBudgetExceeded,
     /// How principals are compared.
     pub principals: Comparison,
     /// The message of the denial or halt.
@@ -90,7 +90,7 @@ impl Used {
 
 /// Whose usage is counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Per {
+pub enum BudgetScope {
     /// One run.
     Run,
     /// All runs of a conversation.
@@ -101,7 +101,7 @@ pub enum Per {
 
 /// What happens when a bound is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AtBound {
+pub enum OnBudgetExceeded {
     /// The run ends after the current turn.
     Finish,
     /// Further tool calls are denied.
@@ -136,14 +136,14 @@ impl Budget {
         Some(Self {
             bounds,
             per: match node.get("per").and_then(Node::as_str) {
-                Some("conversation") => Per::Conversation,
-                Some("principal") => Per::Principal,
-                _ => Per::Run,
+                Some("conversation") => BudgetScope::Conversation,
+                Some("principal") => BudgetScope::Principal,
+                _ => BudgetScope::Run,
             },
             at_bound: match node.get("on_exceed").and_then(Node::as_str) {
-                Some("deny") => AtBound::Deny,
-                Some("finish") => AtBound::Finish,
-                _ => AtBound::Halt,
+                Some("deny") => OnBudgetExceeded::Deny,
+                Some("finish") => OnBudgetExceeded::Finish,
+                _ => OnBudgetExceeded::Halt,
             },
             principals: reader.principals,
             message: node.get("message").and_then(|node| reader.template(node, &[])),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::key::KeyPaths;
 use super::scope::{self, Scope};
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
 use crate::call::CallView;
 use crate::diagnostic::INVALID_SCRIPT;
@@ -13,7 +13,7 @@ use crate::matcher::NamePattern;
 use crate::script::Expression;
 use crate::source::Node;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "cache",
     doc: "Caches results of matching calls and returns them for equal calls. A cache hit skips only the tool: policies of the gate and \
           settle phases still apply. Only results that a tool returned are cached.",

@@ -1,12 +1,12 @@
 //! `concurrency`: limits how many calls run at the same time.
 
-use super::limit::{self, Common, Cost, Counted, Rule};
-use super::{Kind, KindEntry};
+use super::limit::{self, CommonLimitSettings, Cost, CountedCalls, Rule};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::host::{Allowance, Amount};
 use crate::source::Node;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "concurrency",
     doc: "Limits how many matching calls run at the same time, across all sessions.",
     shape: Shape::Record(&RECORD),
@@ -17,10 +17,10 @@ pub(super) static KIND: KindEntry = KindEntry {
     read: |node, reader| {
         let max = node.get("max").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
         let max = max.and_then(|max| u32::try_from(max).ok());
-        let common = Common::read(node, reader)?;
+        let common = CommonLimitSettings::read(node, reader)?;
         let (rule, cost) = (Rule::Store(Allowance::Slots { max: max? }), Cost::Fixed(Amount::whole(1)));
         let words = format!("{} at the same time", max?);
-        Some(Kind::Concurrency(common.limit(rule, cost, Counted::Executions, "slots", words)))
+        Some(Kind::Concurrency(common.limit(rule, cost, CountedCalls::Executions, "slots", words)))
     },
 };
 

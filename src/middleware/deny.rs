@@ -1,12 +1,12 @@
 //! `deny`: refuses a call.
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::reason_code;
 use crate::diagnostic::{Diagnostic, EMPTY_VALUE};
 use crate::template::Template;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "deny",
     doc: "Denies matching calls. It overrides every other decision except `halt`.",
     shape: Shape::Record(&RECORD),

@@ -25,11 +25,11 @@ impl ErrorPatterns {
 
     /// Whether an error matches.
     pub fn concern(&self, error: &ToolError) -> bool {
-        self.0.is_empty() || self.each_concerns(error).any(|concerns| concerns)
+        self.0.is_empty() || self.matches_each(error).any(|concerns| concerns)
     }
 
     /// Returns for each pattern, in order, whether it matches an error.
-    pub fn each_concerns(&self, error: &ToolError) -> impl Iterator<Item = bool> {
+    pub fn matches_each(&self, error: &ToolError) -> impl Iterator<Item = bool> {
         let kind = error.kind.as_deref();
         self.0.iter().map(move |pattern| {
             pattern.matches(&error.message) || kind.is_some_and(|kind| pattern.matches(kind))

@@ -1,13 +1,13 @@
 //! `fact`: stores a value from a completed call in the session, for the conditions of later calls.
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::{CallView, Node, SessionState};
 use crate::diagnostic::{Diagnostic, INVALID_PATH};
 use crate::json::Value;
 use crate::path::Path;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "fact",
     doc: "Stores a value from a call that ran in the session, under a name and an optional key. Later calls can test it: \
           `$.session.facts.NAME`, or `$.session.facts.NAME.KEY`.",
@@ -102,7 +102,7 @@ impl Fact {
     pub fn keep(&self, found: Found, session: &mut SessionState) {
         match found {
             Found::Nothing => {}
-            Found::Value(key, value) => session.keep_fact(&self.name, key.as_deref(), value),
+            Found::Value(key, value) => session.set_fact(&self.name, key.as_deref(), value),
             Found::Unreadable => self.unsettle(session),
         }
     }

@@ -8,14 +8,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::stream::{DropUnit, Stream};
-use crate::detect::{MAX_HELD, Overlong, Redactor, Sieve};
+use crate::detect::{MAX_HELD, MatchTooLongError, Redactor, Sieve};
 use crate::lifecycle::Chunk;
 
 /// Replaces the rest of a text that can't be filtered.
 pub const WITHHELD: &str = "[withheld]";
 
 /// Maximum number of texts of a stream. Further texts are withheld.
-pub const MAX_TEXTS: usize = 256;
+pub const MAX_STREAM_TEXTS: usize = 256;
 
 /// Maximum number of chunks that wait for a text. Beyond it, the first one is passed on ahead of the text.
 pub const MAX_WAITING: usize = 256;
@@ -29,7 +29,7 @@ pub struct StreamFilter {
     policies: Vec<Stream>,
     texts: Vec<Text>,
     waiting: VecDeque<Waiting>,
-    told_of_surplus: bool,
+    surplus_withheld: bool,
 }
 
 /// A chunk that waits until these texts have passed on what they held back.
@@ -84,7 +84,7 @@ impl StreamFilter {
             }
         }
         passed.extend(self.waiting.drain(..).map(|waiting| waiting.chunk));
-        self.told_of_surplus = false;
+        self.surplus_withheld = false;
         passed
     }
 
@@ -95,8 +95,8 @@ impl StreamFilter {
         }
         let place = match self.texts.iter().position(|text| text.name == name) {
             Some(place) => place,
-            None if self.texts.len() == MAX_TEXTS => {
-                let told = std::mem::replace(&mut self.told_of_surplus, true);
+            None if self.texts.len() == MAX_STREAM_TEXTS => {
+                let told = std::mem::replace(&mut self.surplus_withheld, true);
                 return if told { Vec::new() } else { vec![name.chunk(WITHHELD.to_owned())] };
             }
             None => {
@@ -189,7 +189,7 @@ impl Text {
             self.marks_passed = self.marks;
             shown.push_str(WITHHELD);
         } else {
-            self.follow_marks();
+            self.advance_marks();
         }
         shown
     }
@@ -202,12 +202,12 @@ impl Text {
         let first = self.steps.first_mut()?;
         first.marks.push_back(first.taken);
         self.marks += 1;
-        self.follow_marks();
+        self.advance_marks();
         Some(self.marks)
     }
 
     /// Moves each mark to the next step once all text before it has gone there.
-    fn follow_marks(&mut self) {
+    fn advance_marks(&mut self) {
         let mut arriving = 0;
         for step in &mut self.steps {
             step.marks.extend(std::iter::repeat_n(step.taken, arriving));
@@ -222,7 +222,7 @@ impl Text {
 /// One operation of a policy on a text.
 #[derive(Debug)]
 struct Step {
-    sifter: Sifter,
+    sifter: TextFilter,
     /// The number of bytes received.
     taken: u64,
     /// Positions that chunks wait for, in received bytes.
@@ -230,7 +230,7 @@ struct Step {
 }
 
 #[derive(Debug)]
-enum Sifter {
+enum TextFilter {
     Sieve(Sieve),
     Lines { unwanted: Arc<Redactor>, line: String },
     Chunks { unwanted: Arc<Redactor> },
@@ -240,40 +240,41 @@ fn steps(policy: &Stream) -> impl Iterator<Item = Step> {
     let drop = policy.drop.iter().map(|(unit, unwanted)| {
         let unwanted = Arc::clone(unwanted);
         match unit {
-            DropUnit::Match => Sifter::Sieve(Sieve::redacting(unwanted)),
-            DropUnit::Line => Sifter::Lines { unwanted, line: String::new() },
-            DropUnit::Chunk => Sifter::Chunks { unwanted },
+            DropUnit::Match => TextFilter::Sieve(Sieve::redacting(unwanted)),
+            DropUnit::Line => TextFilter::Lines { unwanted, line: String::new() },
+            DropUnit::Chunk => TextFilter::Chunks { unwanted },
         }
     });
     let replace =
-        policy.replace.iter().map(|replacement| Sifter::Sieve(Sieve::replacing(Arc::clone(replacement))));
-    let redact = policy.redact.iter().map(|redactor| Sifter::Sieve(Sieve::redacting(Arc::clone(redactor))));
+        policy.replace.iter().map(|replacement| TextFilter::Sieve(Sieve::replacing(Arc::clone(replacement))));
+    let redact =
+        policy.redact.iter().map(|redactor| TextFilter::Sieve(Sieve::redacting(Arc::clone(redactor))));
     drop.chain(replace).chain(redact).map(|sifter| Step { sifter, taken: 0, marks: VecDeque::new() })
 }
 
 impl Step {
-    fn push(&mut self, more: &str, shown: &mut String) -> Result<(), Overlong> {
+    fn push(&mut self, more: &str, shown: &mut String) -> Result<(), MatchTooLongError> {
         self.taken += more.len() as u64;
         self.sifter.push(more, shown)
     }
 }
 
-impl Sifter {
-    fn push(&mut self, more: &str, shown: &mut String) -> Result<(), Overlong> {
+impl TextFilter {
+    fn push(&mut self, more: &str, shown: &mut String) -> Result<(), MatchTooLongError> {
         match self {
             Self::Sieve(sieve) => return sieve.push(more, shown),
             Self::Lines { unwanted, line } => {
                 for piece in more.split_inclusive('\n') {
                     line.push_str(piece);
                     if line.len() > MAX_HELD {
-                        return Err(Overlong);
+                        return Err(MatchTooLongError);
                     }
                     if piece.ends_with('\n') {
                         shown.push_str(&wanted(unwanted, line));
                     }
                 }
             }
-            Self::Chunks { unwanted } if unwanted.finds_in(more) => {}
+            Self::Chunks { unwanted } if unwanted.has_match(more) => {}
             Self::Chunks { .. } => shown.push_str(more),
         }
         Ok(())
@@ -299,7 +300,7 @@ impl Sifter {
 /// Returns the line, or an empty string if it is dropped.
 fn wanted(unwanted: &Redactor, line: &mut String) -> String {
     let line = std::mem::take(line);
-    if unwanted.finds_in(&line) { String::new() } else { line }
+    if unwanted.has_match(&line) { String::new() } else { line }
 }
 
 #[cfg(test)]
@@ -311,7 +312,7 @@ mod tests {
         let mut text = Text::new(
             Name { reasoning: false, id: "a".into() },
             vec![Step {
-                sifter: Sifter::Lines {
+                sifter: TextFilter::Lines {
                     unwanted: Arc::new(Redactor::new(vec![], vec![], crate::detect::Style::Mask)),
                     line: String::new(),
                 },

@@ -1,10 +1,10 @@
 //! `halt`: stops the run. Refuses the call and every later call of the session.
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::template::Template;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "halt",
     doc: "Stops the run: denies the matching call and every later call of the session. It overrides every other decision.",
     shape: Shape::Record(&RECORD),

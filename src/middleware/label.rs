@@ -1,10 +1,10 @@
 //! `label`: adds labels to the session. Labels are never removed.
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::SessionState;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "label",
     doc: "Adds labels to the session after a matching call has run. Later calls can test `$.session.labels`.",
     shape: Shape::Record(&RECORD),

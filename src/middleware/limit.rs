@@ -60,7 +60,7 @@ pub enum Rule {
 
 /// The calls that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum CountedCalls {
     /// Calls that no other policy stops.
     Executions,
     /// All matching calls, whatever their outcome.
@@ -95,7 +95,7 @@ pub struct Limit {
     /// The cost of a call.
     pub cost: Cost,
     /// The calls that are counted.
-    pub counted: Counted,
+    pub counted: CountedCalls,
     /// What happens to a call that exceeds the limit.
     pub on_exceed: OnExceed,
     /// The message to the agent.
@@ -120,14 +120,14 @@ pub struct Measure {
 }
 
 /// The keys that both kinds have.
-pub(super) struct Common {
+pub(super) struct CommonLimitSettings {
     key: KeyPaths,
     on_exceed: OnExceed,
     message: Option<Template>,
     passes_without_store: bool,
 }
 
-impl Common {
+impl CommonLimitSettings {
     pub(super) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let reported = reader.reported();
         let key = KeyPaths::read(node.get("key"), reader);
@@ -169,7 +169,7 @@ impl Common {
         self,
         rule: Rule,
         cost: Cost,
-        counted: Counted,
+        counted: CountedCalls,
         identity: &str,
         words: String,
     ) -> Limit {

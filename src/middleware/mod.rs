@@ -1,4 +1,4 @@
-//! Policy kinds, one file each. Every kind has a [`KindEntry`] with its schema and reader, and a type with its compiled settings.
+//! Policy kinds, one file each. Every kind has a [`KindDefinition`] with its schema and reader, and a type with its compiled settings.
 
 mod allow;
 mod approval;
@@ -30,18 +30,18 @@ mod undecided;
 mod validate;
 
 pub use allow::Allow;
-pub use approval::{Approval, CardTemplates, Edits, Remember};
+pub use approval::{Approval, CardTemplates, EditableArguments, GrantSettings};
 pub use around::Around;
 pub use audit::Audit;
-pub use budget::{AtBound, Budget, Per, Used};
+pub use budget::{Budget, BudgetScope, OnBudgetExceeded, Used};
 pub use cache::Cache;
 pub use deny::Deny;
 pub use errors::ErrorPatterns;
 pub use fact::{Fact, Found};
-pub use filter::{MAX_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
+pub use filter::{MAX_STREAM_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
 pub use halt::Halt;
 pub use label::Label;
-pub use limit::{Cost, Counted, Limit, Measure, OnExceed, Rule};
+pub use limit::{Cost, CountedCalls, Limit, Measure, OnExceed, Rule};
 pub use model::Model;
 pub use recover::Recover;
 pub use redact::Redact;
@@ -108,7 +108,7 @@ pub enum Kind {
 
 /// Definition of a kind: its key, its schema, and how the rest of the policy is read.
 #[derive(Debug)]
-pub struct KindEntry {
+pub struct KindDefinition {
     /// The key in a policy.
     pub name: &'static str,
     /// Description for policy authors.
@@ -128,7 +128,7 @@ pub struct KindEntry {
 }
 
 /// Every kind, in the order of their phases.
-pub static KINDS: [&KindEntry; 21] = [
+pub static KINDS: [&KindDefinition; 21] = [
     &transform::KIND,
     &validate::KIND,
     &deny::KIND,
@@ -154,7 +154,7 @@ pub static KINDS: [&KindEntry; 21] = [
 
 impl Kind {
     /// The definition of this kind.
-    pub fn entry(&self) -> &'static KindEntry {
+    pub fn entry(&self) -> &'static KindDefinition {
         match self {
             Self::Deny(_) => &deny::KIND,
             Self::Allow(_) => &allow::KIND,
@@ -182,7 +182,7 @@ impl Kind {
 
     /// Whether the policy is evaluated in this phase of a call. `respond` is matched in gate, where it permits unmatched calls, and
     /// returns its result in execute.
-    pub fn acts_in(&self, phase: Phase) -> bool {
+    pub fn is_active_in(&self, phase: Phase) -> bool {
         match self {
             Self::Transform(transform) => match phase {
                 Phase::Normalise => !transform.input.is_empty(),

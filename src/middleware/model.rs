@@ -1,6 +1,6 @@
 //! `model`: changes the configuration of model calls.
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE, WRONG_TYPE};
@@ -9,7 +9,7 @@ use crate::matcher::NamePattern;
 use crate::source::Node;
 use crate::template::Template;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "model",
     doc: "Changes the configuration of model calls: system prompts, sampling parameters and the visible tools. It applies to the run, not \
           to single calls, so its conditions can read only the context and the session.",
@@ -186,7 +186,7 @@ impl Model {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let reported = reader.reported();
         let changes = RECORD.fields.iter().map(|field| field.name).filter(|name| *name != "on");
-        if changes.clone().all(|name| node.get(name).is_none() && !RECORD.may_be_misspelled(node, name)) {
+        if changes.clone().all(|name| node.get(name).is_none() && !RECORD.has_misspelling_of(node, name)) {
             let names = changes.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this `model` policy changes nothing")
@@ -254,7 +254,7 @@ impl Model {
     }
 
     /// Whether it only sets upper bounds and hides tools, which never allows more, in any order.
-    pub fn only_tightens(&self) -> bool {
+    pub fn only_restricts(&self) -> bool {
         let only_bounds = |bound: &Bound| bound.set.is_none() && bound.min.is_none();
         self.prepend.is_empty()
             && self.append.is_empty()

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::limit::{self, Common, Cost, Counted, Limit, Rule, read_amount};
-use super::{Kind, KindEntry};
+use super::limit::{self, CommonLimitSettings, Cost, CountedCalls, Limit, Rule, read_amount};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_DURATION, INVALID_PATH, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
-use crate::source::{Node, NodeValue};
+use crate::source::{Node, YamlValue};
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "rate_limit",
     doc: "Limits the number of matching calls, or their total cost, exactly and across all sessions. A call that a stricter policy stops \
           is not counted.",
@@ -75,19 +75,19 @@ static RECORD: Record = Record {
 };
 
 /// How long the count of a conversation is stored after its last call.
-const CONVERSATION_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const CONVERSATION_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Maximum `limit` of a sliding window, which stores every call.
-const LARGEST_SLIDING: Amount = Amount::whole(100_000);
+const MAX_SLIDING_WINDOW_LIMIT: Amount = Amount::whole(100_000);
 
 fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
     let reported = reader.reported();
-    let common = Common::read(node, reader);
+    let common = CommonLimitSettings::read(node, reader);
     let limit = node.get("limit").and_then(|node| read_amount(node, reader));
     let burst = node.get("burst").and_then(|node| read_amount(node, reader));
     let cost = node.get("cost").map_or(Some(Cost::Fixed(Amount::whole(1))), |node| read_cost(node, reader));
     let counted = match node.get("count").and_then(Node::as_str) {
-        Some("attempts") => Counted::Attempts,
-        _ => Counted::Executions,
+        Some("attempts") => CountedCalls::Attempts,
+        _ => CountedCalls::Executions,
     };
     let per = node.get("per").and_then(|node| Some((node, node.as_str()?)));
     let algorithm = node.get("algorithm").and_then(Node::as_str);
@@ -109,12 +109,12 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
             let limit = limit?;
             let rule = match word {
                 "run" => Rule::Run(limit),
-                _ => Rule::Conversation(Allowance::Total { limit, keep: CONVERSATION_KEPT }),
+                _ => Rule::Conversation(Allowance::Total { limit, keep: CONVERSATION_RETENTION }),
             };
             (rule, word)
         }
         (node_of_per, text) => {
-            if let Some(word) = meant_word(text) {
+            if let Some(word) = suggest_period(text) {
                 reader.report(
                     Diagnostic::new(
                         &INVALID_DURATION,
@@ -127,14 +127,14 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
             }
             let per = reader.duration(node_of_per)?;
             let algorithm = algorithm.unwrap_or("gcra");
-            refuse_burst(node, algorithm, reader);
+            report_unused_burst(node, algorithm, reader);
             let limit = limit?;
             let allowance = match algorithm {
                 "fixed_window" => Allowance::FixedWindow { limit, per },
                 "sliding_window" => Allowance::SlidingWindow { limit, per },
                 _ => Allowance::Gcra { limit, per, burst: burst.unwrap_or(limit) },
             };
-            if algorithm == "sliding_window" && limit > LARGEST_SLIDING {
+            if algorithm == "sliding_window" && limit > MAX_SLIDING_WINDOW_LIMIT {
                 reader.report(
                     Diagnostic::new(
                         &OUT_OF_RANGE,
@@ -153,7 +153,7 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
 }
 
 /// Returns the value of `per` that was probably meant, if the text is not a duration.
-fn meant_word(text: &str) -> Option<&'static str> {
+fn suggest_period(text: &str) -> Option<&'static str> {
     match text {
         "session" | "agent_run" => Some("run"),
         "thread" | "chat" => Some("conversation"),
@@ -161,7 +161,7 @@ fn meant_word(text: &str) -> Option<&'static str> {
     }
 }
 
-fn refuse_burst(node: &Node, algorithm: &str, reader: &mut Reader<'_>) {
+fn report_unused_burst(node: &Node, algorithm: &str, reader: &mut Reader<'_>) {
     let Some(burst) = node.get("burst").filter(|_| algorithm != "gcra") else { return };
     reader.report(
         Diagnostic::new(
@@ -174,7 +174,7 @@ fn refuse_burst(node: &Node, algorithm: &str, reader: &mut Reader<'_>) {
 }
 
 fn read_cost(node: &Node, reader: &mut Reader<'_>) -> Option<Cost> {
-    if let NodeValue::Number(_) = node.value {
+    if let YamlValue::Number(_) = node.value {
         return read_amount(node, reader).map(Cost::Fixed);
     }
     let path = reader.path(node)?;

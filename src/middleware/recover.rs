@@ -1,13 +1,13 @@
 //! `recover`: converts a tool's error to a message that the model can act on.
 
 use super::errors::{self, ErrorPatterns};
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::CallView;
 use crate::source::Node;
 use crate::template::Template;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "recover",
     doc: "Converts an error of the tool to a message for the model, so that it can try again.",
     shape: Shape::Record(&RECORD),

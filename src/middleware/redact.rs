@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
 use crate::detect::{Detector, Redactor, Style};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, UNKNOWN_VALUE};
 use crate::seal::Keys;
 use crate::source::Node;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "redact",
     doc: "Redacts sensitive data such as PII and secrets: in the result that the model gets, and in the arguments wherever they are shown \
           or recorded (outcomes, approval requests, audit log). The tool gets the original arguments; use `transform` to change those.",
@@ -98,7 +98,7 @@ impl Redact {
         let reported = reader.reported();
         let redactor = read_redactor(node, "detect", reader);
         let keys = ["detect", "patterns"];
-        if keys.iter().all(|key| node.get(key).is_none() && !RECORD.may_be_misspelled(node, key)) {
+        if keys.iter().all(|key| node.get(key).is_none() && !RECORD.has_misspelling_of(node, key)) {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this policy redacts nothing")
                     .help("add `detect: [email, …]` or `patterns: [\"…\"]`"),

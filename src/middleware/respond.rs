@@ -1,10 +1,10 @@
 //! `respond`: returns a fixed result instead of calling the tool.
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::json::Value;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "respond",
     doc: "Returns a fixed result for matching calls instead of calling the tool. Calls that are denied or suspended in the gate phase stay \
           denied or suspended.",

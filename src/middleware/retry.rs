@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::errors::{self, ErrorPatterns};
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::diagnostic::{Diagnostic, OUT_OF_RANGE};
 use crate::source::Node;
 use crate::tools::Tool;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "retry",
     doc: "Retries failed calls with exponential backoff. It retries only tools whose hints declare them idempotent or read-only, unless \
           the policy sets `idempotent`.",
@@ -105,7 +105,7 @@ impl Retry {
     }
 
     /// Whether a retry of this tool is safe, by the policy or else by the tool's hints.
-    pub fn is_harmless_for(&self, tool: Option<&Tool>) -> bool {
+    pub fn is_safe_for(&self, tool: Option<&Tool>) -> bool {
         let hint = |name: &str| {
             let annotations = tool.and_then(|tool| tool.descriptor.annotations.as_ref());
             annotations.and_then(|annotations| annotations.get(name)?.as_bool()) == Some(true)

@@ -24,12 +24,12 @@ pub(super) const SCOPE: Field = Field::optional(
 /// The calls that share stored values.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
-    sharing: Sharing,
+    sharing: CacheSharing,
     principals: Comparison,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Sharing {
+enum CacheSharing {
     /// Calls with the same tenant and principal. Calls without one share with each other.
     Own,
     /// Calls with the same tenant.
@@ -46,11 +46,11 @@ impl Scope {
     /// Reads `scope`.
     pub(super) fn read(node: &Node, reader: &Reader<'_>) -> Self {
         let sharing = match node.get("scope").and_then(Node::as_str) {
-            Some("tenant") => Sharing::Tenant,
-            Some("principal") => Sharing::Principal,
-            Some("session") => Sharing::Session,
-            Some("shared") => Sharing::Shared,
-            _ => Sharing::Own,
+            Some("tenant") => CacheSharing::Tenant,
+            Some("principal") => CacheSharing::Principal,
+            Some("session") => CacheSharing::Session,
+            Some("shared") => CacheSharing::Shared,
+            _ => CacheSharing::Own,
         };
         Self { sharing, principals: reader.principals }
     }
@@ -58,11 +58,11 @@ impl Scope {
     /// The name of the scope. Values that were stored in a scope with another name are not found.
     pub(super) fn name(self) -> String {
         let word = match self.sharing {
-            Sharing::Own => "own",
-            Sharing::Tenant => "tenant",
-            Sharing::Principal => "principal",
-            Sharing::Session => "session",
-            Sharing::Shared => "shared",
+            CacheSharing::Own => "own",
+            CacheSharing::Tenant => "tenant",
+            CacheSharing::Principal => "principal",
+            CacheSharing::Session => "session",
+            CacheSharing::Shared => "shared",
         };
         match self.principals {
             Comparison::Canonical => word.to_owned(),
@@ -81,12 +81,12 @@ impl Scope {
             Named::Invalid(_) => None,
         };
         match self.sharing {
-            Sharing::Own => Some(json!([tenant, principal()?])),
-            Sharing::Tenant => tenant.map(|tenant| json!([tenant])),
+            CacheSharing::Own => Some(json!([tenant, principal()?])),
+            CacheSharing::Tenant => tenant.map(|tenant| json!([tenant])),
             // The name of a principal is unique only within its tenant.
-            Sharing::Principal => Some(json!([tenant, principal()??])),
-            Sharing::Session => Some(json!([session])),
-            Sharing::Shared => Some(json!([])),
+            CacheSharing::Principal => Some(json!([tenant, principal()??])),
+            CacheSharing::Session => Some(json!([session])),
+            CacheSharing::Shared => Some(json!([])),
         }
     }
 }

@@ -7,14 +7,14 @@ use regex::Regex;
 
 use super::redact::{WITH, read_redactor, texts};
 use super::transform::{REPLACE, replacement};
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::detect::{Reach, Redactor, Replacement, Style};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_REGEX, MISSING_KEY};
 use crate::seal::Keys;
 use crate::source::Node;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "stream",
     doc: "Filters the text that the model streams, even if a match is split across chunks. It first drops, then replaces, then redacts. \
           Text is held back only while it can still be part of a match.",
@@ -127,7 +127,7 @@ impl Stream {
     fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
         let reported = reader.reported();
         let keys = ["drop", "replace", "redact", "patterns"];
-        if keys.iter().all(|key| node.get(key).is_none() && !RECORD.may_be_misspelled(node, key)) {
+        if keys.iter().all(|key| node.get(key).is_none() && !RECORD.has_misspelling_of(node, key)) {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this policy filters nothing").help(
                     "add `redact: [email, …]`, `patterns: [\"…\"]`, `drop: [\"…\"]` or `replace: [ … ]`",
@@ -147,12 +147,12 @@ impl Stream {
         }
         let redactor = read_redactor(node, "redact", reader);
         for (pattern, node) in redactor.patterns().iter().zip(texts(node.get("patterns"))) {
-            check_reach(pattern, node, reader);
+            check_match_length(pattern, node, reader);
         }
         let replace: Vec<Arc<Replacement>> = texts(node.get("replace"))
             .filter_map(|node| {
                 let (pattern, with) = replacement(node, reader)?;
-                check_reach(&pattern, node.get("pattern")?, reader);
+                check_match_length(&pattern, node.get("pattern")?, reader);
                 Some(Arc::new(Replacement::new(pattern, with)))
             })
             .collect();
@@ -180,7 +180,7 @@ fn read_drop(node: &Node, reader: &mut Reader<'_>) -> (DropUnit, Arc<Redactor>) 
         let Some(pattern) = read_dropped(node, reader) else { continue };
         // Lines and chunks are matched as a whole.
         if unit == DropUnit::Match {
-            check_reach(&pattern, node, reader);
+            check_match_length(&pattern, node, reader);
         }
         patterns.push(pattern);
     }
@@ -191,7 +191,7 @@ fn read_drop(node: &Node, reader: &mut Reader<'_>) -> (DropUnit, Arc<Redactor>) 
 fn read_dropped(node: &Node, reader: &mut Reader<'_>) -> Option<Regex> {
     let text = node.as_str()?;
     if let Some(pattern) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
-        return reader.regex_in(node, pattern);
+        return reader.read_regex_in(node, pattern);
     }
     if text.trim().is_empty() {
         reader.report(
@@ -202,11 +202,11 @@ fn read_dropped(node: &Node, reader: &mut Reader<'_>) -> Option<Regex> {
     }
     let word = |c: Option<char>| if c.is_some_and(|c| c.is_alphanumeric() || c == '_') { r"\b" } else { "" };
     let (first, last) = (word(text.chars().next()), word(text.chars().next_back()));
-    reader.regex_in(node, &format!("(?i){first}{}{last}", regex::escape(text)))
+    reader.read_regex_in(node, &format!("(?i){first}{}{last}", regex::escape(text)))
 }
 
 /// Reports a pattern whose matches have no maximum length, so that it is never known whether a match has ended.
-fn check_reach(pattern: &Regex, node: &Node, reader: &mut Reader<'_>) {
+fn check_match_length(pattern: &Regex, node: &Node, reader: &mut Reader<'_>) {
     if Reach::of(pattern).is_none() {
         reader.report(
             Diagnostic::new(&INVALID_REGEX, node.span, "a match of this pattern can span lines and has no maximum length")

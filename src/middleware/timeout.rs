@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Polarity, Shape};
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "timeout",
     doc: "Cancels matching calls that take longer than this duration, such as `30s`. The agent gets an error that says that the tool may \
           still have taken effect. `retry` and `recover` can handle it as an error of kind `timeout`.",

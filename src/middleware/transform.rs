@@ -6,17 +6,17 @@ pub(super) use operands::replacement;
 
 use regex::Regex;
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape, head};
 use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
 use crate::json::{JsonType, Number, Value};
 use crate::meter;
-use crate::path::{self, Mismatch, Path};
+use crate::path::{self, Path, PathEvaluationError};
 use crate::source::Node;
 use crate::template::Template;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "transform",
     doc: "Changes the arguments before the call is evaluated (`input`), or the result before the model gets it (`output`). Steps are \
           applied in order, and each policy gets the value that the previous one produced.",
@@ -172,14 +172,14 @@ impl Step {
             return None;
         }
         let change = Change::read(&entry.key, &entry.value, reader);
-        let path_node = node.get("path")?;
-        let path = reader.path(path_node)?;
+        let operand_path_node = node.get("path")?;
+        let path = reader.path(operand_path_node)?;
         let change = change?;
         if path.root() != root {
             let name = root.name();
             let message = format!("a step under `{name}` can only change `$.{name}`");
             reader.report(
-                Diagnostic::new(&INVALID_PATH, path_node.span, message)
+                Diagnostic::new(&INVALID_PATH, operand_path_node.span, message)
                     .help(format!("write a path that starts with it, as in `$.{name}.note`")),
             );
             return None;
@@ -190,8 +190,12 @@ impl Step {
         );
         if root == Root::Input && needs_member && path.steps().is_some_and(<[_]>::is_empty) {
             reader.report(
-                Diagnostic::new(&INVALID_PATH, path_node.span, "this step needs a path to an argument")
-                    .help("name an argument, as in `$.input.note`"),
+                Diagnostic::new(
+                    &INVALID_PATH,
+                    operand_path_node.span,
+                    "this step needs a path to an argument",
+                )
+                .help("name an argument, as in `$.input.note`"),
             );
             return None;
         }
@@ -199,7 +203,7 @@ impl Step {
             let message =
                 format!("`{}` needs a path to a single value; this path may return several", entry.key);
             reader.report(
-                Diagnostic::new(&INVALID_PATH, path_node.span, message)
+                Diagnostic::new(&INVALID_PATH, operand_path_node.span, message)
                     .help("write a path without `*`, `..`, slices and filters"),
             );
             return None;
@@ -217,7 +221,7 @@ impl Step {
         let locations = match (self.path.locations(&now), &self.change) {
             (Ok(locations), _) => locations,
             // The parent's type has no such child, so there is nothing to remove.
-            (Err(Mismatch::Type { .. }), Change::Remove) => return Ok(false),
+            (Err(PathEvaluationError::Type { .. }), Change::Remove) => return Ok(false),
             (Err(mismatch), _) => return Err(format!("`{}`: {mismatch}", self.path.text())),
         };
         match &self.change {
@@ -228,7 +232,7 @@ impl Step {
             }
             Change::Template(template) => {
                 let text = template
-                    .render_strict(&with_root(*rendered, root, value), &[])
+                    .render_argument(&with_root(*rendered, root, value), &[])
                     .map_err(|error| format!("`{}`: {error}", self.path.text()))?;
                 self.set(value, Value::String(text))
             }

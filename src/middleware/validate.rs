@@ -1,15 +1,15 @@
 //! `validate`: validates arguments against a JSON Schema.
 
-use super::{Kind, KindEntry};
+use super::{Kind, KindDefinition};
 use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
 use crate::call::{Reason, reason_code};
 use crate::diagnostic::{Diagnostic, INVALID_SCHEMA, Span, UNKNOWN_VALUE, WRONG_TYPE};
 use crate::json;
 use crate::schema::{self, ArgumentSchema};
-use crate::source::{Node, NodeValue};
+use crate::source::{Node, YamlValue};
 use crate::tools::Tool;
 
-pub(super) static KIND: KindEntry = KindEntry {
+pub(super) static KIND: KindDefinition = KindDefinition {
     name: "validate",
     doc: "Validates the arguments of matching calls against a JSON Schema. A call with invalid arguments gets an `invalid` outcome, with a \
           message that the model can act on.",
@@ -43,8 +43,8 @@ pub struct Validate {
 /// Reads a schema. Returns `Some(None)` for the tool's own one, and `None` for an invalid one, which is reported.
 pub(super) fn read_schema(node: &Node, reader: &mut Reader<'_>) -> Option<Option<ArgumentSchema>> {
     match &node.value {
-        NodeValue::String(text) if text.text == "tool" => Some(None),
-        NodeValue::Mapping(entries) => match entries.as_slice() {
+        YamlValue::String(text) if text.text == "tool" => Some(None),
+        YamlValue::Mapping(entries) => match entries.as_slice() {
             [entry] if entry.key == "file" => read_file(&entry.value, reader).map(Some),
             _ => compile(node, &node.to_json(), reader).map(Some),
         },
@@ -87,7 +87,7 @@ fn compile(node: &Node, value: &json::Value, reader: &mut Reader<'_>) -> Option<
     match ArgumentSchema::compile(value) {
         Ok(schema) => Some(schema),
         Err(error) => {
-            let span = error.pointer.as_deref().map_or(node.span, |pointer| at_pointer(node, pointer));
+            let span = error.pointer.as_deref().map_or(node.span, |pointer| span_at_pointer(node, pointer));
             reader.report(
                 Diagnostic::new(&INVALID_SCHEMA, span, format!("invalid JSON Schema: {error}"))
                     .help(schema_help(&error.message)),
@@ -108,7 +108,7 @@ fn schema_help(message: &str) -> &'static str {
 }
 
 /// Returns the location of the value that a JSON Pointer names, or of its nearest ancestor in the file.
-fn at_pointer(node: &Node, pointer: &str) -> Span {
+fn span_at_pointer(node: &Node, pointer: &str) -> Span {
     let mut found = node;
     for word in pointer.split('/').skip(1) {
         let word = word.replace("~1", "/").replace("~0", "~");

@@ -106,7 +106,7 @@ pub fn set(root: &mut Value, steps: &[Step], value: Value) -> Result<(), EditErr
             (Step::Name(name), Value::Object(members)) => {
                 if !members.contains_key(name) {
                     let below = steps.get(passed + 1..).unwrap_or_default();
-                    let made = within_objects(below, value)?;
+                    let made = wrap_in_objects(below, value)?;
                     members.insert(name.clone(), made);
                     return Ok(());
                 }
@@ -124,7 +124,7 @@ pub fn set(root: &mut Value, steps: &[Step], value: Value) -> Result<(), EditErr
 }
 
 /// Wraps the value in one new object for each name.
-fn within_objects(names: &[Step], value: Value) -> Result<Value, EditError> {
+fn wrap_in_objects(names: &[Step], value: Value) -> Result<Value, EditError> {
     names.iter().rev().try_fold(value, |value, step| match step {
         Step::Name(name) => Ok(Value::Object(Map::from_iter([(name.clone(), value)]))),
         Step::Index(index) => Err(EditError::NoItem(*index)),

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::ast::{Base, Nested, Segment, Selector, Selectors};
 use super::filter::Types;
-use super::mismatch::Mismatch;
+use super::mismatch::PathEvaluationError;
 use super::singular::position;
 use crate::call::{CallView, Node};
 use crate::json::{self, Value};
@@ -33,13 +33,13 @@ pub(super) enum Place<'a> {
 pub(super) enum Stop {
     /// The receiver needs no more nodes.
     Enough,
-    Failed(Mismatch),
+    Failed(PathEvaluationError),
 }
 
-pub(super) type Walked<T = ()> = Result<T, Stop>;
+pub(super) type WalkResult<T = ()> = Result<T, Stop>;
 
 /// Receives each node with its path below the start.
-pub(super) type Receiver<'r, 'a> = &'r mut dyn FnMut(Node<'a>, &[Place<'a>]) -> Walked;
+pub(super) type Receiver<'r, 'a> = &'r mut dyn FnMut(Node<'a>, &[Place<'a>]) -> WalkResult;
 
 /// The behaviour of a child segment for a value from which it cannot select.
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ impl<'a> Evaluator<'a> {
         query: &Nested,
         misfits: Misfits,
         receive: Receiver<'_, 'a>,
-    ) -> Result<(), Mismatch> {
+    ) -> Result<(), PathEvaluationError> {
         let Some(start) = self.start(query.base, None) else { return Ok(()) };
         match self.walk(start, &query.segments, misfits, receive) {
             Ok(()) | Err(Stop::Enough) => Ok(()),
@@ -86,16 +86,16 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    pub(super) fn spend(&mut self, cost: usize) -> Walked {
-        self.budget = self.budget.checked_sub(cost).ok_or(Stop::Failed(Mismatch::TooMuch))?;
-        meter::spend(cost as u64).map_err(|_| Stop::Failed(Mismatch::TooMuch))?;
+    pub(super) fn spend(&mut self, cost: usize) -> WalkResult {
+        self.budget = self.budget.checked_sub(cost).ok_or(Stop::Failed(PathEvaluationError::TooMuch))?;
+        meter::spend(cost as u64).map_err(|_| Stop::Failed(PathEvaluationError::TooMuch))?;
         Ok(())
     }
 
     /// Enters one level of recursion; the caller leaves it by decrementing `calls`.
-    fn call(&mut self) -> Walked {
+    fn call(&mut self) -> WalkResult {
         self.calls += 1;
-        if self.calls > MAX_CALLS { Err(Stop::Failed(Mismatch::TooMuch)) } else { Ok(()) }
+        if self.calls > MAX_CALLS { Err(Stop::Failed(PathEvaluationError::TooMuch)) } else { Ok(()) }
     }
 
     /// Runs a nested evaluation, which may stop early, and restores the position.
@@ -113,7 +113,7 @@ impl<'a> Evaluator<'a> {
         segments: &[Segment],
         misfits: Misfits,
         receive: Receiver<'_, 'a>,
-    ) -> Walked {
+    ) -> WalkResult {
         let Some((segment, rest)) = segments.split_first() else { return receive(at, &self.places) };
         let misfits_of_rest = match misfits {
             Misfits::Ignored => Misfits::Ignored,
@@ -125,7 +125,7 @@ impl<'a> Evaluator<'a> {
                 if let Misfits::Noticed { segment } = misfits
                     && !selectors.expects.includes(at.json_type())
                 {
-                    return Err(Stop::Failed(Mismatch::Type {
+                    return Err(Stop::Failed(PathEvaluationError::Type {
                         segment,
                         expected: selectors.expects,
                         found: at.json_type(),
@@ -151,11 +151,11 @@ impl<'a> Evaluator<'a> {
         rest: &[Segment],
         misfits: Misfits,
         receive: Receiver<'_, 'a>,
-    ) -> Walked {
+    ) -> WalkResult {
         self.call()?;
         let types = match misfits {
             Misfits::Ignored => Types::Ignored,
-            Misfits::Noticed { .. } => Types::OfMembers,
+            Misfits::Noticed { .. } => Types::CheckMembers,
         };
         self.select(at, selectors, rest, misfits, types, receive)?;
         for (place, child) in children(at) {
@@ -178,7 +178,7 @@ impl<'a> Evaluator<'a> {
         misfits: Misfits,
         types: Types,
         receive: Receiver<'_, 'a>,
-    ) -> Walked {
+    ) -> WalkResult {
         for selector in &selectors.list {
             match (selector, at) {
                 (Selector::Name(name), Node::Json(Value::Object(members))) => {
@@ -225,7 +225,7 @@ impl<'a> Evaluator<'a> {
         rest: &[Segment],
         misfits: Misfits,
         receive: Receiver<'_, 'a>,
-    ) -> Walked {
+    ) -> WalkResult {
         self.spend(1)?;
         self.places.push(place);
         self.walk(Node::Json(child), rest, misfits, receive)?;

@@ -6,17 +6,17 @@
 use std::cmp::Ordering;
 
 use super::ast::{Base, Comparison, Filter, Nested, Operand, Segment, Step};
-use super::evaluate::{Evaluator, Misfits, Stop, Walked};
-use super::mismatch::Mismatch;
+use super::evaluate::{Evaluator, Misfits, Stop, WalkResult};
+use super::mismatch::PathEvaluationError;
 use super::pattern::{Pattern, compile};
-use super::singular::{walk, walk_leniently};
+use super::singular::{follow_steps_leniently, walk};
 use crate::call::Node;
 use crate::json::{self, JsonType, Value};
 
 /// Bytes of a string that are compared or searched for the cost of one node.
 const TEXT_PER_NODE: usize = 256;
 /// The cost of compiling a pattern.
-const COMPILE: usize = 1_000;
+const COMPILE_COST: usize = 1_000;
 
 /// The behaviour of a filter for a value of the wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Types {
     Checked,
     /// For filters on descendants, which have all types: a descendant without the members that the filter reads is not selected; a
     /// member of the wrong type fails the evaluation.
-    OfMembers,
+    CheckMembers,
 }
 
 /// The value of an operand.
@@ -52,13 +52,13 @@ impl Types {
         match self {
             Self::Ignored => false,
             Self::Checked => true,
-            Self::OfMembers => !operands.into_iter().any(is_descendant),
+            Self::CheckMembers => !operands.into_iter().any(is_descendant),
         }
     }
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn holds(&mut self, filter: &Filter, current: Node<'a>, types: Types) -> Walked<bool> {
+    pub(super) fn holds(&mut self, filter: &Filter, current: Node<'a>, types: Types) -> WalkResult<bool> {
         self.spend(1)?;
         match filter {
             Filter::Any(filters) => {
@@ -97,7 +97,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Counts the nodes of a query, up to `enough`.
-    fn count(&mut self, query: &Nested, current: Node<'a>, enough: usize, types: Types) -> Walked<usize> {
+    fn count(&mut self, query: &Nested, current: Node<'a>, enough: usize, types: Types) -> WalkResult<usize> {
         let mut count = 0;
         self.visit(query, current, types, &mut |_| {
             count += 1;
@@ -111,22 +111,24 @@ impl<'a> Evaluator<'a> {
         query: &Nested,
         current: Node<'a>,
         types: Types,
-        receive: &mut dyn FnMut(Node<'a>) -> Walked,
-    ) -> Walked {
+        receive: &mut dyn FnMut(Node<'a>) -> WalkResult,
+    ) -> WalkResult {
         let Some(start) = self.start(query.base, Some(current)) else { return Ok(()) };
-        if types == Types::OfMembers && query.base == Base::Current && selects_nothing(start, &query.segments)
+        if types == Types::CheckMembers
+            && query.base == Base::Current
+            && is_wrong_type_for_segments(start, &query.segments)
         {
             return Ok(());
         }
         let misfits = match types {
             Types::Ignored => Misfits::Ignored,
-            Types::Checked | Types::OfMembers => Misfits::Noticed { segment: 1 },
+            Types::Checked | Types::CheckMembers => Misfits::Noticed { segment: 1 },
         };
         let walked = self
             .aside(|evaluator| evaluator.walk(start, &query.segments, misfits, &mut |node, _| receive(node)));
         match walked {
             Err(Stop::Enough) => Ok(()),
-            Err(Stop::Failed(mismatch)) => Err(Stop::Failed(in_filter(mismatch))),
+            Err(Stop::Failed(mismatch)) => Err(Stop::Failed(into_filter_error(mismatch))),
             walked => walked,
         }
     }
@@ -136,7 +138,7 @@ impl<'a> Evaluator<'a> {
         operand: &'v Operand,
         current: Node<'a>,
         types: Types,
-    ) -> Walked<Option<Found<'v>>>
+    ) -> WalkResult<Option<Found<'v>>>
     where
         'a: 'v,
     {
@@ -147,16 +149,16 @@ impl<'a> Evaluator<'a> {
                 match self.start(*base, Some(current)) {
                     None => None,
                     Some(start)
-                        if types == Types::OfMembers
+                        if types == Types::CheckMembers
                             && *base == Base::Current
-                            && leads_nowhere(start, steps) =>
+                            && is_wrong_type_for_steps(start, steps) =>
                     {
                         None
                     }
                     Some(start) if types != Types::Ignored => walk(start, steps)
-                        .map_err(|mismatch| Stop::Failed(in_filter(mismatch)))?
+                        .map_err(|mismatch| Stop::Failed(into_filter_error(mismatch)))?
                         .map(Found::Node),
-                    Some(start) => walk_leniently(start, steps).map(Found::Node),
+                    Some(start) => follow_steps_leniently(start, steps).map(Found::Node),
                 }
             }
             Operand::Length(length_of) => {
@@ -197,7 +199,7 @@ impl<'a> Evaluator<'a> {
         left: Option<Node<'_>>,
         comparison: Comparison,
         right: Option<Node<'_>>,
-    ) -> Walked<bool> {
+    ) -> WalkResult<bool> {
         let equal = match (left, right) {
             (Some(left), Some(right)) if left.json_type() == right.json_type() => {
                 // A comparison walks both values in parallel, so no further than either.
@@ -218,9 +220,9 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Spends the cost of walking a whole value, as a comparison does. Fails for a value that nests too deeply.
-    fn weigh(&mut self, node: Node<'_>, depth: usize) -> Walked {
+    fn weigh(&mut self, node: Node<'_>, depth: usize) -> WalkResult {
         if depth > json::MAX_DEPTH {
-            return Err(Stop::Failed(Mismatch::TooMuch));
+            return Err(Stop::Failed(PathEvaluationError::TooMuch));
         }
         self.spend(usize::from(depth > 0))?;
         match node {
@@ -235,7 +237,13 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn fits(&mut self, text: &Operand, pattern: &Pattern, current: Node<'a>, types: Types) -> Walked<bool> {
+    fn fits(
+        &mut self,
+        text: &Operand,
+        pattern: &Pattern,
+        current: Node<'a>,
+        types: Types,
+    ) -> WalkResult<bool> {
         let checked = types.checks([text]);
         let text = self.value(text, current, types)?;
         let Some(node) = text.as_ref().map(Found::node) else { return Ok(false) };
@@ -246,7 +254,7 @@ impl<'a> Evaluator<'a> {
         match pattern {
             Pattern::Compiled(pattern) => Ok(pattern.is_match(text)),
             Pattern::FromDocument(reach, pattern) => {
-                self.spend(COMPILE)?;
+                self.spend(COMPILE_COST)?;
                 let pattern = self.value(pattern, current, types)?;
                 let pattern = pattern.as_ref().and_then(|pattern| pattern.node().as_str());
                 Ok(pattern
@@ -258,7 +266,7 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Whether the first step does not apply to a value of this type.
-fn leads_nowhere(start: Node<'_>, steps: &[Step]) -> bool {
+fn is_wrong_type_for_steps(start: Node<'_>, steps: &[Step]) -> bool {
     let wanted = match steps.first() {
         Some(Step::Name(_)) => JsonType::Object,
         Some(Step::Index(_)) => JsonType::Array,
@@ -268,26 +276,30 @@ fn leads_nowhere(start: Node<'_>, steps: &[Step]) -> bool {
 }
 
 /// Whether the first segment selects only from values of other types.
-fn selects_nothing(start: Node<'_>, segments: &[Segment]) -> bool {
+fn is_wrong_type_for_segments(start: Node<'_>, segments: &[Segment]) -> bool {
     matches!(segments.first(), Some(Segment::Child(selectors)) if !selectors.expects.includes(start.json_type()))
 }
 
 /// Checks that two present values have the same type.
-fn check_types(left: Option<Node<'_>>, right: Option<Node<'_>>) -> Walked {
+fn check_types(left: Option<Node<'_>>, right: Option<Node<'_>>) -> WalkResult {
     match (left.map(Node::json_type), right.map(Node::json_type)) {
-        (Some(left), Some(right)) if left != right => Err(Stop::Failed(Mismatch::Compared { left, right })),
+        (Some(left), Some(right)) if left != right => {
+            Err(Stop::Failed(PathEvaluationError::Compared { left, right }))
+        }
         _ => Ok(()),
     }
 }
 
 fn misfit(wanted: &'static str, found: Node<'_>) -> Stop {
-    Stop::Failed(Mismatch::Filter { wanted, found: found.json_type() })
+    Stop::Failed(PathEvaluationError::Filter { wanted, found: found.json_type() })
 }
 
 /// A mismatch of a path inside a filter, whose segments are not those of the whole path.
-fn in_filter(mismatch: Mismatch) -> Mismatch {
+fn into_filter_error(mismatch: PathEvaluationError) -> PathEvaluationError {
     match mismatch {
-        Mismatch::Type { expected, found, .. } => Mismatch::Filter { wanted: expected.words(), found },
+        PathEvaluationError::Type { expected, found, .. } => {
+            PathEvaluationError::Filter { wanted: expected.words(), found }
+        }
         other => other,
     }
 }

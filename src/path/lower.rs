@@ -32,12 +32,12 @@ pub(super) enum Over {
 
 pub(super) fn lower(text: &str, over: Over) -> Result<Nested, PathError> {
     let words = scan(text)?;
-    let query = parse_json_path(text).map_err(|error| not_a_path(text, &words, &error))?;
+    let query = parse_json_path(text).map_err(|error| syntax_error(text, &words, &error))?;
     let mut lowering = Lowering { text, over, words, roots: 0, functions: 0, decimals: 0 };
     lowering.absolute(query.segments)
 }
 
-fn not_a_path(text: &str, words: &Words, error: &JsonPathError) -> PathError {
+fn syntax_error(text: &str, words: &Words, error: &JsonPathError) -> PathError {
     if let Some(range) = words.huge.clone() {
         return PathError::new("the number is too large for a path", range)
             .help("whole numbers in paths go up to 9007199254740991");
@@ -173,7 +173,7 @@ impl Lowering<'_> {
             TestFunction::Length(_) | TestFunction::Count(_) | TestFunction::Value(_) => {
                 Err(self.ill_typed("returns a value, not true or false", range).help("compare it: `… == 1`"))
             }
-            TestFunction::Custom(..) => Err(self.unknown_function(range)),
+            TestFunction::Custom(..) => Err(self.unknown_function_error(range)),
         }
     }
 
@@ -220,7 +220,7 @@ impl Lowering<'_> {
             TestFunction::Match(..) | TestFunction::Search(..) => {
                 Err(self.ill_typed("returns true or false, not a value", range))
             }
-            TestFunction::Custom(..) => Err(self.unknown_function(range)),
+            TestFunction::Custom(..) => Err(self.unknown_function_error(range)),
         }
     }
 
@@ -324,7 +324,7 @@ impl Lowering<'_> {
         PathError::new(format!("`{name}()` {what}"), function)
     }
 
-    fn unknown_function(&self, range: Range<usize>) -> PathError {
+    fn unknown_function_error(&self, range: Range<usize>) -> PathError {
         self.ill_typed("is not a JSONPath function", range)
             .help("the functions are `length`, `count`, `value`, `match` and `search`")
     }

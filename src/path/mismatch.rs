@@ -4,7 +4,7 @@ use crate::json::JsonType;
 
 /// An evaluation error of a path. Absence is not an error: such a path yields no nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Mismatch {
+pub enum PathEvaluationError {
     /// A segment cannot select from the type of a value.
     #[error("segment {segment} of the path expects {expected}, found {}", found.with_article())]
     Type {

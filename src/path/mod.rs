@@ -1,7 +1,7 @@
 //! JSONPath (RFC 9535) over the call document, with exact numbers, bounded work and type checks.
 //!
 //! In RFC 9535, a query yields nothing both for an absent value and for a value of an unexpected type. The gate must distinguish the
-//! two, so a [`Path`] yields nodes, no nodes, or a [`Mismatch`], also if a filter compares values of different types. A [`Query`] over
+//! two, so a [`Path`] yields nodes, no nodes, or a [`PathEvaluationError`], also if a filter compares values of different types. A [`Query`] over
 //! one value follows the RFC: there such a comparison is false.
 
 mod ast;
@@ -19,7 +19,7 @@ mod singular;
 
 pub use ast::Step;
 pub use edit::{EditError, Location, get_mut, remove, remove_all, rename, set};
-pub use mismatch::{Expected, Mismatch};
+pub use mismatch::{Expected, PathEvaluationError};
 pub use names::{ArgumentNames, MisreadName};
 pub use places::Places;
 pub use singular::walk;
@@ -81,8 +81,8 @@ impl Query {
     /// The nodes that the query selects from `value`, in order.
     ///
     /// # Errors
-    /// [`Mismatch::TooMuch`], and no other.
-    pub fn select<'a>(&self, value: &'a Value) -> Result<Vec<&'a Value>, Mismatch> {
+    /// [`PathEvaluationError::TooMuch`], and no other.
+    pub fn select<'a>(&self, value: &'a Value) -> Result<Vec<&'a Value>, PathEvaluationError> {
         let mut selected = Vec::new();
         Evaluator::new(Document::Value(value)).run(&self.query, Misfits::Ignored, &mut |node, _| {
             selected.extend(node.as_json());
@@ -168,7 +168,7 @@ impl Path {
     /// # Errors
     /// A value of an unexpected type, arguments that are not an object, an undecided part of the session, or too much work.
     /// Absence is not an error.
-    pub fn nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, Mismatch> {
+    pub fn nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, PathEvaluationError> {
         self.check(view)?;
         let Some(steps) = &self.steps else { return self.general_nodes(view) };
         match view.root(self.root) {
@@ -181,14 +181,14 @@ impl Path {
     ///
     /// # Errors
     /// As [`Path::nodes`].
-    pub fn locations(&self, view: &CallView<'_>) -> Result<Vec<Location>, Mismatch> {
+    pub fn locations(&self, view: &CallView<'_>) -> Result<Vec<Location>, PathEvaluationError> {
         self.check(view)?;
         let mut locations = Vec::new();
         self.evaluate(view, &mut |_, places| locations.push(places.iter().copied().collect()))?;
         Ok(locations)
     }
 
-    fn general_nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, Mismatch> {
+    fn general_nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, PathEvaluationError> {
         let mut nodes = Nodes::new();
         self.evaluate(view, &mut |node, _| nodes.push(node))?;
         Ok(nodes)
@@ -198,7 +198,7 @@ impl Path {
         &self,
         view: &CallView<'a>,
         receive: &mut dyn FnMut(Node<'a>, &[Place<'a>]),
-    ) -> Result<(), Mismatch> {
+    ) -> Result<(), PathEvaluationError> {
         let noticed = Misfits::Noticed { segment: 2 };
         Evaluator::new(Document::Call(*view)).run(&self.query, noticed, &mut |node, places| {
             receive(node, places);
@@ -207,15 +207,15 @@ impl Path {
     }
 
     /// Checks the conditions under which the whole path has no result, whatever it selects.
-    fn check(&self, view: &CallView<'_>) -> Result<(), Mismatch> {
-        meter::spend(1).map_err(|_| Mismatch::TooMuch)?;
+    fn check(&self, view: &CallView<'_>) -> Result<(), PathEvaluationError> {
+        meter::spend(1).map_err(|_| PathEvaluationError::TooMuch)?;
         if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
             let found = JsonType::of(view.input);
-            return Err(Mismatch::Type { segment: 1, expected: Expected::Object, found });
+            return Err(PathEvaluationError::Type { segment: 1, expected: Expected::Object, found });
         }
         let unsettled = view.session.unsettled();
         if !unsettled.is_empty() && self.reads.any_of(unsettled) {
-            return Err(Mismatch::Unsettled);
+            return Err(PathEvaluationError::Unsettled);
         }
         Ok(())
     }

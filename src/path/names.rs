@@ -11,7 +11,7 @@ use super::ast::{Base, Filter, Nested, Operand, Segment, Selector, Step};
 use super::pattern::Pattern;
 use crate::call::Root;
 use crate::json::{MAX_DEPTH, Value};
-use crate::text::folded_name;
+use crate::text::fold_name;
 
 /// The names that policies read, as a tree: those of the arguments, of their members, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,18 +38,18 @@ pub struct MisreadName {
 #[derive(Clone, Copy)]
 struct Way<'w> {
     before: Option<&'w Way<'w>>,
-    step: WayStep<'w>,
+    step: AncestorStep<'w>,
     depth: usize,
 }
 
 #[derive(Clone, Copy)]
-enum WayStep<'w> {
+enum AncestorStep<'w> {
     Start,
     Name(&'w str),
     Index(usize),
 }
 
-type Active<'n> = SmallVec<[&'n ArgumentNames; 8]>;
+type ActiveNames<'n> = SmallVec<[&'n ArgumentNames; 8]>;
 
 impl ArgumentNames {
     /// The names that a query reads from the arguments, also in its filters.
@@ -74,12 +74,12 @@ impl ArgumentNames {
     }
 
     /// Adds every element and member.
-    pub fn add_any(&mut self) -> &mut Self {
+    pub fn add_any_member(&mut self) -> &mut Self {
         self.any.get_or_insert_default()
     }
 
     /// Adds a name that is read at any depth below.
-    pub fn add_below(&mut self, name: &str) {
+    pub fn add_descendant(&mut self, name: &str) {
         self.below.get_or_insert_default().named.entry(name.to_owned()).or_default();
     }
 
@@ -122,8 +122,8 @@ impl ArgumentNames {
         arguments: &Value,
         declares: &dyn Fn(&[Step], &str) -> bool,
     ) -> Option<MisreadName> {
-        let start = Way { before: None, step: WayStep::Start, depth: 0 };
-        look(all.into_iter().collect(), Active::new(), arguments, start, declares)
+        let start = Way { before: None, step: AncestorStep::Start, depth: 0 };
+        look(all.into_iter().collect(), ActiveNames::new(), arguments, start, declares)
     }
 
     fn insert(&mut self, segments: &[Segment], open: &mut Vec<(Base, Vec<Segment>)>) {
@@ -186,8 +186,8 @@ impl ArgumentNames {
 
 /// Searches a value. `here` holds the names read from this value, `everywhere` those read from it and everything below it.
 fn look<'n>(
-    here: Active<'n>,
-    everywhere: Active<'n>,
+    here: ActiveNames<'n>,
+    everywhere: ActiveNames<'n>,
     value: &Value,
     way: Way<'_>,
     declares: &dyn Fn(&[Step], &str) -> bool,
@@ -202,7 +202,7 @@ fn look<'n>(
     let any = || all().filter_map(|names| names.any.as_deref());
     match value {
         Value::Object(members) => members.iter().find_map(|(name, member)| {
-            let mut below: Active<'n> = all().filter_map(|names| names.named.get(name)).collect();
+            let mut below: ActiveNames<'n> = all().filter_map(|names| names.named.get(name)).collect();
             if below.is_empty()
                 && let Some(meant) = all().find_map(|names| names.nearest(name))
                 && !declares(&way.steps(), name)
@@ -210,10 +210,10 @@ fn look<'n>(
                 return Some(MisreadName { place: way.steps(), name: name.clone(), meant: meant.to_owned() });
             }
             below.extend(any());
-            look(below, everywhere.clone(), member, way.to(WayStep::Name(name)), declares)
+            look(below, everywhere.clone(), member, way.to(AncestorStep::Name(name)), declares)
         }),
         Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
-            look(any().collect(), everywhere.clone(), item, way.to(WayStep::Index(index)), declares)
+            look(any().collect(), everywhere.clone(), item, way.to(AncestorStep::Index(index)), declares)
         }),
         _ => None,
     }
@@ -222,13 +222,13 @@ fn look<'n>(
 impl ArgumentNames {
     /// The read name for which another name could be taken.
     fn nearest(&self, name: &str) -> Option<&str> {
-        folded_name(name).next()?;
-        self.named.keys().map(String::as_str).find(|known| folded_name(known).eq(folded_name(name)))
+        fold_name(name).next()?;
+        self.named.keys().map(String::as_str).find(|known| fold_name(known).eq(fold_name(name)))
     }
 }
 
 impl<'w> Way<'w> {
-    fn to(&'w self, step: WayStep<'w>) -> Self {
+    fn to(&'w self, step: AncestorStep<'w>) -> Self {
         Self { before: Some(self), step, depth: self.depth + 1 }
     }
 
@@ -237,9 +237,11 @@ impl<'w> Way<'w> {
         let mut at = Some(self);
         while let Some(way) = at {
             match way.step {
-                WayStep::Start => {}
-                WayStep::Name(name) => steps.push(Step::Name(name.to_owned())),
-                WayStep::Index(index) => steps.push(Step::Index(i64::try_from(index).unwrap_or(i64::MAX))),
+                AncestorStep::Start => {}
+                AncestorStep::Name(name) => steps.push(Step::Name(name.to_owned())),
+                AncestorStep::Index(index) => {
+                    steps.push(Step::Index(i64::try_from(index).unwrap_or(i64::MAX)))
+                }
             }
             at = way.before;
         }

@@ -26,7 +26,7 @@ pub(super) enum Reach {
 /// # Errors
 /// The pattern is invalid or too large.
 pub(super) fn compile(pattern: &str, reach: Reach) -> Result<Regex, String> {
-    let pattern = in_regex_syntax(pattern)?;
+    let pattern = translate_to_regex(pattern)?;
     // The pattern is compiled on its own first, so that `a)|(b` cannot break out of the group around it.
     let alone = build(&pattern)?;
     match reach {
@@ -45,7 +45,7 @@ fn build(pattern: &str) -> Result<Regex, String> {
 
 /// Translates I-Regexp into the syntax of `regex`: the dot excludes `\r` too, and classes have no operators. Rejects `[` and
 /// `--` in a class, which only `regex` supports.
-fn in_regex_syntax(pattern: &str) -> Result<String, String> {
+fn translate_to_regex(pattern: &str) -> Result<String, String> {
     let mut translated = String::with_capacity(pattern.len());
     let (mut escaped, mut in_class, mut before) = (false, false, ' ');
     for c in pattern.chars() {

@@ -36,19 +36,19 @@ impl Places {
             if self.is_full() {
                 return;
             }
-            if names.any().is_some() || reads_below(names, name, member, 0) {
+            if names.any().is_some() || is_read_below(names, name, member, 0) {
                 self.add(pointer("", name));
             }
         }
     }
 
     /// Adds the read values below the arguments.
-    pub fn add_parts(&mut self, names: &ArgumentNames, input: &Value) {
+    pub fn add_nested(&mut self, names: &ArgumentNames, input: &Value) {
         self.walk(&[names], &[], input, "", 0);
     }
 
     /// The pointers, in insertion order.
-    pub fn into_pointers(self) -> Vec<String> {
+    pub fn into_vec(self) -> Vec<String> {
         self.found
     }
 
@@ -109,7 +109,7 @@ impl Places {
 }
 
 /// Whether a name that is read at any depth is this member or lies in it.
-fn reads_below(names: &ArgumentNames, name: &str, member: &Value, depth: usize) -> bool {
+fn is_read_below(names: &ArgumentNames, name: &str, member: &Value, depth: usize) -> bool {
     let Some(below) = names.below() else { return false };
     if below.any().is_some() || below.member(name).is_some() {
         return true;
@@ -117,9 +117,9 @@ fn reads_below(names: &ArgumentNames, name: &str, member: &Value, depth: usize) 
     match member {
         _ if depth > MAX_DEPTH => false,
         Value::Object(members) => {
-            members.iter().any(|(name, member)| reads_below(names, name, member, depth + 1))
+            members.iter().any(|(name, member)| is_read_below(names, name, member, depth + 1))
         }
-        Value::Array(items) => items.iter().any(|item| reads_below(names, "", item, depth + 1)),
+        Value::Array(items) => items.iter().any(|item| is_read_below(names, "", item, depth + 1)),
         _ => false,
     }
 }
@@ -140,8 +140,8 @@ mod tests {
         let mut places = Places::new(6);
         places.add_named(&names, input);
         places.add_matched(&names, input);
-        places.add_parts(&names, input);
-        places.into_pointers()
+        places.add_nested(&names, input);
+        places.into_vec()
     }
 
     #[test]

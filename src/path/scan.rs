@@ -11,7 +11,7 @@ const MAX_TEXT: usize = 4096;
 const MAX_NESTING: usize = 8;
 
 /// The white space that RFC 9535 allows between tokens.
-const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
+const WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// The token positions of a valid query, in the order of the text, which is also the order of its syntax tree.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ pub(super) fn scan(text: &str) -> Result<Words, PathError> {
         return Err(PathError::new(format!("`{text}` is not a path: a path starts with `$`"), 0..text.len())
             .help(format!("write `$.{}`", text.trim().trim_start_matches('.'))));
     }
-    let trimmed = text.trim_end_matches(BLANKS);
+    let trimmed = text.trim_end_matches(WHITE_SPACE);
     if trimmed.len() < text.len() {
         return Err(PathError::new("the path ends with white space", trimmed.len()..text.len()));
     }
@@ -62,8 +62,8 @@ impl Scanner<'_> {
             }
             match c {
                 '$' => self.words.roots.push(start..self.at),
-                '\'' | '"' => self.read_by_root(start),
-                _ if starts_name(c) => self.read_by_root(start),
+                '\'' | '"' => self.record_root_member(start),
+                _ if starts_name(c) => self.record_root_member(start),
                 '[' | '(' => self.nest(start)?,
                 ']' | ')' => self.nesting = self.nesting.saturating_sub(1),
                 _ => {}
@@ -84,7 +84,7 @@ impl Scanner<'_> {
         self.at += rest.find(|c| !wanted(c)).unwrap_or(rest.len());
     }
 
-    fn read_by_root(&mut self, start: usize) {
+    fn record_root_member(&mut self, start: usize) {
         if self.member_of_root
             && let Some(root) = self.words.roots.last_mut()
         {
@@ -113,7 +113,7 @@ impl Scanner<'_> {
             return Err(PathError::new(format!("`{name}` contains white space"), range)
                 .help("write the name in brackets and quotes: `['…']`"));
         }
-        let behind = self.rest().trim_start_matches(BLANKS);
+        let behind = self.rest().trim_start_matches(WHITE_SPACE);
         // The parser skips white space within a name and would read `a b` as one name.
         if self.rest().len() > behind.len() && behind.starts_with(|c| starts_name(c) || c.is_ascii_digit()) {
             return Err(PathError::new(

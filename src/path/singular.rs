@@ -1,7 +1,7 @@
 //! Fast path for singular paths (names and indices only), which most paths are: no allocation, no filters, no budget.
 
 use super::ast::Step;
-use super::mismatch::{Expected, Mismatch};
+use super::mismatch::{Expected, PathEvaluationError};
 use crate::call::Node;
 use crate::json::Value;
 
@@ -9,15 +9,19 @@ use crate::json::Value;
 /// root).
 ///
 /// # Errors
-/// [`Mismatch::Type`] if a step needs members or items and the value has none.
-pub fn walk<'a>(from: Node<'a>, steps: &[Step]) -> Result<Option<Node<'a>>, Mismatch> {
+/// [`PathEvaluationError::Type`] if a step needs members or items and the value has none.
+pub fn walk<'a>(from: Node<'a>, steps: &[Step]) -> Result<Option<Node<'a>>, PathEvaluationError> {
     let mut at = from;
     for (passed, step) in steps.iter().enumerate() {
         match child(at, step) {
             Ok(Some(value)) => at = Node::Json(value),
             Ok(None) => return Ok(None),
             Err(expected) => {
-                return Err(Mismatch::Type { segment: passed + 2, expected, found: at.json_type() });
+                return Err(PathEvaluationError::Type {
+                    segment: passed + 2,
+                    expected,
+                    found: at.json_type(),
+                });
             }
         }
     }
@@ -25,7 +29,7 @@ pub fn walk<'a>(from: Node<'a>, steps: &[Step]) -> Result<Option<Node<'a>>, Mism
 }
 
 /// Like [`walk`], by the rules of RFC 9535 for filters: a step into a value of the wrong type selects nothing.
-pub(super) fn walk_leniently<'a>(from: Node<'a>, steps: &[Step]) -> Option<Node<'a>> {
+pub(super) fn follow_steps_leniently<'a>(from: Node<'a>, steps: &[Step]) -> Option<Node<'a>> {
     steps.iter().try_fold(from, |at, step| child(at, step).ok().flatten().map(Node::Json))
 }
 

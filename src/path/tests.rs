@@ -5,11 +5,11 @@ use crate::call::{SessionState, ToolCall};
 use crate::json::json;
 
 /// Evaluates a path over a call with this input and a fixed context and session.
-fn nodes(path: &str, input: Value) -> Result<Value, Mismatch> {
+fn nodes(path: &str, input: Value) -> Result<Value, PathEvaluationError> {
     let call = ToolCall::new("c1", "createRefund", input)
         .with_context(json!({ "roles": ["agent", "lead"], "principal": "ana" }));
     let mut session = SessionState::default();
-    session.keep_fact("order", None, json!([{ "order_id": 7, "status": "paid" }]));
+    session.set_fact("order", None, json!([{ "order_id": 7, "status": "paid" }]));
     let view = CallView::new(&call, &session);
     let path = Path::parse(path).unwrap();
     let nodes = path.nodes(&view)?;
@@ -82,7 +82,7 @@ fn wrong_type_is_a_mismatch_and_absence_is_not() {
     ] {
         assert_eq!(
             nodes(path, input.clone()),
-            Err(Mismatch::Type { segment, expected, found }),
+            Err(PathEvaluationError::Type { segment, expected, found }),
             "{path} over {input}"
         );
     }
@@ -90,7 +90,7 @@ fn wrong_type_is_a_mismatch_and_absence_is_not() {
         assert!(nodes(path, json!({"a": 1})).is_ok(), "{path}");
     }
     assert_eq!(
-        Mismatch::Type { segment: 3, expected: Object, found: JsonType::String }.to_string(),
+        PathEvaluationError::Type { segment: 3, expected: Object, found: JsonType::String }.to_string(),
         "segment 3 of the path expects an object, found a string"
     );
 }
@@ -164,7 +164,8 @@ fn reading_an_undecided_part_of_the_session_is_a_mismatch() {
     let answered = |path: &str, unsettled: &str| {
         let mut session = SessionState::default();
         session.unsettle(unsettled);
-        Path::parse(path).unwrap().nodes(&CallView::new(&call, &session)).err() != Some(Mismatch::Unsettled)
+        Path::parse(path).unwrap().nodes(&CallView::new(&call, &session)).err()
+            != Some(PathEvaluationError::Unsettled)
     };
     for (path, labels, order) in [
         ("$.session.labels[*]", false, true),
@@ -313,7 +314,7 @@ fn evaluation_work_is_bounded() {
         ("$.input..x..x..x", json!({ "x": deep })),
         ("$.input[?@ == $.input.x]", json!({ "x": deep })),
     ] {
-        assert_eq!(nodes(path, input), Err(Mismatch::TooMuch), "{path}");
+        assert_eq!(nodes(path, input), Err(PathEvaluationError::TooMuch), "{path}");
     }
 }
 
@@ -351,7 +352,7 @@ proptest! {
         let call = ToolCall::new("c1", "t", json!({ "v": value }));
         let session = SessionState::default();
         let view = CallView::new(&call, &session);
-        let as_json = |nodes: Result<Nodes<'_>, Mismatch>| nodes.map(|nodes| nodes.into_iter().map(Node::to_json).collect::<Vec<_>>());
+        let as_json = |nodes: Result<Nodes<'_>, PathEvaluationError>| nodes.map(|nodes| nodes.into_iter().map(Node::to_json).collect::<Vec<_>>());
         prop_assert!(path.is_singular());
         prop_assert_eq!(as_json(path.nodes(&view)), as_json(path.general_nodes(&view)));
     }

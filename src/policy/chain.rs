@@ -1,4 +1,4 @@
-//! Policy index: compiles a [`Plan`] into [`Chains`], which are immutable and find the policies of a call by tool and by value.
+//! Policy index: compiles a [`Plan`] into [`CompiledPolicies`], which are immutable and find the policies of a call by tool and by value.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,17 +21,17 @@ use crate::path::{ArgumentNames, Path};
 /// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so the limit is high.
 const DFA_SIZE_LIMIT: usize = 64 << 20;
 /// The length of all patterns of a RegexSet together; building the set takes a hundred times as much memory.
-const MAX_SET_BYTES: usize = 512 << 10;
+const MAX_REGEX_SET_BYTES: usize = 512 << 10;
 
 /// Iterator over the policies that may match a call, in evaluation order: those evaluated for every call, merged with those
 /// that the index found.
 #[derive(Debug)]
-pub struct Candidates<'g> {
+pub struct CandidatePolicies<'g> {
     always: Peekable<Copied<Iter<'g, u32>>>,
     found: Peekable<smallvec::IntoIter<[u32; 32]>>,
 }
 
-impl Iterator for Candidates<'_> {
+impl Iterator for CandidatePolicies<'_> {
     type Item = u32;
 
     fn next(&mut self) -> Option<u32> {
@@ -44,11 +44,11 @@ impl Iterator for Candidates<'_> {
 }
 
 /// Map with a fast hash function, for lookups on every call. A collision costs a comparison and never changes a result.
-type QuickMap<K, V> = HashMap<K, V, RandomState>;
+type FastHashMap<K, V> = HashMap<K, V, RandomState>;
 
 /// All policies of a bundle, compiled. Immutable except for the cache of tool names.
 #[derive(Debug)]
-pub struct Chains {
+pub struct CompiledPolicies {
     policies: Box<[Policy]>,
     off: Vec<String>,
     defaults: Defaults,
@@ -58,25 +58,25 @@ pub struct Chains {
     patterns: RegexSet,
     /// For each pattern of the set, the indices of the policies with that pattern.
     by_pattern: Vec<Vec<u32>>,
-    for_every_tool: Vec<u32>,
+    for_all_tools: Vec<u32>,
     caches: Vec<u32>,
     of_run: Vec<u32>,
     remembered: Remembered,
 }
 
-impl Chains {
+impl CompiledPolicies {
     /// Indexes a plan.
     pub fn compile(plan: Plan) -> Self {
         let Plan { policies, off, defaults, reload, revision } = plan;
         let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
         let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
         let mut pattern_places: HashMap<String, usize> = HashMap::new();
-        let mut for_every_tool = Vec::new();
+        let mut for_all_tools = Vec::new();
         let mut caches = Vec::new();
         let mut of_run = Vec::new();
         for (index, policy) in (0u32..).zip(&policies) {
             if policy.matcher.tools.is_empty() {
-                for_every_tool.push(index);
+                for_all_tools.push(index);
             }
             if let Kind::Cache(_) = policy.kind {
                 caches.push(index);
@@ -101,16 +101,16 @@ impl Chains {
         }
         let (regexes, by_pattern): (Vec<String>, Vec<Vec<u32>>) = by_pattern.into_iter().unzip();
         let length: usize = regexes.iter().map(String::len).sum();
-        let regexes_of_set = if length > MAX_SET_BYTES { &[][..] } else { &regexes };
+        let regexes_of_set = if length > MAX_REGEX_SET_BYTES { &[][..] } else { &regexes };
         let set = RegexSetBuilder::new(regexes_of_set)
             .size_limit(DFA_SIZE_LIMIT)
             .dfa_size_limit(DFA_SIZE_LIMIT)
             .build();
         // If the set is too large, every policy with a pattern is a candidate for every tool, and its pattern is matched separately.
         let (patterns, by_pattern) = match set {
-            Ok(set) if length <= MAX_SET_BYTES => (set, by_pattern),
+            Ok(set) if length <= MAX_REGEX_SET_BYTES => (set, by_pattern),
             _ => {
-                for_every_tool.extend(by_pattern.into_iter().flatten());
+                for_all_tools.extend(by_pattern.into_iter().flatten());
                 (RegexSet::empty(), Vec::new())
             }
         };
@@ -123,7 +123,7 @@ impl Chains {
             by_exact_name,
             patterns,
             by_pattern,
-            for_every_tool,
+            for_all_tools,
             caches,
             of_run,
             remembered: Remembered::default(),
@@ -167,12 +167,12 @@ impl Chains {
 
     /// Returns the policies for a tool of a server. `server` is empty for a call without a server.
     pub fn resolve(&self, server: &str, tool: &str) -> Arc<Chain> {
-        self.remembered.get_or_link(server, tool, || self.link(server, tool))
+        self.remembered.get_or_build(server, tool, || self.link(server, tool))
     }
 
     /// Fills the cache with the tools that were called under other chains, so that no call waits for that after a reload.
-    pub(crate) fn expect_tools_of(&self, others: &Self) {
-        others.remembered.each_name(|server, tool| {
+    pub(crate) fn prewarm_from(&self, others: &Self) {
+        others.remembered.for_each_name(|server, tool| {
             self.resolve(server, tool);
         });
     }
@@ -190,7 +190,7 @@ impl Chains {
         let exact = self.by_exact_name.get(tool).into_iter().flatten();
         let fitting = self.patterns.matches(tool);
         let patterned = fitting.iter().filter_map(|place| self.by_pattern.get(place)).flatten();
-        let mut indices: Vec<u32> = exact.chain(patterned).chain(&self.for_every_tool).copied().collect();
+        let mut indices: Vec<u32> = exact.chain(patterned).chain(&self.for_all_tools).copied().collect();
         indices.sort_unstable();
         indices.dedup();
         indices
@@ -199,7 +199,8 @@ impl Chains {
     pub(super) fn link(&self, server: &str, tool: &str) -> Chain {
         let indices = self.concerning(server, tool);
         let in_phase = |phase| {
-            let acts = |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.acts_in(phase));
+            let acts =
+                |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.is_active_in(phase));
             indices.iter().copied().filter(acts).collect::<Vec<u32>>()
         };
         let (mut arguments, mut named_arguments) = (ArgumentNames::default(), ArgumentNames::default());
@@ -282,15 +283,15 @@ pub struct Gate {
 struct Lookup {
     path: Path,
     json_type: JsonType,
-    by_hash: QuickMap<u64, Vec<u32>>,
+    by_hash: FastHashMap<u64, Vec<u32>>,
     all: Vec<u32>,
 }
 
 /// With fewer policies than this on one path, evaluation is as fast as a lookup.
-const WORTH_A_LOOKUP: usize = 4;
+const MIN_INDEXED_POLICIES: usize = 4;
 
 impl Gate {
-    fn index(policies: Vec<u32>, chains: &Chains) -> Self {
+    fn index(policies: Vec<u32>, chains: &CompiledPolicies) -> Self {
         let hasher = RandomState::default();
         let mut groups: HashMap<(String, JsonType), Vec<u32>> = HashMap::new();
         let demand = |index: &u32| {
@@ -303,11 +304,11 @@ impl Gate {
                 groups.entry((path.text().to_owned(), key.json_type())).or_default().push(*index);
             }
         }
-        groups.retain(|_, members| members.len() >= WORTH_A_LOOKUP);
+        groups.retain(|_, members| members.len() >= MIN_INDEXED_POLICIES);
         let mut always = policies;
         let mut lookups = Vec::new();
         for ((_, json_type), members) in groups {
-            let mut by_hash: QuickMap<u64, Vec<u32>> = QuickMap::default();
+            let mut by_hash: FastHashMap<u64, Vec<u32>> = FastHashMap::default();
             let mut place = None;
             for index in &members {
                 let Some((path, keys)) = demand(index) else { continue };
@@ -325,7 +326,7 @@ impl Gate {
     }
 
     /// Returns the policies that may match this call; all others certainly do not.
-    pub fn candidates(&self, view: &CallView<'_>) -> Candidates<'_> {
+    pub fn candidates(&self, view: &CallView<'_>) -> CandidatePolicies<'_> {
         let mut found: SmallVec<[u32; 32]> = SmallVec::new();
         for lookup in &self.lookups {
             match lookup.path.nodes(view) {
@@ -345,6 +346,9 @@ impl Gate {
         }
         found.sort_unstable();
         found.dedup();
-        Candidates { always: self.always.iter().copied().peekable(), found: found.into_iter().peekable() }
+        CandidatePolicies {
+            always: self.always.iter().copied().peekable(),
+            found: found.into_iter().peekable(),
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::diagnostic::{
 };
 use crate::json::{self, Digest, Value, json};
 use crate::matcher::{self, Matcher};
-use crate::middleware::{KINDS, Kind, KindEntry};
+use crate::middleware::{KINDS, Kind, KindDefinition};
 use crate::principal::Comparison;
 use crate::source::{Entry, LoadedFile, Node};
 
@@ -38,7 +38,7 @@ pub struct Bundle {
 /// The longest id, in bytes.
 const MAX_ID_BYTES: usize = 128;
 
-const COMMON: [Field; 5] = [
+const COMMON_FIELDS: [Field; 5] = [
     Field::required(
         "id",
         Shape::Text("a name"),
@@ -61,22 +61,22 @@ const COMMON: [Field; 5] = [
     ),
     Field::optional(
         "match",
-        matcher::SHAPE,
+        matcher::MATCH_SHAPE,
         "The calls that the policy applies to: a tool pattern, a list of tool patterns, or a mapping with `tool`, `server` and `where`.",
     ),
 ];
 
-static POLICY: LazyLock<Record> = LazyLock::new(|| {
+static POLICY_RECORD: LazyLock<Record> = LazyLock::new(|| {
     let kinds = KINDS.iter().map(|kind| Field::optional(kind.name, kind.shape, kind.doc));
     Record {
         name: "policy",
         doc: "One policy, with the calls that it applies to (`match`), and exactly one kind key that says what it does.",
-        fields: Vec::leak(COMMON.into_iter().chain(kinds).collect()),
+        fields: Vec::leak(COMMON_FIELDS.into_iter().chain(kinds).collect()),
     }
 });
 
 static RULES: LazyLock<Record> = LazyLock::new(|| {
-    let policies: &'static Shape = Box::leak(Box::new(Shape::Record(&POLICY)));
+    let policies: &'static Shape = Box::leak(Box::new(Shape::Record(&POLICY_RECORD)));
     Record {
         name: "rules",
         doc: "A rules file.",
@@ -113,7 +113,7 @@ pub fn lower(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut Di
     let policies: Vec<Policy> = nodes()
         .filter_map(|node| read_policy(node, defaults, sources, &mut drawn_files, diagnostics))
         .collect();
-    name_policies(nodes(), diagnostics);
+    attach_policy_ids(nodes(), diagnostics);
     let revision = revision(files, &policies);
     Bundle { policies, defaults, reload, revision, drawn_files }
 }
@@ -183,7 +183,7 @@ fn read_policy(
     diagnostics: &mut Diagnostics,
 ) -> Option<Policy> {
     let before = diagnostics.len();
-    let policy = read_parts(node, defaults, sources, drawn_files, diagnostics);
+    let policy = read_policy_parts(node, defaults, sources, drawn_files, diagnostics);
     if policy.is_none()
         && diagnostics.len() == before
         && node.entries().is_some()
@@ -195,7 +195,7 @@ fn read_policy(
 }
 
 /// Adds the policy's id to each diagnostic whose span lies in that policy.
-fn name_policies<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) {
+fn attach_policy_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) {
     let policies: Vec<(Span, Option<&str>)> =
         nodes.map(|node| (node.span, node.get("id").and_then(Node::as_str))).collect();
     for diagnostic in diagnostics.since(0) {
@@ -211,7 +211,7 @@ fn name_policies<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Di
     }
 }
 
-fn read_parts(
+fn read_policy_parts(
     node: &Node,
     defaults: Defaults,
     sources: &mut SourceMap,
@@ -226,7 +226,7 @@ fn read_parts(
     reader.of_run = entry.of_run;
     reader.principals = defaults.principals;
     let matcher = node.get("match").map(|node| match entry.of_run {
-        true => Matcher::read_of_run(node, entry.name, &mut reader),
+        true => Matcher::read_for_run(node, entry.name, &mut reader),
         false => Matcher::read(node, &mut reader),
     });
     let condition_reads = std::mem::take(&mut reader.roots_read);
@@ -237,8 +237,8 @@ fn read_parts(
     let named_arguments = std::mem::take(&mut reader.named_arguments);
     let drawn_texts = std::mem::take(&mut reader.drawn_files);
     let context_reads = std::mem::take(&mut reader.context_reads);
-    drawn_files.append(&mut reader.drawn_paths);
-    if matcher.is_none() && entry.needs_matcher && !POLICY.may_be_misspelled(node, "match") {
+    drawn_files.append(&mut reader.referenced_paths);
+    if matcher.is_none() && entry.needs_matcher && !POLICY_RECORD.has_misspelling_of(node, "match") {
         diagnostics.push(
             Diagnostic::new(
                 &MISSING_MATCHER,
@@ -285,13 +285,18 @@ fn read_parts(
 }
 
 /// Returns the entry of the policy's kind key, and reports a missing or a second one.
-fn find_kind<'a>(node: &'a Node, diagnostics: &mut Diagnostics) -> Option<(&'a Entry, &'static KindEntry)> {
+fn find_kind<'a>(
+    node: &'a Node,
+    diagnostics: &mut Diagnostics,
+) -> Option<(&'a Entry, &'static KindDefinition)> {
     let mut kinds = node
         .entries()?
         .iter()
         .filter_map(|entry| KINDS.into_iter().find(|kind| kind.name == entry.key).map(|kind| (entry, kind)));
     let Some(first) = kinds.next() else {
-        if node.entries()?.is_empty() || KINDS.iter().any(|kind| POLICY.may_be_misspelled(node, kind.name)) {
+        if node.entries()?.is_empty()
+            || KINDS.iter().any(|kind| POLICY_RECORD.has_misspelling_of(node, kind.name))
+        {
             return None;
         }
         diagnostics.push(

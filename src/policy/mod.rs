@@ -1,5 +1,5 @@
-//! Policies: rules files → [`Chains`] in four steps: read the files ([`source`]), compile them to a [`Bundle`] ([`lower`]), sort the
-//! policies ([`plan`]), and index them ([`Chains::compile`]).
+//! Policies: rules files → [`CompiledPolicies`] in four steps: read the files ([`source`]), compile them to a [`Bundle`] ([`lower`]), sort the
+//! policies ([`plan`]), and index them ([`CompiledPolicies::compile`]).
 
 mod agreed;
 mod chain;
@@ -10,7 +10,7 @@ mod reload;
 mod remembered;
 mod widening;
 
-pub use chain::{Candidates, Chain, Chains};
+pub use chain::{CandidatePolicies, Chain, CompiledPolicies};
 pub use defaults::{ArgumentCheck, Defaults, Unmatched};
 pub use lower::{Bundle, check_version, lower, rules_record};
 pub use plan::{Plan, plan};
@@ -86,7 +86,7 @@ impl Policy {
 #[derive(Debug)]
 pub struct Built {
     /// The compiled policies; `None` if there is an error.
-    pub chains: Option<Chains>,
+    pub chains: Option<CompiledPolicies>,
     /// All diagnostics, in the order of files and then of positions.
     pub diagnostics: Diagnostics,
     /// The source files, for rendering diagnostics.
@@ -108,7 +108,7 @@ pub fn build_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<It
 }
 
 /// Compiles a bundle from in-memory replacements of another bundle's files. Policies can reference the same files as that bundle.
-pub(crate) fn build_changed<N: Into<String>, T: Into<String>>(
+pub(crate) fn build_replacements<N: Into<String>, T: Into<String>>(
     texts: impl IntoIterator<Item = (N, T)>,
     sources: &SourceMap,
 ) -> Built {
@@ -117,9 +117,9 @@ pub(crate) fn build_changed<N: Into<String>, T: Into<String>>(
 
 fn build_loaded(loaded: Loaded) -> Built {
     let Loaded { mut sources, files, mut diagnostics, .. } = loaded;
-    let mut bundle = regexes::within_budget(|| lower(&files, &mut sources, &mut diagnostics));
+    let mut bundle = regexes::with_budget(|| lower(&files, &mut sources, &mut diagnostics));
     diagnostics.sort();
     let drawn_files = std::mem::take(&mut bundle.drawn_files);
-    let chains = (!diagnostics.has_errors()).then(|| Chains::compile(plan(bundle)));
+    let chains = (!diagnostics.has_errors()).then(|| CompiledPolicies::compile(plan(bundle)));
     Built { chains, diagnostics, sources, files, drawn_files }
 }

@@ -14,11 +14,11 @@ use foldhash::fast::RandomState;
 use super::Chain;
 
 /// Number of buckets that the names are spread over, a power of two.
-const BUCKETS: usize = 256;
+const BUCKET_COUNT: usize = 256;
 
 /// Capacity of a bucket. A new name replaces the oldest one that was not called again (the clock algorithm). Names come from models,
 /// so the memory is bounded; a bucket is copied for every new name, so it is small.
-const NAMES_OF_A_BUCKET: usize = 16;
+const BUCKET_CAPACITY: usize = 16;
 
 /// The cache. It changes by replacing whole buckets.
 #[derive(Debug)]
@@ -56,17 +56,17 @@ impl Default for Remembered {
     fn default() -> Self {
         Self {
             hasher: RandomState::default(),
-            buckets: (0..BUCKETS).map(|_| ArcSwapOption::empty()).collect(),
+            buckets: (0..BUCKET_COUNT).map(|_| ArcSwapOption::empty()).collect(),
         }
     }
 }
 
 impl Remembered {
     /// Returns the cached chain of this tool. If there is none, builds it with `link` and stores it.
-    pub(super) fn get_or_link(&self, server: &str, tool: &str, link: impl FnOnce() -> Chain) -> Arc<Chain> {
+    pub(super) fn get_or_build(&self, server: &str, tool: &str, link: impl FnOnce() -> Chain) -> Arc<Chain> {
         let hash =
             if server.is_empty() { self.hasher.hash_one(tool) } else { self.hasher.hash_one((server, tool)) };
-        let Some(slot) = self.buckets.get(hash as usize % BUCKETS) else { return Arc::new(link()) };
+        let Some(slot) = self.buckets.get(hash as usize % BUCKET_COUNT) else { return Arc::new(link()) };
         let bucket = slot.load();
         let known = bucket.as_deref().map(Vec::as_slice).unwrap_or_default();
         if let Some(known) = known.iter().find(|known| known.is(hash, server, tool)) {
@@ -87,7 +87,7 @@ impl Remembered {
     }
 
     /// Calls `seen` with the server and the tool of every entry.
-    pub(super) fn each_name(&self, mut seen: impl FnMut(&str, &str)) {
+    pub(super) fn for_each_name(&self, mut seen: impl FnMut(&str, &str)) {
         for slot in &self.buckets {
             for known in slot.load_full().iter().flat_map(|bucket| bucket.iter()) {
                 seen(known.server.as_deref().unwrap_or_default(), &known.tool);
@@ -99,7 +99,7 @@ impl Remembered {
 /// Returns the entries of a bucket that stay when a name is added, in the order of eviction.
 fn spared(known: &[Known]) -> VecDeque<Known> {
     let mut kept: VecDeque<Known> = known.iter().cloned().collect();
-    while kept.len() >= NAMES_OF_A_BUCKET {
+    while kept.len() >= BUCKET_CAPACITY {
         let Some(oldest) = kept.pop_front() else { break };
         // Each entry survives once, so this ends.
         if oldest.called_again.swap(false, Ordering::Relaxed) {
@@ -121,7 +121,7 @@ mod tests {
     fn links(remembered: &Remembered, server: &str, tool: &str) -> bool {
         let chains = build_texts([("a.yaml", "policies: []")]).chains.unwrap();
         let linked = Cell::new(false);
-        remembered.get_or_link(server, tool, || {
+        remembered.get_or_build(server, tool, || {
             linked.set(true);
             chains.link(server, tool)
         });
@@ -145,27 +145,27 @@ mod tests {
         for tool in &tools {
             assert!(links(&remembered, "", tool));
         }
-        for number in 0..10 * BUCKETS * NAMES_OF_A_BUCKET {
+        for number in 0..10 * BUCKET_COUNT * BUCKET_CAPACITY {
             if number % 1000 == 0 {
                 for tool in &tools {
-                    remembered.get_or_link("", tool, || panic!("{tool} was evicted after {number}"));
+                    remembered.get_or_build("", tool, || panic!("{tool} was evicted after {number}"));
                 }
             }
             let invented = format!("invented{number}");
-            remembered.get_or_link("", &invented, || chains.link("", &invented));
+            remembered.get_or_build("", &invented, || chains.link("", &invented));
         }
     }
 
     #[test]
     fn cache_is_bounded_and_holds_the_newest_name() {
         let remembered = Remembered::default();
-        for number in 0..3 * BUCKETS * NAMES_OF_A_BUCKET {
+        for number in 0..3 * BUCKET_COUNT * BUCKET_CAPACITY {
             let name = format!("tool{number}");
             assert!(links(&remembered, "", &name));
             assert!(!links(&remembered, "", &name));
         }
         let mut names = BTreeSet::new();
-        remembered.each_name(|_, tool| assert!(names.insert(tool.to_owned()), "{tool} twice"));
-        assert!(names.len() <= BUCKETS * NAMES_OF_A_BUCKET);
+        remembered.for_each_name(|_, tool| assert!(names.insert(tool.to_owned()), "{tool} twice"));
+        assert!(names.len() <= BUCKET_COUNT * BUCKET_CAPACITY);
     }
 }

@@ -6,12 +6,12 @@ mod tighter;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use super::{Chains, Mode, Policy, Unmatched};
+use super::{CompiledPolicies, Mode, Policy, Unmatched};
 use crate::authoring::Polarity;
 use crate::call::Phase;
 use crate::json::Value;
 use crate::middleware::Kind;
-use tighter::{Around, looser_members};
+use tighter::{Around, less_strict_members};
 
 /// A change by which new rules may allow more than old ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,25 +36,25 @@ impl fmt::Display for Widening {
 ///
 /// Policies are compared by id and by what they do. Descriptions don't count, and neither do changes that are certain to restrict: a
 /// lower limit, one more detector, a matcher that covers the old one.
-pub fn widenings(old: &Chains, new: &Chains) -> Vec<Widening> {
-    let mut found = bundle_wide(old, new);
+pub fn widenings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Widening> {
+    let mut found = compare_settings(old, new);
     let (old_ones, new_ones) = (by_id(old), by_id(new));
     let off: HashSet<&str> = new.off().iter().map(String::as_str).collect();
     let around = Around {
         messages_matter: new.policies().iter().any(|policy| matches!(policy.kind, Kind::Around(_))),
-        asking_permits: old.defaults().unmatched == Unmatched::Deny,
+        approval_permits: old.defaults().unmatched == Unmatched::Deny,
     };
     for policy in old.policies().iter().filter(|policy| acts(policy)) {
         let next = new_ones.get(policy.id.as_str()).copied();
-        found.extend(of_one_that_was(policy, next, off.contains(policy.id.as_str()), (old, new), around));
+        found.extend(compare_existing(policy, next, off.contains(policy.id.as_str()), (old, new), around));
     }
     for policy in new.policies().iter().filter(|policy| acts(policy)) {
         if !old_ones.get(policy.id.as_str()).is_some_and(|before| acts(before)) {
-            found.extend(of_one_that_came(policy, old, new));
+            found.extend(compare_added(policy, old, new));
         }
     }
     let kept = |id: &str| [&old_ones, &new_ones].iter().all(|ones| ones.get(id).is_some_and(|one| acts(one)));
-    let (before, after) = (places_of_run(old, kept), places_of_run(new, kept));
+    let (before, after) = (ordered_run_policies(old, kept), ordered_run_policies(new, kept));
     found.extend(moved(before, after));
     for phase in [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle] {
         found.extend(moved(places(old, phase, kept), places(new, phase, kept)));
@@ -77,7 +77,7 @@ fn moved(before: Vec<(&Policy, usize)>, after: Vec<(&Policy, usize)>) -> Option<
     })
 }
 
-fn bundle_wide(old: &Chains, new: &Chains) -> Vec<Widening> {
+fn compare_settings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Widening> {
     let (before, after) = (old.defaults(), new.defaults());
     let (reload_before, reload_after) = (old.reload(), new.reload());
     let mut found = Vec::new();
@@ -121,7 +121,7 @@ fn acts(policy: &Policy) -> bool {
     policy.mode == Mode::Enforce
 }
 
-fn by_id(chains: &Chains) -> HashMap<&str, &Policy> {
+fn by_id(chains: &CompiledPolicies) -> HashMap<&str, &Policy> {
     chains.policies().iter().map(|policy| (policy.id.as_str(), policy)).collect()
 }
 
@@ -131,11 +131,11 @@ fn of(policy: &Policy, what: &str, allows: &'static str) -> Widening {
 }
 
 /// Returns whether a change of a policy that was enforced, or its removal, may allow more.
-fn of_one_that_was(
+fn compare_existing(
     policy: &Policy,
     next: Option<&Policy>,
     off: bool,
-    (old, new): (&Chains, &Chains),
+    (old, new): (&CompiledPolicies, &CompiledPolicies),
     around: Around,
 ) -> Option<Widening> {
     let allows = without(&policy.kind);
@@ -143,14 +143,14 @@ fn of_one_that_was(
         Some(next) if acts(next) => {
             let (before, after) = (policy.kind.entry().name, next.kind.entry().name);
             match policy.kind {
-                Kind::Allow(_) if before != after => return of_one_that_came(next, old, new),
+                Kind::Allow(_) if before != after => return compare_added(next, old, new),
                 _ if before != after => return Some(of(next, &format!("was {before} before"), allows)),
                 _ => {}
             }
             if policy.behaviour == next.behaviour {
                 return None;
             }
-            let looser = looser_members(policy, next, around);
+            let looser = less_strict_members(policy, next, around);
             if looser.is_empty() {
                 // By redacting more it can hide what other policies look for.
                 return blinded(next, new).map(|other| blinding(next, other));
@@ -197,7 +197,7 @@ fn without(kind: &Kind) -> &'static str {
 }
 
 /// Returns whether a policy that was not enforced before may allow more.
-fn of_one_that_came(policy: &Policy, old: &Chains, new: &Chains) -> Option<Widening> {
+fn compare_added(policy: &Policy, old: &CompiledPolicies, new: &CompiledPolicies) -> Option<Widening> {
     match &policy.kind {
         // It permits the calls that a person approves, which nothing permitted before.
         Kind::Approval(_) if old.defaults().unmatched == Unmatched::Deny => Some(of(
@@ -206,7 +206,7 @@ fn of_one_that_came(policy: &Policy, old: &Chains, new: &Chains) -> Option<Widen
             "calls that no policy permitted may run",
         )),
         Kind::Audit(_) => None,
-        Kind::Model(model) if !model.only_tightens() => {
+        Kind::Model(model) if !model.only_restricts() => {
             Some(of(policy, "changes what the model is called with", without(&policy.kind)))
         }
         Kind::Stream(_) | Kind::Redact(_) => blinded(policy, new).map(|other| blinding(policy, other)),
@@ -222,7 +222,7 @@ fn blinding(policy: &Policy, other: &Policy) -> Widening {
 
 /// Returns a policy that may miss what it looks for because `policy` removes something from results or streams: a later policy, or
 /// an earlier one if the remaining pieces can join to what that one would have found.
-fn blinded<'n>(policy: &Policy, new: &'n Chains) -> Option<&'n Policy> {
+fn blinded<'n>(policy: &Policy, new: &'n CompiledPolicies) -> Option<&'n Policy> {
     let written = policy.written.get(policy.kind.entry().name);
     let masks =
         |value: &Value| matches!(value.get("with").and_then(Value::as_str), None | Some("mask" | "hash"));
@@ -262,14 +262,14 @@ fn reads_result(policy: &Policy) -> bool {
 /// Returns the policies whose order in a phase matters, each with the number of earlier policies that change what later ones see. In
 /// gate the strictest decision wins in any order, and only for answers the first policy wins; checks that only reject can be
 /// swapped with each other.
-fn places(chains: &Chains, phase: Phase, kept: impl Fn(&str) -> bool) -> Vec<(&Policy, usize)> {
+fn places(chains: &CompiledPolicies, phase: Phase, kept: impl Fn(&str) -> bool) -> Vec<(&Policy, usize)> {
     let gate = phase == Phase::Gate;
     let ordered = |policy: &&Policy| match policy.kind {
         Kind::Audit(_) | Kind::Allow(_) => false,
         _ => !gate || policy.kind.entry().polarity != Polarity::Restricting,
     };
     let mut before = 0;
-    let policies = chains.policies().iter().filter(|policy| policy.kind.acts_in(phase));
+    let policies = chains.policies().iter().filter(|policy| policy.kind.is_active_in(phase));
     policies
         .filter(|policy| kept(&policy.id) && ordered(policy))
         .map(|policy| {
@@ -283,14 +283,14 @@ fn places(chains: &Chains, phase: Phase, kept: impl Fn(&str) -> bool) -> Vec<(&P
 }
 
 /// Returns the policies of the run whose order matters, each with the number of earlier policies that change what it bounds.
-fn places_of_run(chains: &Chains, kept: impl Fn(&str) -> bool) -> Vec<(&Policy, usize)> {
+fn ordered_run_policies(chains: &CompiledPolicies, kept: impl Fn(&str) -> bool) -> Vec<(&Policy, usize)> {
     let (mut models, mut streams) = (0, 0);
     let mut places = Vec::new();
     for policy in chains.policies().iter().filter(|policy| kept(&policy.id)) {
         match &policy.kind {
             Kind::Model(model) => {
                 places.push((policy, models));
-                models += usize::from(!model.only_tightens());
+                models += usize::from(!model.only_restricts());
             }
             Kind::Stream(_) => {
                 places.push((policy, streams));
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
     use crate::policy::build_texts;
 
-    fn chains(texts: &[&str]) -> Chains {
+    fn chains(texts: &[&str]) -> CompiledPolicies {
         let built =
             build_texts(texts.iter().enumerate().map(|(place, text)| (format!("{place}.yaml"), *text)));
         built.chains.unwrap_or_else(|| panic!("{:?}", built.diagnostics))

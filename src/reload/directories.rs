@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::footprint::{Footprint, identity};
+use super::footprint::{FileSnapshot, identity};
 
-impl Footprint {
+impl FileSnapshot {
     /// The directories to watch: those searched, those of the files, of symbolic links and of their targets. For a directory that does
     /// not exist: its nearest existing ancestor, in which it would reappear.
     pub(super) fn directories(&self, paths: &[PathBuf]) -> Vec<PathBuf> {

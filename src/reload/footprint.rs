@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::files::{ReadError, Roots};
-use crate::source::{self, Survey};
+use crate::source::{self, BundleFiles};
 
 /// The files of a bundle with their contents, including policy tests and files that policies refer to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Footprint {
-    pub(super) survey: Survey,
+pub(super) struct FileSnapshot {
+    pub(super) survey: BundleFiles,
     files: BTreeMap<PathBuf, Seen>,
 }
 
@@ -32,7 +32,7 @@ struct Mark {
     identity: [i64; 4],
 }
 
-impl Footprint {
+impl FileSnapshot {
     /// Reads all files at and below the paths, and `drawn_files`.
     pub(super) fn of(paths: &[PathBuf], drawn_files: &[PathBuf]) -> Self {
         let survey = source::survey(paths);
@@ -44,7 +44,7 @@ impl Footprint {
 
     /// Whether the files have the same contents, even if they were written again.
     #[cfg(feature = "watch")]
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+    pub(super) fn has_same_contents(&self, other: &Self) -> bool {
         self.survey == other.survey
             && self.files.len() == other.files.len()
             && self.files.iter().zip(&other.files).all(|((path, seen), (other_path, other))| {
@@ -54,7 +54,7 @@ impl Footprint {
 }
 
 #[cfg(feature = "watch")]
-impl Footprint {
+impl FileSnapshot {
     /// The paths of all files, including those that could not be read.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.keys().map(PathBuf::as_path)

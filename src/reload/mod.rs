@@ -9,6 +9,6 @@ mod reloader;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use reloader::{Looked, Reloader, load};
+pub use reloader::{ReloadResult, Reloader, load};
 #[cfg(feature = "watch")]
-pub use watch::{Watch, WatchOptions};
+pub use watch::{Watch, WatcherOptions};

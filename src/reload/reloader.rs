@@ -7,20 +7,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::footprint::Footprint;
+use super::footprint::FileSnapshot;
 use crate::diagnostic::render;
 use crate::engine::{Engine, Refusal, Verdict};
-use crate::policy::{self, Built, Chains, ReloadSettings, widenings};
+use crate::policy::{self, Built, CompiledPolicies, ReloadSettings, widenings};
 use crate::suite::{self, LoadedSuite};
 
 /// The result of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looked {
+pub enum ReloadResult {
     /// The files match the active rules.
     Same,
     /// The rules in the files are active now.
     TakenIn,
-    /// The rules in the files were rejected; [`Status::last_refused`](crate::engine::Status::last_refused) has the reason.
+    /// The rules in the files were rejected; [`Status::last_rejected`](crate::engine::Status::last_refused) has the reason.
     Refused,
     /// The rules in the files are pending confirmation; [`Status::held`](crate::engine::Status::held) has the details.
     Held,
@@ -29,14 +29,14 @@ pub enum Looked {
 }
 
 /// Maximum number of attempts to read files that change while they are read.
-const ATTEMPTS: usize = 5;
+const MAX_READ_ATTEMPTS: usize = 5;
 
 /// Loads the rules at and below these paths, as [`engine::load`](crate::engine::load) does. Rules with
 /// `reload: { tests: require }` must pass their own policy tests the first time, too.
 ///
 /// # Errors
 /// The reason why the rules can't be used.
-pub fn load(paths: &[PathBuf]) -> Result<Arc<Chains>, Refusal> {
+pub fn load(paths: &[PathBuf]) -> Result<Arc<CompiledPolicies>, Refusal> {
     let mut built = policy::build(paths);
     let Some(chains) = built.chains.take().map(Arc::new) else {
         return Err(Refusal::Errors(Arc::new(built)));
@@ -57,7 +57,7 @@ pub struct Reloader {
     paths: Vec<PathBuf>,
     drawn_files: Vec<PathBuf>,
     /// Snapshot of the files at the last reload.
-    judged: Option<Footprint>,
+    judged: Option<FileSnapshot>,
     demanded: ReloadSettings,
 }
 
@@ -87,27 +87,27 @@ impl Reloader {
     }
 
     /// Reads the files, then activates the rules, rejects them or leaves them pending. Never panics: an internal error is a rejection.
-    pub fn look(&mut self) -> Looked {
-        self.guard(Self::look_unguarded)
+    pub fn look(&mut self) -> ReloadResult {
+        self.guard(Self::reload_unguarded)
     }
 
-    fn guard(&mut self, look: impl FnOnce(&mut Self) -> Looked) -> Looked {
+    fn guard(&mut self, look: impl FnOnce(&mut Self) -> ReloadResult) -> ReloadResult {
         catch_unwind(AssertUnwindSafe(|| look(self))).unwrap_or_else(|_| self.fail())
     }
 
-    pub(super) fn fail(&self) -> Looked {
+    pub(super) fn fail(&self) -> ReloadResult {
         self.refuse(Refusal::Failure("internal error: Callgate failed to load these rules".to_owned()))
     }
 
-    fn look_unguarded(&mut self) -> Looked {
+    fn reload_unguarded(&mut self) -> ReloadResult {
         // After a failure, the next check reloads again.
         self.judged = None;
         let Self { paths, drawn_files, .. } = self;
-        let see = |drawn: &[PathBuf]| Footprint::of(paths, drawn);
+        let see = |drawn: &[PathBuf]| FileSnapshot::of(paths, drawn);
         let read = || Read { built: policy::build(paths), tests: suite::load(paths) };
-        let (judged, read) = read_in_one_moment(drawn_files, see, read).unzip();
+        let (judged, read) = read_consistently(drawn_files, see, read).unzip();
         self.judged = judged;
-        let Some(Read { mut built, tests }) = read else { return Looked::Unsteady };
+        let Some(Read { mut built, tests }) = read else { return ReloadResult::Unsteady };
         match built.chains.take() {
             Some(chains) => self.judge(&Arc::new(chains), tests),
             None => self.refuse(Refusal::Errors(Arc::new(built))),
@@ -121,13 +121,13 @@ impl Reloader {
 
     /// Snapshot of the files at the last reload.
     #[cfg(feature = "watch")]
-    pub(super) fn judged(&self) -> Option<&Footprint> {
+    pub(super) fn judged(&self) -> Option<&FileSnapshot> {
         self.judged.as_ref()
     }
 
     #[cfg(feature = "watch")]
-    pub(super) fn footprint(&self) -> Footprint {
-        Footprint::of(&self.paths, &self.drawn_files)
+    pub(super) fn footprint(&self) -> FileSnapshot {
+        FileSnapshot::of(&self.paths, &self.drawn_files)
     }
 
     #[cfg(feature = "watch")]
@@ -136,7 +136,7 @@ impl Reloader {
     }
 
     /// Compares the new rules with the active ones and applies the verdict; repeats if the active rules were replaced in the meantime.
-    fn judge(&self, chains: &Arc<Chains>, tests: LoadedSuite) -> Looked {
+    fn judge(&self, chains: &Arc<CompiledPolicies>, tests: LoadedSuite) -> ReloadResult {
         // The tests run at most once.
         let tested = LazyCell::new(|| pass(tests, chains));
         loop {
@@ -148,43 +148,43 @@ impl Reloader {
         }
     }
 
-    fn refuse(&self, why: Refusal) -> Looked {
+    fn refuse(&self, why: Refusal) -> ReloadResult {
         while !self.engine.follow(&self.engine.active(), Verdict::Refuse(None, why.clone())) {}
-        Looked::Refused
+        ReloadResult::Refused
     }
 
     fn verdict(
         &self,
-        active: &Chains,
-        chains: &Arc<Chains>,
+        active: &CompiledPolicies,
+        chains: &Arc<CompiledPolicies>,
         tested: &impl Deref<Target = Result<(), Refusal>>,
-    ) -> (Verdict, Looked) {
+    ) -> (Verdict, ReloadResult) {
         if active.revision() == chains.revision() {
-            return (Verdict::Same, Looked::Same);
+            return (Verdict::Same, ReloadResult::Same);
         }
         let governing = active.reload().or(self.demanded);
         if (governing.require_tests || chains.reload().require_tests)
             && let Err(why) = &**tested
         {
-            return (Verdict::Refuse(Some(chains.revision().to_owned()), why.clone()), Looked::Refused);
+            return (Verdict::Refuse(Some(chains.revision().to_owned()), why.clone()), ReloadResult::Refused);
         }
         let widenings = if governing.confirm_widening { widenings(active, chains) } else { Vec::new() };
         if widenings.is_empty() {
-            (Verdict::TakeIn(Arc::clone(chains)), Looked::TakenIn)
+            (Verdict::TakeIn(Arc::clone(chains)), ReloadResult::TakenIn)
         } else {
-            (Verdict::Hold(Arc::clone(chains), widenings), Looked::Held)
+            (Verdict::Hold(Arc::clone(chains), widenings), ReloadResult::Held)
         }
     }
 }
 
 /// Runs the policy tests of new rules.
-fn pass(mut tests: LoadedSuite, chains: &Arc<Chains>) -> Result<(), Refusal> {
+fn pass(mut tests: LoadedSuite, chains: &Arc<CompiledPolicies>) -> Result<(), Refusal> {
     tests.check_against(chains);
     if tests.diagnostics.has_errors() {
         return Err(Refusal::Tests(render::text(&tests.diagnostics, &tests.sources, false)));
     }
     if tests.suite.is_empty() {
-        return Err(Refusal::NoTests);
+        return Err(Refusal::MissingTests);
     }
     let report = tests.suite.run(chains);
     if report.passed() {
@@ -209,12 +209,12 @@ impl Read {
 
 /// Reads a consistent set of files: a read counts only if the snapshots before and after it are equal, including the files that the
 /// rules refer to. Returns `None` if the files changed during every attempt.
-fn read_in_one_moment<F: PartialEq>(
+fn read_consistently<F: PartialEq>(
     drawn_files: &mut Vec<PathBuf>,
     see: impl Fn(&[PathBuf]) -> F,
     read: impl Fn() -> Read,
 ) -> Option<(F, Read)> {
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_READ_ATTEMPTS {
         let before = see(drawn_files);
         let read = read();
         *drawn_files = read.drawn_files();
@@ -242,10 +242,10 @@ mod tests {
                 reads.set(reads.get() + 1);
                 Read { built: policy::build_texts([("rules.yaml", text)]), tests: no_tests() }
             };
-            let found = read_in_one_moment(&mut Vec::new(), |_| now.get(), read);
+            let found = read_consistently(&mut Vec::new(), |_| now.get(), read);
             let id = found.map(|(_, read)| read.built.chains.unwrap().policies()[0].id.clone());
             assert_eq!(id.as_deref(), expected);
-            assert!(reads.get() <= ATTEMPTS);
+            assert!(reads.get() <= MAX_READ_ATTEMPTS);
         }
     }
 
@@ -265,7 +265,7 @@ mod tests {
             read.tests.drawn_files.push(tools.clone());
             read
         };
-        let (seen, _) = read_in_one_moment(&mut drawn_files, see, read).unwrap();
+        let (seen, _) = read_consistently(&mut drawn_files, see, read).unwrap();
         let expected = [schema.clone(), tools.clone()];
         assert_eq!((seen.as_slice(), drawn_files.as_slice()), (expected.as_slice(), expected.as_slice()));
     }
@@ -275,10 +275,10 @@ mod tests {
         let engine = Engine::from_text("policies: []").unwrap();
         let revision = engine.revision();
         let mut reloader = Reloader::new(engine.clone(), []);
-        assert_eq!(reloader.guard(|_| panic!("a mistake in Callgate")), Looked::Refused);
+        assert_eq!(reloader.guard(|_| panic!("a mistake in Callgate")), ReloadResult::Refused);
         let status = engine.status();
         assert_eq!(
-            status.last_refused.unwrap().why.summary(),
+            status.last_rejected.unwrap().why.summary(),
             "internal error: Callgate failed to load these rules"
         );
         assert_eq!(status.revision, revision);

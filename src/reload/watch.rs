@@ -15,12 +15,12 @@ use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::directories::DirectoryIdentity;
-use super::footprint::Footprint;
-use super::{Looked, Reloader};
+use super::footprint::FileSnapshot;
+use super::{ReloadResult, Reloader};
 
 /// Options of a [`Watch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WatchOptions {
+pub struct WatcherOptions {
     /// How long files must stay unchanged before they are read, so that a program can finish writing several files, or one in parts.
     /// While they keep changing, the active rules stay.
     pub debounce: Duration,
@@ -30,7 +30,7 @@ pub struct WatchOptions {
     pub notify: bool,
 }
 
-impl Default for WatchOptions {
+impl Default for WatcherOptions {
     /// 100 ms, 5 s, with notifications.
     fn default() -> Self {
         Self { debounce: Duration::from_millis(100), poll: Duration::from_secs(5), notify: true }
@@ -40,7 +40,7 @@ impl Default for WatchOptions {
 /// Keeps the rules of an engine up to date with its files, until it is dropped. The engine's [`status`](crate::Engine::status) has
 /// the results.
 ///
-/// A file that is rewritten in place over longer than [`WatchOptions::debounce`] may be read half-written. Most often that is an
+/// A file that is rewritten in place over longer than [`WatcherOptions::debounce`] may be read half-written. Most often that is an
 /// error, and rejected; but the first half of a list of policies is a valid list of policies. Replace files by renaming, or require
 /// confirmation with `reload: { widening: confirm }`.
 ///
@@ -61,7 +61,7 @@ impl Default for WatchOptions {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Watch {
-    bell: Bell,
+    bell: WakeSignal,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -76,12 +76,18 @@ impl Watch {
     ///
     /// # Errors
     /// If the thread can't be started.
-    pub fn start(reloader: Reloader, options: WatchOptions) -> io::Result<Self> {
+    pub fn start(reloader: Reloader, options: WatcherOptions) -> io::Result<Self> {
         let (ring, heard) = sync_channel(1);
-        let bell = Bell { ring, stop: Arc::default() };
+        let bell = WakeSignal { ring, stop: Arc::default() };
         let signs = if options.notify { signs(bell.clone()) } else { None };
-        let watching =
-            Watching { reloader, options, heard, stop: bell.stop.clone(), signs, watched: HashMap::new() };
+        let watching = WatcherThread {
+            reloader,
+            options,
+            heard,
+            stop: bell.stop.clone(),
+            signs,
+            watched: HashMap::new(),
+        };
         let thread =
             thread::Builder::new().name("callgate-watch".to_owned()).spawn(move || watching.run())?;
         Ok(Self { bell, thread: Some(thread) })
@@ -104,12 +110,12 @@ impl Drop for Watch {
 
 /// Wakes the thread. Several signals before it wakes count as one.
 #[derive(Clone)]
-struct Bell {
+struct WakeSignal {
     ring: SyncSender<()>,
     stop: Arc<AtomicBool>,
 }
 
-impl Bell {
+impl WakeSignal {
     fn ring(&self) {
         // Full: a signal is pending already.
         let _ = self.ring.try_send(());
@@ -117,7 +123,7 @@ impl Bell {
 }
 
 /// Creates a watcher that wakes the thread at every change in its directories. Returns `None` if the system has no notifications.
-fn signs(bell: Bell) -> Option<RecommendedWatcher> {
+fn signs(bell: WakeSignal) -> Option<RecommendedWatcher> {
     notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         // Reading a file is not a change, and the reload itself reads files.
         let only_read = event.is_ok_and(|event| match event.kind {
@@ -132,9 +138,9 @@ fn signs(bell: Bell) -> Option<RecommendedWatcher> {
     .ok()
 }
 
-struct Watching {
+struct WatcherThread {
     reloader: Reloader,
-    options: WatchOptions,
+    options: WatcherOptions,
     heard: Receiver<()>,
     stop: Arc<AtomicBool>,
     signs: Option<RecommendedWatcher>,
@@ -142,7 +148,7 @@ struct Watching {
     watched: HashMap<PathBuf, Option<DirectoryIdentity>>,
 }
 
-impl Watching {
+impl WatcherThread {
     fn run(mut self) {
         while !self.stop.load(Ordering::Acquire) {
             let looked =
@@ -153,7 +159,7 @@ impl Watching {
                 return;
             }
             let pause = match looked {
-                Some(Looked::Unsteady) => self.options.debounce,
+                Some(ReloadResult::Unsteady) => self.options.debounce,
                 _ => self.options.poll,
             };
             if self.heard.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
@@ -163,17 +169,17 @@ impl Watching {
     }
 
     /// Reloads if the files' contents have changed since the last reload.
-    fn turn(&mut self) -> Option<Looked> {
+    fn turn(&mut self) -> Option<ReloadResult> {
         let mut seen = self.see();
-        if self.reloader.judged().is_some_and(|judged| judged.says_the_same(&seen)) {
+        if self.reloader.judged().is_some_and(|judged| judged.has_same_contents(&seen)) {
             return None;
         }
         loop {
-            if !self.keep_still() {
+            if !self.wait_for_debounce() {
                 return None;
             }
             let now = self.see();
-            if now.says_the_same(&seen) {
+            if now.has_same_contents(&seen) {
                 break;
             }
             seen = now;
@@ -181,12 +187,12 @@ impl Watching {
         let looked = self.reloader.look();
         // The rules may refer to files whose directories are watched only from here on.
         let seen = self.see();
-        let overtaken = self.reloader.judged().is_some_and(|judged| !judged.says_the_same(&seen));
-        Some(if overtaken { Looked::Unsteady } else { looked })
+        let overtaken = self.reloader.judged().is_some_and(|judged| !judged.has_same_contents(&seen));
+        Some(if overtaken { ReloadResult::Unsteady } else { looked })
     }
 
     /// Waits for the debounce time; the snapshot after it covers the notifications during it. Returns `false` if the watch must stop.
-    fn keep_still(&self) -> bool {
+    fn wait_for_debounce(&self) -> bool {
         let until = Instant::now() + self.options.debounce;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -201,7 +207,7 @@ impl Watching {
     }
 
     /// Takes a snapshot of the files. Every directory is watched before its files are read, so that no change is missed.
-    fn see(&mut self) -> Footprint {
+    fn see(&mut self) -> FileSnapshot {
         loop {
             let seen = self.reloader.footprint();
             if !self.watch(&seen.directories(self.reloader.paths())) {

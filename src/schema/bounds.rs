@@ -2,7 +2,7 @@
 //! deeply they nest. Otherwise a few lines of `allOf` and `$ref` can keep a validator busy for years.
 
 use super::SchemaError;
-use crate::json::{MAX_DEPTH, Number, Value, deeper_than};
+use crate::json::{MAX_DEPTH, Number, Value, is_deeper_than};
 use crate::meter;
 use crate::text::{cut, inert};
 
@@ -23,13 +23,13 @@ const MAX_APPLICATIONS: f64 = 100_000.0;
 const MAX_CHAIN: usize = 800;
 
 /// The maximum number of applications (per value, times the values) for a verdict.
-const JUDGE_EFFORT: f64 = 10_000_000.0;
+const MAX_CHECK_COST: f64 = 10_000_000.0;
 
 /// The maximum number of applications for explaining errors; more expensive, because errors copy their instance.
-const EXPLAIN_EFFORT: f64 = 500_000.0;
+const MAX_EXPLANATION_COST: f64 = 500_000.0;
 
 /// The cost factor of an application with error messages.
-const EXPLAINING: u64 = 10;
+const EXPLANATION_FACTOR: u64 = 10;
 
 /// The maximum cost at or above one depth of an instance.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,7 +50,7 @@ impl Bounds {
     /// # Errors
     /// Returns [`SchemaError`] for references that leave the schema or form cycles, embedded `$id`s, and everything over the limits.
     pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
-        if deeper_than(schema, MAX_DEPTH) {
+        if is_deeper_than(schema, MAX_DEPTH) {
             return Err(SchemaError::at("", format!("the schema is nested deeper than {MAX_DEPTH} levels")));
         }
         let size = Size::of(schema)
@@ -75,16 +75,16 @@ impl Bounds {
     }
 
     /// Whether an instance of this size gets a verdict within bounded time and stack, and within the call's remaining work.
-    pub(super) fn can_judge(&self, size: &Size) -> bool {
+    pub(super) fn allows_check(&self, size: &Size) -> bool {
         let level = self.level(size.depth);
         let effort = level.applications * size.weight();
-        level.chain <= MAX_CHAIN && effort <= JUDGE_EFFORT && meter::spend(effort as u64).is_ok()
+        level.chain <= MAX_CHAIN && effort <= MAX_CHECK_COST && meter::spend(effort as u64).is_ok()
     }
 
     /// Whether the errors of an instance of this size can be explained within bounded time and memory.
-    pub(super) fn can_explain(&self, size: &Size) -> bool {
+    pub(super) fn allows_explanation(&self, size: &Size) -> bool {
         let effort = self.level(size.depth).applications * size.weight();
-        effort <= EXPLAIN_EFFORT && meter::spend(effort as u64 * EXPLAINING).is_ok()
+        effort <= MAX_EXPLANATION_COST && meter::spend(effort as u64 * EXPLANATION_FACTOR).is_ok()
     }
 }
 

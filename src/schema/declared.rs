@@ -4,7 +4,7 @@ use crate::json::Value;
 use crate::path::Step;
 
 /// The maximum number of schemas that apply to one value; further references and alternatives are ignored.
-const SCHEMAS: usize = 64;
+const MAX_SCHEMAS: usize = 64;
 
 /// Whether a schema declares a property of this name for the object at a path.
 pub(super) fn declares(root: &Value, place: &[Step], name: &str) -> bool {
@@ -41,7 +41,7 @@ pub(crate) fn alternatives<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'
             ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|word| schema.get(word)?.as_array()).flatten();
         let of_cases = ["if", "then", "else"].into_iter().filter_map(|word| schema.get(word));
         for more in named.into_iter().chain(of_several).chain(of_cases) {
-            if all.len() < SCHEMAS && !all.iter().any(|known| std::ptr::eq(*known, more)) {
+            if all.len() < MAX_SCHEMAS && !all.iter().any(|known| std::ptr::eq(*known, more)) {
                 all.push(more);
             }
         }

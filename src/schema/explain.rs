@@ -5,8 +5,8 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value as LibraryValue;
 
 use super::words::{
-    about, format_words, instead, listed, name, properties, property, shown, shown_with_type, type_hint,
-    type_words, types,
+    about, describe_format, describe_types, format_value_with_type, instead, listed, name, properties,
+    property, shown, type_hint, types,
 };
 use super::{SchemaError, Violation};
 use crate::diagnostic::nearest;
@@ -65,9 +65,9 @@ impl Explainer<'_> {
                 unexpected.iter().map(|given| self.unexpected(given)).collect()
             }
             Kind::Required { property } => vec![self.missing(property.as_str().unwrap_or_default())],
-            kind @ (Kind::Enum { .. } | Kind::Constant { .. }) => vec![self.not_among(&allowed(kind))],
+            kind @ (Kind::Enum { .. } | Kind::Constant { .. }) => vec![self.not_in_enum(&allowed(kind))],
             Kind::Type { kind } => vec![self.wrong_type(&types(kind))],
-            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.no_branch(context),
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.no_matching_branch(context),
             Kind::PropertyNames { error } => {
                 let name = Value::from(error.instance().clone().into_owned());
                 let (given, reason) = (shown(&name), reason(error.kind(), &name));
@@ -151,7 +151,7 @@ impl Explainer<'_> {
         self.violation(format!("{wanted_name} is missing{about}{hint}"), suggestion)
     }
 
-    fn not_among(&self, options: &[Value]) -> Violation {
+    fn not_in_enum(&self, options: &[Value]) -> Violation {
         let given = self.given();
         let place = self.place();
         let texts = options.iter().filter_map(|option| option.as_str());
@@ -167,13 +167,17 @@ impl Explainer<'_> {
     fn wrong_type(&self, types: &[&str]) -> Violation {
         let given = self.given();
         let hint = type_hint(types, given).map(|hint| format!(": {hint}")).unwrap_or_default();
-        let message =
-            format!("{} must be {}, it is {}{hint}", self.place(), type_words(types), shown_with_type(given));
+        let message = format!(
+            "{} must be {}, it is {}{hint}",
+            self.place(),
+            describe_types(types),
+            format_value_with_type(given)
+        );
         self.violation(message, None)
     }
 
     /// `anyOf` and `oneOf`: lists all allowed types or values, or else explains the closest branch.
-    fn no_branch(&self, branches: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
+    fn no_matching_branch(&self, branches: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
         let here = self.error.instance_path().as_str();
         let kinds: Option<Vec<Branch>> = branches
             .iter()
@@ -191,7 +195,7 @@ impl Explainer<'_> {
                 return vec![self.wrong_type(&named)];
             }
             if kinds.iter().all(|kind| !kind.values.is_empty()) {
-                return vec![self.not_among(&values)];
+                return vec![self.not_in_enum(&values)];
             }
         }
         let nearest =
@@ -268,7 +272,7 @@ fn reason(kind: &Kind, value: &Value) -> String {
         Kind::UnevaluatedItems { .. } => "contains items that are not allowed".to_owned(),
         Kind::Contains => "does not contain the required items".to_owned(),
         Kind::Pattern { pattern } => format!("must match the pattern {}, it is {}", name(pattern), given()),
-        Kind::Format { format } => match format_words(format) {
+        Kind::Format { format } => match describe_format(format) {
             Some(words) => format!("must be {words}, it is {}", given()),
             None => format!("must have the format {}, it is {}", name(format), given()),
         },

@@ -92,7 +92,7 @@ impl ArgumentSchema {
         let (library, numbers) = match schema.clone().try_into() {
             Ok(library) => (library, Numbers::Library),
             Err(_) => {
-                let library = representation::schema_for_library(schema)
+                let library = representation::to_library_schema(schema)
                     .map_err(|InexactNumber(number)| explain::inexact(&number))?;
                 (library, Numbers::Schema(Arc::clone(&own)))
             }
@@ -133,13 +133,13 @@ impl ArgumentSchema {
         if size.has_long_number() && !self.types_only {
             return Err(whole("the arguments contain a number with too many digits"));
         }
-        if !self.bounds.can_judge(&size) {
+        if !self.bounds.allows_check(&size) {
             return Err(whole("the arguments are too large or too deep to be validated against this schema"));
         }
         if self.validator.is_valid(instance) {
             return Ok(());
         }
-        if !self.bounds.can_explain(&size) {
+        if !self.bounds.allows_explanation(&size) {
             return Err(whole("the arguments do not match the schema, and are too large to report where"));
         }
         let mut violations = Vec::new();

@@ -65,7 +65,7 @@ fn compile<'s>(
     let excludes = |keyword: &str| parent.get(keyword) == Some(&LibraryValue::Bool(true));
     let check = match check {
         Check::ExclusiveMinimum | Check::ExclusiveMaximum if value.is_boolean() => {
-            return Ok(Box::new(Anything));
+            return Ok(Box::new(AcceptAll));
         }
         Check::Minimum if excludes("exclusiveMinimum") => Check::ExclusiveMinimum,
         Check::Maximum if excludes("exclusiveMaximum") => Check::ExclusiveMaximum,
@@ -127,9 +127,9 @@ impl<'i> Keyword<'i, Exact> for Limit {
 }
 
 /// The keyword for `exclusiveMaximum: true` without `maximum`: accepts everything.
-struct Anything;
+struct AcceptAll;
 
-impl<'i> Keyword<'i, Exact> for Anything {
+impl<'i> Keyword<'i, Exact> for AcceptAll {
     fn is_valid(&self, _: &'i Value) -> bool {
         true
     }

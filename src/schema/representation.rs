@@ -149,7 +149,7 @@ impl JsonNumber for &Number {
     }
 
     fn to_number(&self) -> Cow<'_, serde_json::Number> {
-        Cow::Owned(nearest_number(self))
+        Cow::Owned(to_library_number(self))
     }
 
     fn is_integer(&self) -> bool {
@@ -187,16 +187,16 @@ fn equals(ours: &Value, theirs: &LibraryValue) -> bool {
 /// # Errors
 ///
 /// Returns [`InexactNumber`] for a number of `const` or `enum` that the library cannot represent exactly.
-pub(super) fn schema_for_library(schema: &Value) -> Result<LibraryValue, InexactNumber> {
+pub(super) fn to_library_schema(schema: &Value) -> Result<LibraryValue, InexactNumber> {
     Ok(match schema {
         Value::Array(items) => {
-            LibraryValue::Array(items.iter().map(schema_for_library).collect::<Result<_, _>>()?)
+            LibraryValue::Array(items.iter().map(to_library_schema).collect::<Result<_, _>>()?)
         }
         Value::Object(members) => {
             let members = members.iter().map(|(key, value)| {
                 let value = match key.as_str() {
                     "const" | "enum" => value.clone().try_into(),
-                    _ => schema_for_library(value),
+                    _ => to_library_schema(value),
                 };
                 Ok((key.clone(), value?))
             });
@@ -211,7 +211,7 @@ fn nearest(value: &Value) -> LibraryValue {
     match value {
         Value::Null => LibraryValue::Null,
         Value::Bool(value) => LibraryValue::Bool(*value),
-        Value::Number(number) => LibraryValue::Number(nearest_number(number)),
+        Value::Number(number) => LibraryValue::Number(to_library_number(number)),
         Value::String(text) => LibraryValue::String(text.clone()),
         Value::Array(items) => LibraryValue::Array(items.iter().map(nearest).collect()),
         Value::Object(members) => {
@@ -220,7 +220,7 @@ fn nearest(value: &Value) -> LibraryValue {
     }
 }
 
-fn nearest_number(number: &Number) -> serde_json::Number {
+fn to_library_number(number: &Number) -> serde_json::Number {
     let largest = || if number.decimal().is_negative() { f64::MIN } else { f64::MAX };
     let float = || serde_json::Number::from_f64(number.as_f64().unwrap_or_else(largest));
     number.try_into().ok().or_else(float).unwrap_or_else(|| 0.into())

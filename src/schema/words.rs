@@ -24,7 +24,7 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 /// A value as JSON with its type.
-pub(super) fn shown_with_type(value: &Value) -> String {
+pub(super) fn format_value_with_type(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(_) => shown(value),
@@ -53,7 +53,7 @@ pub(super) fn types(kind: &TypeKind) -> Vec<&'static str> {
 }
 
 /// `a string or null`.
-pub(super) fn type_words(types: &[&str]) -> String {
+pub(super) fn describe_types(types: &[&str]) -> String {
     let words: Vec<&str> = types
         .iter()
         .map(|name| match *name {
@@ -114,7 +114,7 @@ fn first_sentence(text: &str) -> &str {
 }
 
 /// The description of a `format`, with an example.
-pub(super) fn format_words(format: &str) -> Option<&'static str> {
+pub(super) fn describe_format(format: &str) -> Option<&'static str> {
     Some(match format {
         "date" => "a date such as 2026-03-01",
         "date-time" => "a date and time with time zone, such as 2026-03-01T09:30:00Z",

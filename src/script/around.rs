@@ -5,17 +5,17 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::ScriptError;
+use super::ScriptCompileError;
 use super::effect::Effect;
 use super::evaluate::{Evaluation, Stop};
 use super::journal::{Journal, JournalError};
 use super::lower::lower;
 use super::outside::Outside;
 use super::parse::{Language, guarded, parse};
-use super::passed::Passed;
-use super::program::{Program, Spot};
+use super::passed::ExportedValue;
+use super::program::{Program, SourcePosition};
 use super::reads::Reads;
-use super::value::Val;
+use super::value::ScriptValue;
 use super::work::{Limits, Work};
 use crate::call::{ContextReads, Root, SessionState, ToolCall};
 use crate::json::{Digest, Value, canonical, json};
@@ -71,19 +71,19 @@ pub enum Replay<'c> {
     /// The script completed.
     Done {
         /// The value of the last statement, or the returned value.
-        output: Passed<'c>,
+        output: ExportedValue<'c>,
         /// The journal entry (from 0) whose result this is, unchanged.
         from: Option<usize>,
     },
     /// The script threw an error, or did not catch one.
-    Threw(Thrown),
+    Exception(ScriptException),
     /// The script failed.
-    Failed(ScriptFailure),
+    Failed(ScriptRunError),
 }
 
 /// The error that ended a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thrown {
+pub struct ScriptException {
     /// The message.
     pub message: String,
     /// An identifier that policies can match.
@@ -95,7 +95,7 @@ pub struct Thrown {
 /// A failure of a script: an uncaught runtime error, an exceeded limit, or a journal that does not match.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct ScriptFailure {
+pub struct ScriptRunError {
     /// The problem.
     pub message: String,
     /// Line and column in the script, both from 1, in characters.
@@ -106,13 +106,13 @@ pub struct ScriptFailure {
     pub limit: bool,
 }
 
-impl ScriptFailure {
-    pub(super) fn new(message: impl Into<String>, spot: Option<Spot>) -> Self {
+impl ScriptRunError {
+    pub(super) fn new(message: impl Into<String>, spot: Option<SourcePosition>) -> Self {
         let position = spot.map(|spot| (spot.line, spot.column));
         Self { message: message.into(), position, mismatch: false, limit: false }
     }
 
-    pub(super) fn mismatch(message: impl Into<String>, spot: Option<Spot>) -> Self {
+    pub(super) fn mismatch(message: impl Into<String>, spot: Option<SourcePosition>) -> Self {
         Self { mismatch: true, ..Self::new(message, spot) }
     }
 }
@@ -145,11 +145,11 @@ impl Around {
     /// let Replay::Done { output, .. } = around.replay(&call, &journal) else { panic!() };
     /// assert_eq!(*output, json!({"hits": 1, "seen": true}));
     /// ```
-    pub fn compile(text: &str) -> Result<Self, ScriptError> {
+    pub fn compile(text: &str) -> Result<Self, ScriptCompileError> {
         if text.trim().is_empty() {
             let message = "the script is empty and would return null for every call".to_owned();
             let help = "write `next(input)` where the tool should run".to_owned();
-            return Err(ScriptError { message, offset: None, help: Some(help) });
+            return Err(ScriptCompileError { message, offset: None, help: Some(help) });
         }
         let ast = parse(text, Language::Script, MAX_SCRIPT)?;
         let compiled = lower(text, &ast, Language::Script)?;
@@ -188,10 +188,10 @@ impl Around {
         call: &'c ToolCall,
         annotations: Option<&'c Value>,
         session: &SessionState,
-    ) -> Result<ScriptCall<'c>, ScriptFailure> {
-        self.reads.refuse_unsettled(session).map_err(|message| ScriptFailure::new(message, None))?;
+    ) -> Result<ScriptCall<'c>, ScriptRunError> {
+        self.reads.check_decided(session).map_err(|message| ScriptRunError::new(message, None))?;
         let reads_session = self.reads.roots.contains(&Root::Session);
-        self.seen(call, annotations, reads_session.then(|| self.reads.of_session(session.document())))
+        self.seen(call, annotations, reads_session.then(|| self.reads.copy_session(session.document())))
     }
 
     fn seen<'c>(
@@ -199,9 +199,9 @@ impl Around {
         call: &'c ToolCall,
         annotations: Option<&'c Value>,
         session: Option<Value>,
-    ) -> Result<ScriptCall<'c>, ScriptFailure> {
+    ) -> Result<ScriptCall<'c>, ScriptRunError> {
         if !call.input.is_object() {
-            return Err(ScriptFailure::new("the input is not a JSON object", None));
+            return Err(ScriptRunError::new("the input is not a JSON object", None));
         }
         let reads_annotations = self.reads.roots.contains(&Root::Annotations);
         Ok(ScriptCall(Arc::new(Seen {
@@ -225,7 +225,7 @@ impl Around {
         annotations: Option<&'c Value>,
         journal: &Value,
     ) -> Result<(ScriptCall<'c>, Journal<'c>), JournalError> {
-        let mut stored = Journal::of_stored(journal)?;
+        let mut stored = Journal::parse_stored(journal)?;
         if stored.script != self.digest.to_string() {
             return Err(JournalError::OtherScript);
         }
@@ -254,10 +254,10 @@ impl Around {
                 || (journal.call.0.script == self.digest && journal.call.digest() == call.digest()));
         if !fits {
             let message = "the journal belongs to another script or call";
-            return Replay::Failed(ScriptFailure::mismatch(message, None));
+            return Replay::Failed(ScriptRunError::mismatch(message, None));
         }
         guarded(|| self.run(&call.0, journal)).unwrap_or_else(|_| {
-            Replay::Failed(ScriptFailure::new(
+            Replay::Failed(ScriptRunError::new(
                 "the evaluation of the script failed with an internal error",
                 None,
             ))
@@ -268,23 +268,23 @@ impl Around {
         let outside = Outside { call, journal, answered: 0, end: None };
         let work = Work::after(&SCRIPT_LIMITS, journal.steps.get());
         let mut evaluation = Evaluation::new(&self.program, outside, work);
-        let result = evaluation.run(vec![Val::Json(&call.call.input)]);
+        let result = evaluation.run(vec![ScriptValue::Json(&call.call.input)]);
         journal.steps.set(evaluation.work.steps_taken());
         let unanswered = evaluation.world.answered < journal.entries.len();
         match (result, evaluation.world.end.take()) {
             (Err(Stop::End), Some(end)) => end,
             (Err(Stop::Limit(message, spot)), _) => {
-                let failure = ScriptFailure::new(message, Some(spot));
-                Replay::Failed(ScriptFailure { limit: true, ..failure })
+                let failure = ScriptRunError::new(message, Some(spot));
+                Replay::Failed(ScriptRunError { limit: true, ..failure })
             }
             _ if unanswered => {
                 let message = "the script requests fewer effects than the journal holds";
-                Replay::Failed(ScriptFailure::mismatch(message, None))
+                Replay::Failed(ScriptRunError::mismatch(message, None))
             }
             (Ok(value), _) => evaluation.world.done(&value, &evaluation.work),
-            (Err(Stop::Wrong(message, spot)), _) => Replay::Failed(ScriptFailure::new(message, Some(spot))),
-            (Err(Stop::Threw(error, spot)), _) => evaluation.world.threw(&error, spot),
-            (Err(_), _) => Replay::Failed(ScriptFailure::new("the script ended unexpectedly", None)),
+            (Err(Stop::Wrong(message, spot)), _) => Replay::Failed(ScriptRunError::new(message, Some(spot))),
+            (Err(Stop::Exception(error, spot)), _) => evaluation.world.threw(&error, spot),
+            (Err(_), _) => Replay::Failed(ScriptRunError::new("the script ended unexpectedly", None)),
         }
     }
 }

@@ -3,18 +3,18 @@
 use regex::Regex;
 use rhai::{Expr, FnCallExpr, Position};
 
-use super::ScriptError;
+use super::ScriptCompileError;
 use super::effect::span_of_time;
 use super::functions::{EffectKind, FUNCTIONS, Function, Run, by_name};
-use super::lower::{Lowered, Lowering, quoted};
-use super::operators::{BINARY, operator};
+use super::lower::{CompileResult, Lowering, quoted};
+use super::operators::{BINARY_OPERATORS, operator};
 use super::parse::{closure_name, offset};
 use super::program::{Closure, Code, Node};
 use crate::diagnostic::nearest;
 use crate::regexes;
 
 /// Names that other languages, and plain Rhai, use for these functions.
-const ALIASES: &[(&str, &str)] = &[
+const FUNCTION_ALIASES: &[(&str, &str)] = &[
     ("lower", "to_lower"),
     ("upper", "to_upper"),
     ("lowercase", "to_lower"),
@@ -45,7 +45,7 @@ impl Lowering<'_> {
         call: &FnCallExpr,
         position: Position,
         receiver: Option<Node>,
-    ) -> Lowered<Node> {
+    ) -> CompileResult<Node> {
         let name = call.name.as_str();
         if !call.namespace.is_empty() || call.capture_parent_scope {
             return Err(self.error(
@@ -75,45 +75,47 @@ impl Lowering<'_> {
         }
         let given = call.args.len() + usize::from(receiver.is_some());
         if let Some(index) = self.own.iter().position(|(known, _)| known == name) {
-            return self.own_call(index, call, position, receiver.is_some(), given);
+            return self.compile_own_call(index, call, position, receiver.is_some(), given);
         }
         if matches!(name, "has" | "at" | "remove") {
             match (receiver.is_some(), call.args.as_slice()) {
-                (false, [container, key]) => self.looks_for(container, key),
+                (false, [container, key]) => self.record_key_lookup(container, key),
                 (true, [Expr::StringConstant(key, _)]) => self.reads.add_member(key),
                 _ => {}
             }
         }
-        let Some(function) = by_name(name) else { return Err(self.unknown_function(name, call, position)) };
-        if function.scripts_only() && !self.is_script() {
+        let Some(function) = by_name(name) else {
+            return Err(self.unknown_function_error(name, call, position));
+        };
+        if function.is_scripts_only() && !self.is_script() {
             return Err(self.error(
                 position,
                 format!("`{name}` is available only in `around` scripts, not in expressions"),
             ));
         }
         if given < function.least() || given > function.parameters.len() {
-            return Err(self.wrong_number(function, given, position));
+            return Err(self.argument_count_error(function, given, position));
         }
         let mut arguments = call.args.iter();
         let first = |lowering: &mut Self, arguments: &mut std::slice::Iter<'_, Expr>| match receiver {
             Some(receiver) => Ok(receiver),
             None => match arguments.next() {
                 Some(argument) => lowering.expression(argument),
-                None => Err(lowering.wrong_number(function, given, position)),
+                None => Err(lowering.argument_count_error(function, given, position)),
             },
         };
         let code = match function.run {
             Run::Change(how) => {
                 let Some(argument) = arguments.next() else {
-                    return Err(self.wrong_number(function, given, position));
+                    return Err(self.argument_count_error(function, given, position));
                 };
-                let place = self.place_of(argument)?;
+                let place = self.compile_target(argument)?;
                 Code::Change(how, place, self.expressions(arguments.as_slice())?)
             }
             Run::Each(how) => {
                 let list = first(self, &mut arguments)?;
                 let Some(closure) = arguments.next() else {
-                    return Err(self.wrong_number(function, given, position));
+                    return Err(self.argument_count_error(function, given, position));
                 };
                 Code::Each(how, Box::new(list), Box::new(self.closure(closure, function)?))
             }
@@ -141,14 +143,14 @@ impl Lowering<'_> {
         Ok(Self::node(position, code))
     }
 
-    fn own_call(
+    fn compile_own_call(
         &mut self,
         index: usize,
         call: &FnCallExpr,
         position: Position,
         as_method: bool,
         given: usize,
-    ) -> Lowered<Node> {
+    ) -> CompileResult<Node> {
         let name = call.name.as_str();
         if as_method {
             return Err(self
@@ -171,8 +173,8 @@ impl Lowering<'_> {
             .is_some_and(|rest| rest.starts_with(start))
     }
 
-    fn is_in(&mut self, wanted: &Expr, container: &Expr, position: Position) -> Lowered<Node> {
-        self.looks_for(container, wanted);
+    fn is_in(&mut self, wanted: &Expr, container: &Expr, position: Position) -> CompileResult<Node> {
+        self.record_key_lookup(container, wanted);
         let always_object = match container {
             Expr::Variable(variable, _, _) => match self.slot(&variable.1) {
                 Some(slot) => self.is_script() && slot == 0 && variable.1 == "input",
@@ -188,7 +190,12 @@ impl Lowering<'_> {
         Ok(Self::node(position, code))
     }
 
-    pub(super) fn wrong_number(&self, function: &Function, given: usize, position: Position) -> ScriptError {
+    pub(super) fn argument_count_error(
+        &self,
+        function: &Function,
+        given: usize,
+        position: Position,
+    ) -> ScriptCompileError {
         let (name, most) = (function.name, function.parameters.len());
         let wanted = match function.least() {
             least if least == most => most.to_string(),
@@ -198,9 +205,14 @@ impl Lowering<'_> {
             .help(format!("the signature is `{}`: {}", function.signature(), function.about))
     }
 
-    fn unknown_function(&self, name: &str, call: &FnCallExpr, position: Position) -> ScriptError {
+    fn unknown_function_error(
+        &self,
+        name: &str,
+        call: &FnCallExpr,
+        position: Position,
+    ) -> ScriptCompileError {
         if call.op_token.is_some() {
-            let symbols: Vec<_> = BINARY.iter().map(|(symbol, _)| *symbol).collect();
+            let symbols: Vec<_> = BINARY_OPERATORS.iter().map(|(symbol, _)| *symbol).collect();
             return self
                 .error(
                     position,
@@ -211,9 +223,9 @@ impl Lowering<'_> {
                 )
                 .help(format!("the operators are `&&`, `||`, `??`, `!`, {}", quoted(&symbols)));
         }
-        let here = FUNCTIONS.iter().filter(|function| self.is_script() || !function.scripts_only());
+        let here = FUNCTIONS.iter().filter(|function| self.is_script() || !function.is_scripts_only());
         let known: Vec<&str> = here.map(|function| function.name).collect();
-        let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, function)| *function);
+        let alias = FUNCTION_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, function)| *function);
         let own = self.own.iter().map(|(name, _)| name.as_str());
         let meant = alias
             .filter(|meant| known.contains(meant))
@@ -228,7 +240,7 @@ impl Lowering<'_> {
         self.error(position, format!("unknown function `{name}`")).help(help)
     }
 
-    fn regex(&self, pattern: Option<&Expr>) -> Lowered<Regex> {
+    fn regex(&self, pattern: Option<&Expr>) -> CompileResult<Regex> {
         let Some(Expr::StringConstant(pattern, position)) = pattern else {
             let position = pattern.map_or(Position::START, Expr::start_position);
             return Err(self
@@ -242,7 +254,7 @@ impl Lowering<'_> {
         })
     }
 
-    fn closure(&mut self, argument: &Expr, function: &Function) -> Lowered<Closure> {
+    fn closure(&mut self, argument: &Expr, function: &Function) -> CompileResult<Closure> {
         let position = argument.start_position();
         let routines = self.routines;
         let found = closure_name(argument).and_then(|(name, captured)| {

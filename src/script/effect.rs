@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::passed::Passed;
+use super::passed::ExportedValue;
 use crate::json::{Digest, Map, Value, canonical, json};
 use crate::spans;
 
@@ -13,9 +13,9 @@ pub enum Effect<'c> {
     /// Run the wrapped execution with this input; returns its output.
     Next {
         /// The input; the call's own if the script did not change it.
-        input: Passed<'c>,
+        input: ExportedValue<'c>,
         /// Options for the host's executor that replace the call's own.
-        options: Option<Passed<'c>>,
+        options: Option<ExportedValue<'c>>,
     },
     /// Request human approval; returns `true`, or an error.
     Approve {
@@ -29,14 +29,14 @@ pub enum Effect<'c> {
     /// Read a cached value; returns it, or null.
     CacheGet {
         /// The key.
-        key: Passed<'c>,
+        key: ExportedValue<'c>,
     },
     /// Cache a value; returns null.
     CacheSet {
         /// The key.
-        key: Passed<'c>,
+        key: ExportedValue<'c>,
         /// The value.
-        value: Passed<'c>,
+        value: ExportedValue<'c>,
         /// The lifetime, from when it is stored.
         ttl: Duration,
     },

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use super::value::{Kind, List, MAX_NESTING, Val, too_deep};
+use super::value::{Kind, List, MAX_NESTING, ScriptValue, too_deep};
 use super::work::{Fault, Work};
 use crate::json::{JsonType, MAX_DEPTH};
 
@@ -11,11 +11,11 @@ use crate::json::{JsonType, MAX_DEPTH};
 ///
 /// # Errors
 /// The values, or two of their members or elements at the same path, have different types.
-pub(super) fn equal(work: &Work, a: &Val<'_>, b: &Val<'_>) -> Result<bool, Fault> {
+pub(super) fn equal(work: &Work, a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Result<bool, Fault> {
     equal_below(work, a, b, 0)
 }
 
-fn equal_below(work: &Work, a: &Val<'_>, b: &Val<'_>, depth: usize) -> Result<bool, Fault> {
+fn equal_below(work: &Work, a: &ScriptValue<'_>, b: &ScriptValue<'_>, depth: usize) -> Result<bool, Fault> {
     work.step()?;
     if depth > MAX_DEPTH + MAX_NESTING {
         return Err(too_deep());
@@ -54,7 +54,7 @@ fn equal_below(work: &Work, a: &Val<'_>, b: &Val<'_>, depth: usize) -> Result<bo
 ///
 /// # Errors
 /// Any other pair of types.
-pub(super) fn compare(a: &Val<'_>, b: &Val<'_>) -> Result<Ordering, Fault> {
+pub(super) fn compare(a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Result<Ordering, Fault> {
     match (a.kind(), b.kind()) {
         (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b)),
         (Kind::Text(a), Kind::Text(b)) => Ok(a.cmp(b)),
@@ -70,7 +70,11 @@ pub(super) fn compare(a: &Val<'_>, b: &Val<'_>) -> Result<Ordering, Fault> {
 ///
 /// # Errors
 /// Any element has another type than `wanted`.
-pub(super) fn position(work: &Work, list: List<'_, '_>, wanted: &Val<'_>) -> Result<Option<usize>, Fault> {
+pub(super) fn position(
+    work: &Work,
+    list: List<'_, '_>,
+    wanted: &ScriptValue<'_>,
+) -> Result<Option<usize>, Fault> {
     let mut found = None;
     for (index, item) in list.iter().enumerate() {
         if equal(work, &item, wanted)? && found.is_none() {

@@ -5,9 +5,9 @@ use regex::Regex;
 use super::functions::{Change, EffectKind, Run};
 use super::operators::{Operator, is_in_member, negate, not};
 use super::place::{Target, assign, changed, element, inside, property};
-use super::program::{Body, Code, Member, Node, Place, Program, Spot, Step};
+use super::program::{Body, Code, Member, Node, Place, Program, SourcePosition, Step};
 use super::thrown::{SCRIPT_ERROR, error_object, thrown};
-use super::value::{Kind, MemberMap, Val};
+use super::value::{Kind, MemberMap, ScriptValue};
 use super::work::{Fault, Limits, Work};
 use crate::json::JsonType;
 
@@ -17,16 +17,21 @@ pub(super) trait World<'r> {
     ///
     /// # Errors
     /// The call does not have it.
-    fn member(&self, member: Member) -> Result<Val<'r>, String>;
+    fn member(&self, member: Member) -> Result<ScriptValue<'r>, String>;
 
     /// Returns the result of an effect, or ends this run if there is none yet.
-    fn effect(&mut self, kind: EffectKind, given: Vec<Val<'r>>, work: &Work) -> Result<Val<'r>, Halt<'r>>;
+    fn effect(
+        &mut self,
+        kind: EffectKind,
+        given: Vec<ScriptValue<'r>>,
+        work: &Work,
+    ) -> Result<ScriptValue<'r>, Halt<'r>>;
 }
 
 /// The error of an effect, or the end of the run.
 pub(super) enum Halt<'r> {
     /// An error of the effect itself, which a script can catch.
-    Threw(Val<'r>),
+    Exception(ScriptValue<'r>),
     Fault(Fault),
     /// The host ends the run and holds the reason.
     End,
@@ -40,30 +45,30 @@ impl From<Fault> for Halt<'_> {
 
 /// A jump, an error or the end of the run, instead of a value.
 pub(super) enum Stop<'r> {
-    Break(Val<'r>),
+    Break(ScriptValue<'r>),
     Continue,
-    Return(Val<'r>),
-    Threw(Val<'r>, Spot),
-    Wrong(String, Spot),
-    Limit(String, Spot),
+    Return(ScriptValue<'r>),
+    Exception(ScriptValue<'r>, SourcePosition),
+    Wrong(String, SourcePosition),
+    Limit(String, SourcePosition),
     End,
 }
 
-pub(super) type Given<'r> = Result<Val<'r>, Stop<'r>>;
+pub(super) type Given<'r> = Result<ScriptValue<'r>, Stop<'r>>;
 
 /// One run of a program.
 pub(super) struct Evaluation<'r, W> {
     program: &'r Program,
     pub(super) world: W,
     pub(super) work: Work,
-    slots: Vec<Val<'r>>,
+    slots: Vec<ScriptValue<'r>>,
     /// The first slot of the running function.
     base: usize,
     depth: usize,
     calls: usize,
 }
 
-pub(super) fn fault<'r>(spot: Spot) -> impl Fn(Fault) -> Stop<'r> {
+pub(super) fn fault<'r>(spot: SourcePosition) -> impl Fn(Fault) -> Stop<'r> {
     move |fault| match fault {
         Fault::Wrong(message) => Stop::Wrong(message, spot),
         Fault::Limit(message) => Stop::Limit(message, spot),
@@ -76,12 +81,12 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
     }
 
     /// Runs the program with values for its first slots.
-    pub(super) fn run(&mut self, given: Vec<Val<'r>>) -> Given<'r> {
+    pub(super) fn run(&mut self, given: Vec<ScriptValue<'r>>) -> Given<'r> {
         let program = self.program;
         self.body(&program.main, given)
     }
 
-    fn body(&mut self, body: &'r Body, given: Vec<Val<'r>>) -> Given<'r> {
+    fn body(&mut self, body: &'r Body, given: Vec<ScriptValue<'r>>) -> Given<'r> {
         let (base, calls) = (self.base, self.calls);
         if calls > self.work.limits.calls {
             let Limits { who, calls, .. } = self.work.limits;
@@ -91,7 +96,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         self.base = self.slots.len();
         self.calls += 1;
         self.slots.extend(given);
-        self.slots.resize(self.base + body.slots, Val::Null);
+        self.slots.resize(self.base + body.slots, ScriptValue::Null);
         let result = self.node(&body.code);
         self.slots.truncate(self.base);
         (self.base, self.calls) = (base, calls);
@@ -117,18 +122,18 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
     fn code(&mut self, node: &'r Node) -> Given<'r> {
         let spot = node.spot;
         match &node.code {
-            Code::Null => Ok(Val::Null),
-            Code::Boolean(value) => Ok(Val::Boolean(*value)),
-            Code::Number(number) => Ok(Val::Number(*number)),
-            Code::Literal(number) => Ok(Val::Json(number)),
-            Code::Text(text) => Ok(Val::Borrowed(text)),
+            Code::Null => Ok(ScriptValue::Null),
+            Code::Boolean(value) => Ok(ScriptValue::Boolean(*value)),
+            Code::Number(number) => Ok(ScriptValue::Number(*number)),
+            Code::Literal(number) => Ok(ScriptValue::Json(number)),
+            Code::Text(text) => Ok(ScriptValue::Borrowed(text)),
             Code::Member(member) => self.world.member(*member).map_err(|message| Stop::Wrong(message, spot)),
             Code::Slot(slot) => Ok(self.slot(*slot).clone()),
             Code::List(items) => self.list(items, spot),
             Code::Object(members) => self.object(members, spot),
-            Code::And(operands) => self.all_boolean(operands, true),
-            Code::Or(operands) => self.all_boolean(operands, false),
-            Code::Coalesce(operands) => self.first_not_null(operands),
+            Code::And(operands) => self.short_circuit(operands, true),
+            Code::Or(operands) => self.short_circuit(operands, false),
+            Code::Coalesce(operands) => self.coalesce(operands),
             Code::Not(operand) => self.changed(operand, not, spot),
             Code::Negate(operand) => self.changed(operand, negate, spot),
             Code::Binary(operator, operands) => self.compared(operands, *operator, spot),
@@ -139,7 +144,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Code::Matches(text, regex) => self.matches(text, regex, spot),
             Code::Each(how, list, closure) => self.each(*how, list, closure, spot),
             Code::Change(how, place, arguments) => self.change(*how, place, arguments, spot),
-            Code::Effect(kind, arguments) => self.effect_of(*kind, arguments, spot),
+            Code::Effect(kind, arguments) => self.evaluate_effect(*kind, arguments, spot),
             Code::Call(function, arguments) => self.call(*function, arguments, spot),
             Code::Let(slot, value) => self.bind(*slot, value),
             Code::Assign(place, operator, value) => self.assign(place, *operator, value, spot),
@@ -151,7 +156,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
                 }
             }
             Code::While(condition, body) => self.repeat(condition.as_deref(), body),
-            Code::For(parts) => self.each_of(parts),
+            Code::For(parts) => self.run_for(parts),
             Code::Try(attempt, error, handler) => self.attempt(attempt, *error, handler),
             Code::Throw(value) => self.throw(value, spot),
             Code::Return(value) => Err(Stop::Return(self.node(value)?)),
@@ -161,16 +166,16 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         }
     }
 
-    fn list(&mut self, items: &'r [Node], spot: Spot) -> Given<'r> {
+    fn list(&mut self, items: &'r [Node], spot: SourcePosition) -> Given<'r> {
         let items = self.nodes(items)?;
-        Val::list(&self.work, items).map_err(fault(spot))
+        ScriptValue::list(&self.work, items).map_err(fault(spot))
     }
 
     fn changed(
         &mut self,
         operand: &'r Node,
-        change: fn(&Val<'r>) -> Result<Val<'r>, Fault>,
-        spot: Spot,
+        change: fn(&ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>,
+        spot: SourcePosition,
     ) -> Given<'r> {
         change(&self.node(operand)?).map_err(fault(spot))
     }
@@ -178,8 +183,8 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
     fn compared(
         &mut self,
         operands: &'r [Node; 2],
-        compare: fn(&Work, &Val<'r>, &Val<'r>) -> Result<Val<'r>, Fault>,
-        spot: Spot,
+        compare: fn(&Work, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>,
+        spot: SourcePosition,
     ) -> Given<'r> {
         let [a, b] = operands;
         let (a, b) = (self.node(a)?, self.node(b)?);
@@ -187,22 +192,22 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         compare(&self.work, &a, &b).map_err(fault(spot))
     }
 
-    fn property(&mut self, object: &'r Node, key: &'r str, spot: Spot) -> Given<'r> {
+    fn property(&mut self, object: &'r Node, key: &'r str, spot: SourcePosition) -> Given<'r> {
         property(&self.node(object)?, key).map_err(fault(spot))
     }
 
-    fn element(&mut self, operands: &'r [Node; 2], spot: Spot) -> Given<'r> {
+    fn element(&mut self, operands: &'r [Node; 2], spot: SourcePosition) -> Given<'r> {
         let [container, index] = operands;
         let (container, index) = (self.node(container)?, self.node(index)?);
         element(&container, &index).map_err(fault(spot))
     }
 
-    fn matches(&mut self, text: &'r Node, regex: &Regex, spot: Spot) -> Given<'r> {
+    fn matches(&mut self, text: &'r Node, regex: &Regex, spot: SourcePosition) -> Given<'r> {
         let text = self.node(text)?;
         match text.kind() {
             Kind::Text(text) => {
                 self.work.scan(text.len()).map_err(fault(spot))?;
-                Ok(Val::Boolean(regex.is_match(text)))
+                Ok(ScriptValue::Boolean(regex.is_match(text)))
             }
             _ => {
                 let found = text.json_type();
@@ -211,12 +216,17 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         }
     }
 
-    fn effect_of(&mut self, kind: EffectKind, arguments: &'r [Node], spot: Spot) -> Given<'r> {
+    fn evaluate_effect(
+        &mut self,
+        kind: EffectKind,
+        arguments: &'r [Node],
+        spot: SourcePosition,
+    ) -> Given<'r> {
         let given = self.nodes(arguments)?;
         self.effect(kind, given, spot)
     }
 
-    fn call(&mut self, function: usize, arguments: &'r [Node], spot: Spot) -> Given<'r> {
+    fn call(&mut self, function: usize, arguments: &'r [Node], spot: SourcePosition) -> Given<'r> {
         let given = self.nodes(arguments)?;
         let program = self.program;
         match program.functions.get(function) {
@@ -228,7 +238,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
     fn bind(&mut self, slot: usize, value: &'r Node) -> Given<'r> {
         let value = self.node(value)?;
         self.set(slot, value);
-        Ok(Val::Null)
+        Ok(ScriptValue::Null)
     }
 
     fn assign(
@@ -236,7 +246,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         place: &'r Place,
         operator: Option<Operator>,
         value: &'r Node,
-        spot: Spot,
+        spot: SourcePosition,
     ) -> Given<'r> {
         let value = self.node(value)?;
         let steps = self.steps(&place.steps)?;
@@ -252,38 +262,38 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         };
         let (work, target) = self.target(place.slot);
         assign(work, target, &steps, value).map_err(fault(spot))?;
-        Ok(Val::Null)
+        Ok(ScriptValue::Null)
     }
 
-    fn throw(&mut self, value: &'r Node, spot: Spot) -> Given<'r> {
+    fn throw(&mut self, value: &'r Node, spot: SourcePosition) -> Given<'r> {
         let value = self.node(value)?;
         let thrown = thrown(value, &self.work).map_err(fault(spot))?;
-        Err(Stop::Threw(thrown, spot))
+        Err(Stop::Exception(thrown, spot))
     }
 
     fn block(&mut self, nodes: &'r [Node]) -> Given<'r> {
-        let mut last = Val::Null;
+        let mut last = ScriptValue::Null;
         for node in nodes {
             last = self.node(node)?;
         }
         Ok(last)
     }
 
-    fn slot(&self, slot: usize) -> &Val<'r> {
-        self.slots.get(self.base + slot).unwrap_or(&Val::Null)
+    fn slot(&self, slot: usize) -> &ScriptValue<'r> {
+        self.slots.get(self.base + slot).unwrap_or(&ScriptValue::Null)
     }
 
-    pub(super) fn set(&mut self, slot: usize, value: Val<'r>) {
+    pub(super) fn set(&mut self, slot: usize, value: ScriptValue<'r>) {
         if let Some(place) = self.slots.get_mut(self.base + slot) {
             *place = value;
         }
     }
 
-    fn target(&mut self, slot: usize) -> (&Work, Option<&mut Val<'r>>) {
+    fn target(&mut self, slot: usize) -> (&Work, Option<&mut ScriptValue<'r>>) {
         (&self.work, self.slots.get_mut(self.base + slot))
     }
 
-    fn nodes(&mut self, nodes: &'r [Node]) -> Result<Vec<Val<'r>>, Stop<'r>> {
+    fn nodes(&mut self, nodes: &'r [Node]) -> Result<Vec<ScriptValue<'r>>, Stop<'r>> {
         let mut values = Vec::with_capacity(nodes.len());
         for node in nodes {
             values.push(self.node(node)?);
@@ -291,19 +301,19 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         Ok(values)
     }
 
-    fn object(&mut self, members: &'r [(String, Node)], spot: Spot) -> Given<'r> {
+    fn object(&mut self, members: &'r [(String, Node)], spot: SourcePosition) -> Given<'r> {
         let mut object = MemberMap::with_capacity(members.len());
         for (key, node) in members {
             object.insert(key.as_str().into(), self.node(node)?);
         }
-        Val::object(&self.work, object).map_err(fault(spot))
+        ScriptValue::object(&self.work, object).map_err(fault(spot))
     }
 
     pub(super) fn boolean(&mut self, node: &'r Node) -> Result<bool, Stop<'r>> {
         let value = self.node(node)?;
         match value {
-            Val::Boolean(value) => Ok(value),
-            Val::Json(crate::json::Value::Bool(value)) => Ok(*value),
+            ScriptValue::Boolean(value) => Ok(value),
+            ScriptValue::Json(crate::json::Value::Bool(value)) => Ok(*value),
             other => {
                 let found = other.json_type();
                 let message = format!("expected a boolean, found a value of type {found}");
@@ -312,17 +322,17 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         }
     }
 
-    fn all_boolean(&mut self, operands: &'r [Node], wanted: bool) -> Given<'r> {
+    fn short_circuit(&mut self, operands: &'r [Node], wanted: bool) -> Given<'r> {
         for operand in operands {
             if self.boolean(operand)? != wanted {
-                return Ok(Val::Boolean(!wanted));
+                return Ok(ScriptValue::Boolean(!wanted));
             }
         }
-        Ok(Val::Boolean(wanted))
+        Ok(ScriptValue::Boolean(wanted))
     }
 
-    fn first_not_null(&mut self, operands: &'r [Node]) -> Given<'r> {
-        let mut last = Val::Null;
+    fn coalesce(&mut self, operands: &'r [Node]) -> Given<'r> {
+        let mut last = ScriptValue::Null;
         for operand in operands {
             last = self.node(operand)?;
             if last.json_type() != JsonType::Null {
@@ -332,7 +342,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         Ok(last)
     }
 
-    fn function(&mut self, run: Run, arguments: &'r [Node], spot: Spot) -> Given<'r> {
+    fn function(&mut self, run: Run, arguments: &'r [Node], spot: SourcePosition) -> Given<'r> {
         match (run, arguments) {
             (Run::One(run), [a]) => {
                 let a = self.node(a)?;
@@ -363,14 +373,18 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
     }
 
     /// Counts the scan of an operator's or function's arguments, beside the steps that it counts itself.
-    fn look<const N: usize>(&self, values: [&Val<'r>; N], spot: Spot) -> Result<(), Stop<'r>> {
+    fn look<const N: usize>(
+        &self,
+        values: [&ScriptValue<'r>; N],
+        spot: SourcePosition,
+    ) -> Result<(), Stop<'r>> {
         values.into_iter().try_for_each(|value| self.work.scan(value.extent())).map_err(fault(spot))
     }
 
-    fn effect(&mut self, kind: EffectKind, given: Vec<Val<'r>>, spot: Spot) -> Given<'r> {
+    fn effect(&mut self, kind: EffectKind, given: Vec<ScriptValue<'r>>, spot: SourcePosition) -> Given<'r> {
         match self.world.effect(kind, given, &self.work) {
             Ok(value) => Ok(value),
-            Err(Halt::Threw(value)) => Err(Stop::Threw(value, spot)),
+            Err(Halt::Exception(value)) => Err(Stop::Exception(value, spot)),
             Err(Halt::Fault(error)) => Err(fault(spot)(error)),
             Err(Halt::End) => Err(Stop::End),
         }
@@ -380,10 +394,10 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
     fn attempt(&mut self, attempt: &'r Node, error: Option<usize>, handler: &'r Node) -> Given<'r> {
         let (base, calls, depth) = (self.base, self.calls, self.depth);
         let caught = match self.node(attempt) {
-            Err(Stop::Threw(value, _)) => value,
+            Err(Stop::Exception(value, _)) => value,
             Err(Stop::Wrong(message, spot)) => {
-                let message = Val::text(&self.work, &message).map_err(fault(spot))?;
-                error_object(message, Val::Borrowed(SCRIPT_ERROR), &self.work).map_err(fault(spot))?
+                let message = ScriptValue::text(&self.work, &message).map_err(fault(spot))?;
+                error_object(message, ScriptValue::Borrowed(SCRIPT_ERROR), &self.work).map_err(fault(spot))?
             }
             other => return other,
         };
@@ -405,11 +419,17 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         Ok(targets)
     }
 
-    fn change(&mut self, how: Change, place: &'r Place, arguments: &'r [Node], spot: Spot) -> Given<'r> {
+    fn change(
+        &mut self,
+        how: Change,
+        place: &'r Place,
+        arguments: &'r [Node],
+        spot: SourcePosition,
+    ) -> Given<'r> {
         let argument = self.nodes(arguments)?.into_iter().next();
         let steps = self.steps(&place.steps)?;
         let (work, target) = self.target(place.slot);
-        let mut action = |target: &mut Val<'r>| changed(how, target, argument.as_ref(), work);
+        let mut action = |target: &mut ScriptValue<'r>| changed(how, target, argument.as_ref(), work);
         inside(work, target, &steps, &mut action).map_err(fault(spot))
     }
 }

@@ -4,7 +4,7 @@
 //! type. Any other type is an error.
 
 use super::library as lib;
-use super::value::Val;
+use super::value::ScriptValue;
 use super::work::{Fault, Work};
 
 /// One function of the language.
@@ -24,17 +24,24 @@ pub struct Function {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Everywhere,
-    Scripts,
+    ScriptsOnly,
 }
 
 /// The implementation of a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run {
-    One(for<'r> fn(&Work, &Val<'r>) -> Result<Val<'r>, Fault>),
-    Two(for<'r> fn(&Work, &Val<'r>, &Val<'r>) -> Result<Val<'r>, Fault>),
+    One(for<'r> fn(&Work, &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>),
+    Two(for<'r> fn(&Work, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>),
     /// The second argument is optional.
-    OneOrTwo(for<'r> fn(&Work, &Val<'r>, Option<&Val<'r>>) -> Result<Val<'r>, Fault>),
-    Three(for<'r> fn(&Work, &Val<'r>, &Val<'r>, &Val<'r>) -> Result<Val<'r>, Fault>),
+    OneOrTwo(for<'r> fn(&Work, &ScriptValue<'r>, Option<&ScriptValue<'r>>) -> Result<ScriptValue<'r>, Fault>),
+    Three(
+        for<'r> fn(
+            &Work,
+            &ScriptValue<'r>,
+            &ScriptValue<'r>,
+            &ScriptValue<'r>,
+        ) -> Result<ScriptValue<'r>, Fault>,
+    ),
     /// A string and a regex literal.
     Matches,
     /// An array and a closure of one parameter for its elements.
@@ -92,8 +99,8 @@ impl Function {
     }
 
     /// Whether only scripts have it, not expressions.
-    pub fn scripts_only(&self) -> bool {
-        self.place == Place::Scripts
+    pub fn is_scripts_only(&self) -> bool {
+        self.place == Place::ScriptsOnly
     }
 
     /// Whether it is an effect: a request to the host whose result is recorded in the journal.
@@ -121,7 +128,7 @@ impl Function {
         about: &'static str,
         run: Run,
     ) -> Self {
-        Self { name, parameters, about, run, place: Place::Scripts }
+        Self { name, parameters, about, run, place: Place::ScriptsOnly }
     }
 }
 

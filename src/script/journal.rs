@@ -109,11 +109,11 @@ impl<'c> Journal<'c> {
     ///
     /// # Errors
     /// The value is not a journal, has an unknown version, or is too large.
-    pub(super) fn of_stored(stored: &Value) -> Result<Stored, JournalError> {
+    pub(super) fn parse_stored(stored: &Value) -> Result<StoredJournal, JournalError> {
         if size(stored) > MAX_JOURNAL {
             return Err(JournalError::TooLarge);
         }
-        let stored: Stored =
+        let stored: StoredJournal =
             json::from_value(stored.clone()).map_err(|error| JournalError::Malformed(error.to_string()))?;
         if stored.journal != VERSION {
             return Err(JournalError::Malformed(format!("version {} is unknown", stored.journal)));
@@ -132,7 +132,7 @@ impl<'c> Journal<'c> {
         Ok(stored)
     }
 
-    pub(super) fn restore(call: &ScriptCall<'c>, stored: Stored) -> Self {
+    pub(super) fn restore(call: &ScriptCall<'c>, stored: StoredJournal) -> Self {
         let entries = stored.entries.into_iter().map(|entry| Entry {
             answer: match entry.error {
                 Some(error) => Answer::Error { message: error.message, kind: error.kind },
@@ -160,7 +160,7 @@ impl<'c> Entry<'c> {
     }
 
     /// The effect, if it was requested in this process.
-    pub(super) fn asked_here(&self) -> Option<&Effect<'c>> {
+    pub(super) fn local_effect(&self) -> Option<&Effect<'c>> {
         match &self.asked {
             Asked::Here(effect) => Some(effect),
             Asked::Kept { .. } => None,
@@ -182,7 +182,7 @@ const VERSION: u64 = 1;
 /// The stored form of a journal.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Stored {
+pub(super) struct StoredJournal {
     journal: u64,
     pub(super) script: String,
     pub(super) call: String,
@@ -196,14 +196,14 @@ pub(super) struct Stored {
 struct StoredEntry {
     effect: String,
     arguments: String,
-    #[serde(default, deserialize_with = "also_null", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "deserialize_null_as_some", skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<StoredError>,
 }
 
 /// Reads null as a value: it is a valid result of an effect.
-fn also_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+fn deserialize_null_as_some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
@@ -235,7 +235,7 @@ impl Serialize for Journal<'_> {
             };
             StoredEntry { effect: entry.asked.effect().to_owned(), arguments, value, error }
         });
-        let stored = Stored {
+        let stored = StoredJournal {
             journal: VERSION,
             script: self.call.script().to_string(),
             call: self.call.digest().to_string(),

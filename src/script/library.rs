@@ -3,32 +3,32 @@
 use std::borrow::Cow;
 
 use super::equality::{compare, equal, position};
-use super::number::{DIGITS, Number, Numeral, Rounding};
+use super::number::{DIGITS, Number, NumberView, Rounding};
 use super::operators::add;
-use super::value::{Kind, List, MemberMap, Object, Val, key_value, offset};
+use super::value::{Kind, List, MemberMap, Object, ScriptValue, key_to_value, offset};
 use super::work::{Fault, Work};
 use crate::json::JsonType;
 
 /// The maximum number of parts that `split` returns.
 const MAX_PIECES: usize = 1_000;
 
-type Given<'r> = Result<Val<'r>, Fault>;
+type Given<'r> = Result<ScriptValue<'r>, Fault>;
 
-fn text<'v>(name: &str, value: &'v Val<'_>) -> Result<&'v str, Fault> {
+fn text<'v>(name: &str, value: &'v ScriptValue<'_>) -> Result<&'v str, Fault> {
     match value.kind() {
         Kind::Text(text) => Ok(text),
         other => Err(wrong(name, "a string", other.json_type())),
     }
 }
 
-fn list<'v, 'r>(name: &str, value: &'v Val<'r>) -> Result<List<'v, 'r>, Fault> {
+fn list<'v, 'r>(name: &str, value: &'v ScriptValue<'r>) -> Result<List<'v, 'r>, Fault> {
     match value.kind() {
         Kind::List(list) => Ok(list),
         other => Err(wrong(name, "an array", other.json_type())),
     }
 }
 
-fn object<'v, 'r>(name: &str, value: &'v Val<'r>) -> Result<Object<'v, 'r>, Fault> {
+fn object<'v, 'r>(name: &str, value: &'v ScriptValue<'r>) -> Result<Object<'v, 'r>, Fault> {
     match value.kind() {
         Kind::Object(object) => Ok(object),
         other => Err(wrong(name, "an object", other.json_type())),
@@ -39,14 +39,14 @@ fn wrong(name: &str, wanted: &str, found: JsonType) -> Fault {
     format!("`{name}` takes {wanted}, this is of type {found}").into()
 }
 
-pub(super) fn abs<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
+pub(super) fn abs<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
     match value.kind() {
-        Kind::Number(number) => Ok(Val::Number(number.exact()?.abs())),
+        Kind::Number(number) => Ok(ScriptValue::Number(number.exact()?.abs())),
         other => Err(wrong("abs", "a number", other.json_type())),
     }
 }
 
-pub(super) fn at<'r>(_: &Work, container: &Val<'r>, index: &Val<'r>) -> Given<'r> {
+pub(super) fn at<'r>(_: &Work, container: &ScriptValue<'r>, index: &ScriptValue<'r>) -> Given<'r> {
     match (container.kind(), index.kind()) {
         (Kind::List(list), Kind::Number(index)) => {
             let index = whole_number("at", index)?;
@@ -67,69 +67,69 @@ pub(super) fn at<'r>(_: &Work, container: &Val<'r>, index: &Val<'r>) -> Given<'r
     }
 }
 
-pub(super) fn contains<'r>(work: &Work, whole: &Val<'r>, part: &Val<'r>) -> Given<'r> {
+pub(super) fn contains<'r>(work: &Work, whole: &ScriptValue<'r>, part: &ScriptValue<'r>) -> Given<'r> {
     match whole.kind() {
-        Kind::Text(whole) => Ok(Val::Boolean(whole.contains(text("contains", part)?))),
-        Kind::List(list) => Ok(Val::Boolean(position(work, list, part)?.is_some())),
+        Kind::Text(whole) => Ok(ScriptValue::Boolean(whole.contains(text("contains", part)?))),
+        Kind::List(list) => Ok(ScriptValue::Boolean(position(work, list, part)?.is_some())),
         other => Err(wrong("contains", "a string or an array", other.json_type())),
     }
 }
 
-pub(super) fn starts_with<'r>(_: &Work, whole: &Val<'r>, start: &Val<'r>) -> Given<'r> {
-    Ok(Val::Boolean(text("starts_with", whole)?.starts_with(text("starts_with", start)?)))
+pub(super) fn starts_with<'r>(_: &Work, whole: &ScriptValue<'r>, start: &ScriptValue<'r>) -> Given<'r> {
+    Ok(ScriptValue::Boolean(text("starts_with", whole)?.starts_with(text("starts_with", start)?)))
 }
 
-pub(super) fn ends_with<'r>(_: &Work, whole: &Val<'r>, end: &Val<'r>) -> Given<'r> {
-    Ok(Val::Boolean(text("ends_with", whole)?.ends_with(text("ends_with", end)?)))
+pub(super) fn ends_with<'r>(_: &Work, whole: &ScriptValue<'r>, end: &ScriptValue<'r>) -> Given<'r> {
+    Ok(ScriptValue::Boolean(text("ends_with", whole)?.ends_with(text("ends_with", end)?)))
 }
 
-pub(super) fn has<'r>(_: &Work, value: &Val<'r>, key: &Val<'r>) -> Given<'r> {
-    Ok(Val::Boolean(object("has", value)?.get(text("has", key)?).is_some()))
+pub(super) fn has<'r>(_: &Work, value: &ScriptValue<'r>, key: &ScriptValue<'r>) -> Given<'r> {
+    Ok(ScriptValue::Boolean(object("has", value)?.get(text("has", key)?).is_some()))
 }
 
-pub(super) fn index_of<'r>(work: &Work, value: &Val<'r>, wanted: &Val<'r>) -> Given<'r> {
+pub(super) fn index_of<'r>(work: &Work, value: &ScriptValue<'r>, wanted: &ScriptValue<'r>) -> Given<'r> {
     let index = position(work, list("index_of", value)?, wanted)?;
-    Ok(index.map_or(Val::Number(Number::from(-1)), Val::whole))
+    Ok(index.map_or(ScriptValue::Number(Number::from(-1)), ScriptValue::whole))
 }
 
-pub(super) fn count<'r>(work: &Work, value: &Val<'r>, wanted: &Val<'r>) -> Given<'r> {
+pub(super) fn count<'r>(work: &Work, value: &ScriptValue<'r>, wanted: &ScriptValue<'r>) -> Given<'r> {
     let mut count = 0;
     for item in list("count", value)?.iter() {
         count += usize::from(equal(work, &item, wanted)?);
     }
-    Ok(Val::whole(count))
+    Ok(ScriptValue::whole(count))
 }
 
-pub(super) fn indices<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
-    Val::list(work, (0..list("indices", value)?.len()).map(Val::whole).collect())
+pub(super) fn indices<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+    ScriptValue::list(work, (0..list("indices", value)?.len()).map(ScriptValue::whole).collect())
 }
 
-pub(super) fn is_null<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
-    Ok(Val::Boolean(value.json_type() == JsonType::Null))
+pub(super) fn is_null<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+    Ok(ScriptValue::Boolean(value.json_type() == JsonType::Null))
 }
 
-pub(super) fn type_of<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
-    Ok(Val::Borrowed(value.json_type().name()))
+pub(super) fn type_of<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+    Ok(ScriptValue::Borrowed(value.json_type().name()))
 }
 
-pub(super) fn keys<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
-    Val::list(work, object("keys", value)?.sorted_keys().into_iter().map(key_value).collect())
+pub(super) fn keys<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+    ScriptValue::list(work, object("keys", value)?.sorted_keys().into_iter().map(key_to_value).collect())
 }
 
-pub(super) fn values<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+pub(super) fn values<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
     let object = object("values", value)?;
-    Val::list(work, object.sorted_keys().iter().filter_map(|key| object.get(key)).collect())
+    ScriptValue::list(work, object.sorted_keys().iter().filter_map(|key| object.get(key)).collect())
 }
 
-pub(super) fn is_empty<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
-    Ok(Val::Boolean(size("is_empty", value)? == 0))
+pub(super) fn is_empty<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+    Ok(ScriptValue::Boolean(size("is_empty", value)? == 0))
 }
 
-pub(super) fn len<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
-    Ok(Val::whole(size("len", value)?))
+pub(super) fn len<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+    Ok(ScriptValue::whole(size("len", value)?))
 }
 
-fn size(name: &str, value: &Val<'_>) -> Result<usize, Fault> {
+fn size(name: &str, value: &ScriptValue<'_>) -> Result<usize, Fault> {
     match value.kind() {
         Kind::Text(text) => Ok(text.chars().count()),
         Kind::List(list) => Ok(list.len()),
@@ -138,58 +138,58 @@ fn size(name: &str, value: &Val<'_>) -> Result<usize, Fault> {
     }
 }
 
-pub(super) fn max<'r>(_: &Work, a: &Val<'r>, b: &Val<'r>) -> Given<'r> {
+pub(super) fn max<'r>(_: &Work, a: &ScriptValue<'r>, b: &ScriptValue<'r>) -> Given<'r> {
     Ok(if compare(a, b)?.is_ge() { a.clone() } else { b.clone() })
 }
 
-pub(super) fn min<'r>(_: &Work, a: &Val<'r>, b: &Val<'r>) -> Given<'r> {
+pub(super) fn min<'r>(_: &Work, a: &ScriptValue<'r>, b: &ScriptValue<'r>) -> Given<'r> {
     Ok(if compare(a, b)?.is_le() { a.clone() } else { b.clone() })
 }
 
-pub(super) fn split<'r>(work: &Work, value: &Val<'r>, separator: &Val<'r>) -> Given<'r> {
+pub(super) fn split<'r>(work: &Work, value: &ScriptValue<'r>, separator: &ScriptValue<'r>) -> Given<'r> {
     let (whole, separator) = (text("split", value)?, text("split", separator)?);
     if separator.is_empty() {
         return Err("`split` takes a separator of at least one character".into());
     }
-    let pieces: Vec<Val<'r>> = match value.borrowed() {
-        Some(whole) => whole.split(separator).take(MAX_PIECES + 1).map(Val::Borrowed).collect(),
+    let pieces: Vec<ScriptValue<'r>> = match value.borrowed() {
+        Some(whole) => whole.split(separator).take(MAX_PIECES + 1).map(ScriptValue::Borrowed).collect(),
         None => {
             let pieces = whole.split(separator).take(MAX_PIECES + 1);
-            pieces.map(|piece| Val::text(work, piece)).collect::<Result<_, _>>()?
+            pieces.map(|piece| ScriptValue::text(work, piece)).collect::<Result<_, _>>()?
         }
     };
     if pieces.len() > MAX_PIECES {
         return Err(format!("`split` returns more than {MAX_PIECES} parts").into());
     }
-    Val::list(work, pieces)
+    ScriptValue::list(work, pieces)
 }
 
-pub(super) fn sum<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+pub(super) fn sum<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
     let Kind::List(list) = value.kind() else {
         return Err("`sum` takes an array of numbers".into());
     };
-    list.iter().try_fold(Val::whole(0), |total, item| {
+    list.iter().try_fold(ScriptValue::whole(0), |total, item| {
         work.step()?;
         add(work, &total, &item)
     })
 }
 
-pub(super) fn to_lower<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
-    Val::text(work, &text("to_lower", value)?.to_lowercase())
+pub(super) fn to_lower<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+    ScriptValue::text(work, &text("to_lower", value)?.to_lowercase())
 }
 
-pub(super) fn to_upper<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
-    Val::text(work, &text("to_upper", value)?.to_uppercase())
+pub(super) fn to_upper<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+    ScriptValue::text(work, &text("to_upper", value)?.to_uppercase())
 }
 
-pub(super) fn trim<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+pub(super) fn trim<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
     match value.borrowed() {
-        Some(text) => Ok(Val::Borrowed(text.trim())),
-        None => Val::text(work, text("trim", value)?.trim()),
+        Some(text) => Ok(ScriptValue::Borrowed(text.trim())),
+        None => ScriptValue::text(work, text("trim", value)?.trim()),
     }
 }
 
-pub(super) fn join<'r>(work: &Work, value: &Val<'r>, separator: &Val<'r>) -> Given<'r> {
+pub(super) fn join<'r>(work: &Work, value: &ScriptValue<'r>, separator: &ScriptValue<'r>) -> Given<'r> {
     let separator = text("join", separator)?;
     let mut joined = String::new();
     for (index, item) in list("join", value)?.iter().enumerate() {
@@ -206,34 +206,41 @@ pub(super) fn join<'r>(work: &Work, value: &Val<'r>, separator: &Val<'r>) -> Giv
             break;
         }
     }
-    Val::text(work, &joined)
+    ScriptValue::text(work, &joined)
 }
 
-pub(super) fn merge<'r>(work: &Work, value: &Val<'r>, other: &Val<'r>) -> Given<'r> {
+pub(super) fn merge<'r>(work: &Work, value: &ScriptValue<'r>, other: &ScriptValue<'r>) -> Given<'r> {
     let (first, other) = (object("merge", value)?, object("merge", other)?);
     let mut members = MemberMap::new();
     for object in [first, other] {
         match object {
             Object::Json(json) => {
-                members.extend(json.iter().map(|(key, member)| (Cow::from(key.as_str()), Val::Json(member))));
+                members.extend(
+                    json.iter().map(|(key, member)| (Cow::from(key.as_str()), ScriptValue::Json(member))),
+                );
             }
-            Object::Made(made) => {
+            Object::Created(made) => {
                 members.extend(made.iter().map(|(key, member)| (key.clone(), member.clone())))
             }
         }
     }
-    Val::object(work, members)
+    ScriptValue::object(work, members)
 }
 
-pub(super) fn range<'r>(work: &Work, from: &Val<'r>, to: &Val<'r>) -> Given<'r> {
+pub(super) fn range<'r>(work: &Work, from: &ScriptValue<'r>, to: &ScriptValue<'r>) -> Given<'r> {
     let (from, to) = (whole("range", from)?, whole("range", to)?);
     // Checked before allocation.
     let length = usize::try_from(to.saturating_sub(from).max(0)).unwrap_or(usize::MAX);
     work.values(length)?;
-    Val::list(work, (from..to).map(|number| Val::Number(Number::from(number))).collect())
+    ScriptValue::list(work, (from..to).map(|number| ScriptValue::Number(Number::from(number))).collect())
 }
 
-pub(super) fn replace<'r>(work: &Work, value: &Val<'r>, part: &Val<'r>, with: &Val<'r>) -> Given<'r> {
+pub(super) fn replace<'r>(
+    work: &Work,
+    value: &ScriptValue<'r>,
+    part: &ScriptValue<'r>,
+    with: &ScriptValue<'r>,
+) -> Given<'r> {
     let (value, part, with) = (text("replace", value)?, text("replace", part)?, text("replace", with)?);
     if part.is_empty() {
         return Err("`replace` takes a part of at least one character".into());
@@ -242,10 +249,15 @@ pub(super) fn replace<'r>(work: &Work, value: &Val<'r>, part: &Val<'r>, with: &V
     let places = if with.len() > part.len() { value.matches(part).count() } else { 0 };
     let length = value.len().saturating_add(places.saturating_mul(with.len().saturating_sub(part.len())));
     work.text(length)?;
-    Ok(Val::Text(value.replace(part, with).into()))
+    Ok(ScriptValue::Text(value.replace(part, with).into()))
 }
 
-pub(super) fn slice<'r>(work: &Work, value: &Val<'r>, from: &Val<'r>, to: &Val<'r>) -> Given<'r> {
+pub(super) fn slice<'r>(
+    work: &Work,
+    value: &ScriptValue<'r>,
+    from: &ScriptValue<'r>,
+    to: &ScriptValue<'r>,
+) -> Given<'r> {
     let (from, to) = (whole("slice", from)?, whole("slice", to)?);
     let bounds = |len: usize| {
         let place = |index: i64| match usize::try_from(index) {
@@ -257,18 +269,18 @@ pub(super) fn slice<'r>(work: &Work, value: &Val<'r>, from: &Val<'r>, to: &Val<'
     match value.kind() {
         Kind::Text(text) => {
             let (start, length) = bounds(text.chars().count());
-            Val::text(work, &text.chars().skip(start).take(length).collect::<String>())
+            ScriptValue::text(work, &text.chars().skip(start).take(length).collect::<String>())
         }
         Kind::List(list) => {
             let (start, length) = bounds(list.len());
-            Val::list(work, list.iter().skip(start).take(length).collect())
+            ScriptValue::list(work, list.iter().skip(start).take(length).collect())
         }
         other => Err(wrong("slice", "a string or an array", other.json_type())),
     }
 }
 
-pub(super) fn sort<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
-    let mut items: Vec<Val<'r>> = list("sort", value)?.iter().collect();
+pub(super) fn sort<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+    let mut items: Vec<ScriptValue<'r>> = list("sort", value)?.iter().collect();
     work.values(items.len())?;
     // Each adjacent pair is compared first, so that the sort itself cannot fail.
     for pair in items.windows(2) {
@@ -278,48 +290,53 @@ pub(super) fn sort<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
         }
     }
     items.sort_by(|a, b| compare(a, b).unwrap_or(std::cmp::Ordering::Equal));
-    Val::list(work, items)
+    ScriptValue::list(work, items)
 }
 
-pub(super) fn to_number<'r>(_: &Work, value: &Val<'r>) -> Given<'r> {
+pub(super) fn to_number<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
     let text = text("to_number", value)?;
     let number: crate::json::Number = text.parse().map_err(|_| {
         Fault::from(format!("`{}` is not a number", crate::text::inert(&crate::text::cut(text))))
     })?;
-    Ok(Val::Number(Numeral::from_json(&number).exact()?))
+    Ok(ScriptValue::Number(NumberView::from_json(&number).exact()?))
 }
 
-pub(super) fn to_text<'r>(work: &Work, value: &Val<'r>) -> Given<'r> {
+pub(super) fn to_text<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
     match value.json_type() {
         JsonType::String => Ok(value.clone()),
-        _ => Val::text(work, &value.to_json(work)?.to_string()),
+        _ => ScriptValue::text(work, &value.to_json(work)?.to_string()),
     }
 }
 
-fn whole(name: &str, value: &Val<'_>) -> Result<i64, Fault> {
+fn whole(name: &str, value: &ScriptValue<'_>) -> Result<i64, Fault> {
     match value.kind() {
         Kind::Number(number) => whole_number(name, number),
         other => Err(wrong(name, "whole numbers", other.json_type())),
     }
 }
 
-fn whole_number(name: &str, number: Numeral<'_>) -> Result<i64, Fault> {
+fn whole_number(name: &str, number: NumberView<'_>) -> Result<i64, Fault> {
     number.to_i64().ok_or_else(|| format!("`{name}` takes a whole number of at most 19 digits").into())
 }
 
-pub(super) fn round<'r>(_: &Work, value: &Val<'r>, places: Option<&Val<'r>>) -> Given<'r> {
+pub(super) fn round<'r>(_: &Work, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> Given<'r> {
     rounded("round", value, places, Rounding::HalfAwayFromZero)
 }
 
-pub(super) fn floor<'r>(_: &Work, value: &Val<'r>, places: Option<&Val<'r>>) -> Given<'r> {
+pub(super) fn floor<'r>(_: &Work, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> Given<'r> {
     rounded("floor", value, places, Rounding::Floor)
 }
 
-pub(super) fn ceil<'r>(_: &Work, value: &Val<'r>, places: Option<&Val<'r>>) -> Given<'r> {
+pub(super) fn ceil<'r>(_: &Work, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> Given<'r> {
     rounded("ceil", value, places, Rounding::Ceiling)
 }
 
-fn rounded<'r>(name: &str, value: &Val<'r>, places: Option<&Val<'r>>, rounding: Rounding) -> Given<'r> {
+fn rounded<'r>(
+    name: &str,
+    value: &ScriptValue<'r>,
+    places: Option<&ScriptValue<'r>>,
+    rounding: Rounding,
+) -> Given<'r> {
     let Kind::Number(number) = value.kind() else {
         return Err(wrong(name, "a number", value.json_type()));
     };
@@ -331,5 +348,5 @@ fn rounded<'r>(name: &str, value: &Val<'r>, places: Option<&Val<'r>>, rounding: 
             places.ok_or_else(|| format!("`{name}` takes 0 to {DIGITS} digits after the point"))?
         }
     };
-    Ok(Val::Number(number.exact()?.rounded(rounding, places)))
+    Ok(ScriptValue::Number(number.exact()?.rounded(rounding, places)))
 }

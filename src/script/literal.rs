@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use rhai::{Expr, Position};
 
-use super::ScriptError;
-use super::lower::{Lowered, Lowering};
+use super::ScriptCompileError;
+use super::lower::{CompileResult, Lowering};
 use super::number::Number;
 use super::parse::offset;
 use super::program::Code;
@@ -17,7 +17,7 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// The text at the position is not that number.
-    pub(super) fn number(&self, literal: &Expr, position: Position) -> Lowered<Code> {
+    pub(super) fn number(&self, literal: &Expr, position: Position) -> CompileResult<Code> {
         let number = offset(self.text, position)
             .and_then(|start| written(self.text, start))
             .filter(|number| is_parsed_as(number, literal))
@@ -40,7 +40,7 @@ fn written(text: &str, start: usize) -> Option<JsonNumber> {
         rest.trim_start_matches(|sign: char| matches!(sign, '-' | '+' | '(') || sign.is_whitespace());
     let signs = rest.get(..rest.len() - unsigned.len())?;
     let negative = signs.matches('-').count() % 2 == 1;
-    let token = unsigned.get(literal_at(unsigned)?)?;
+    let token = unsigned.get(literal_range(unsigned)?)?;
     let digits: String = token.chars().filter(|digit| *digit != '_').collect();
     let lower = digits.to_ascii_lowercase();
     let radix = [("0x", 16), ("0o", 8), ("0b", 2)]
@@ -48,7 +48,7 @@ fn written(text: &str, start: usize) -> Option<JsonNumber> {
         .find_map(|(prefix, radix)| Some((lower.strip_prefix(prefix)?, radix)));
     let plain = match radix {
         Some((digits, radix)) => u64::from_str_radix(digits, radix).ok()?.to_string(),
-        None => json_text(&lower),
+        None => to_json_notation(&lower),
     };
     let text = format!("{}{plain}", if negative && plain != "0" { "-" } else { "" });
     match json::parse(&text).ok()? {
@@ -58,7 +58,7 @@ fn written(text: &str, start: usize) -> Option<JsonNumber> {
 }
 
 /// Converts `007.` and `1.e5` into JSON notation.
-fn json_text(digits: &str) -> String {
+fn to_json_notation(digits: &str) -> String {
     let (mantissa, exponent) =
         digits.split_once('e').map_or((digits, None), |(mantissa, exponent)| (mantissa, Some(exponent)));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -76,7 +76,7 @@ fn json_text(digits: &str) -> String {
 }
 
 /// The range of the number at the start of a text.
-fn literal_at(text: &str) -> Option<Range<usize>> {
+fn literal_range(text: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_digit());
     let digits = |from: usize| {
@@ -122,7 +122,7 @@ fn is_parsed_as(number: &JsonNumber, literal: &Expr) -> bool {
 ///
 /// # Errors
 /// The text contains two such numbers.
-pub(super) fn refuse_equal_floats(text: &str) -> Lowered<()> {
+pub(super) fn reject_ambiguous_floats(text: &str) -> CompileResult<()> {
     if !text.contains('|') {
         return Ok(());
     }
@@ -130,12 +130,12 @@ pub(super) fn refuse_equal_floats(text: &str) -> Lowered<()> {
     let mut at = 0;
     let next = |at: usize| text.get(at..)?.find(|c: char| c.is_ascii_digit()).map(|found| at + found);
     while let Some(start) = next(at) {
-        at = text.get(start..).and_then(literal_at).map_or(start + 1, |literal| start + literal.end);
+        at = text.get(start..).and_then(literal_range).map_or(start + 1, |literal| start + literal.end);
         let Some(number) = written(text, start) else { continue };
         let Ok(float) = number.text().parse::<f64>() else { continue };
         let value = number.canonical();
         if *known.entry(float.to_bits()).or_insert_with(|| value.clone()) != value {
-            return Err(ScriptError {
+            return Err(ScriptCompileError {
                 message: "two numbers are too close together to be distinguished".to_owned(),
                 offset: Some(start),
                 help: Some("write them with fewer digits, or compute one of them".to_owned()),

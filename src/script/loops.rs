@@ -2,11 +2,17 @@
 
 use super::evaluate::{Evaluation, Given, Stop, World, fault};
 use super::functions::Each;
-use super::program::{Closure, For, Node, Spot};
-use super::value::{Kind, Val, key_value};
+use super::program::{Closure, For, Node, SourcePosition};
+use super::value::{Kind, ScriptValue, key_to_value};
 
 impl<'r, W: World<'r>> Evaluation<'r, W> {
-    pub(super) fn each(&mut self, how: Each, list: &'r Node, closure: &'r Closure, spot: Spot) -> Given<'r> {
+    pub(super) fn each(
+        &mut self,
+        how: Each,
+        list: &'r Node,
+        closure: &'r Closure,
+        spot: SourcePosition,
+    ) -> Given<'r> {
         let value = self.node(list)?;
         let list = match value.kind() {
             Kind::List(list) => list,
@@ -33,16 +39,16 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
                 return Err(Stop::Wrong(message, closure.body.spot));
             };
             match how {
-                Each::All if !said => return Ok(Val::Boolean(false)),
-                Each::Some if said => return Ok(Val::Boolean(true)),
+                Each::All if !said => return Ok(ScriptValue::Boolean(false)),
+                Each::Some if said => return Ok(ScriptValue::Boolean(true)),
                 Each::Filter if said => collected.push(item),
                 _ => {}
             }
         }
         match how {
-            Each::All => Ok(Val::Boolean(true)),
-            Each::Some => Ok(Val::Boolean(false)),
-            Each::Filter | Each::Map => Val::list(&self.work, collected).map_err(fault(spot)),
+            Each::All => Ok(ScriptValue::Boolean(true)),
+            Each::Some => Ok(ScriptValue::Boolean(false)),
+            Each::Filter | Each::Map => ScriptValue::list(&self.work, collected).map_err(fault(spot)),
         }
     }
 
@@ -51,7 +57,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             if let Some(condition) = condition
                 && !self.boolean(condition)?
             {
-                return Ok(Val::Null);
+                return Ok(ScriptValue::Null);
             }
             match self.node(body) {
                 Err(Stop::Break(value)) => return Ok(value),
@@ -61,11 +67,11 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         }
     }
 
-    pub(super) fn each_of(&mut self, parts: &'r For) -> Given<'r> {
+    pub(super) fn run_for(&mut self, parts: &'r For) -> Given<'r> {
         let over = self.node(&parts.over)?;
-        let items: Vec<Val<'r>> = match over.kind() {
+        let items: Vec<ScriptValue<'r>> = match over.kind() {
             Kind::List(list) => list.iter().collect(),
-            Kind::Object(object) => object.sorted_keys().into_iter().map(key_value).collect(),
+            Kind::Object(object) => object.sorted_keys().into_iter().map(key_to_value).collect(),
             _ => {
                 let found = over.json_type();
                 let message =
@@ -77,7 +83,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         for (index, item) in items.into_iter().enumerate() {
             self.set(parts.item, item);
             if let Some(counter) = parts.counter {
-                self.set(counter, Val::whole(index));
+                self.set(counter, ScriptValue::whole(index));
             }
             match self.node(&parts.body) {
                 Err(Stop::Break(value)) => return Ok(value),
@@ -85,6 +91,6 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
                 Err(other) => return Err(other),
             }
         }
-        Ok(Val::Null)
+        Ok(ScriptValue::Null)
     }
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use rhai::{AST, Expr, Position};
 
-use super::ScriptError;
+use super::ScriptCompileError;
 use super::functions::{Run, by_name};
 use super::library;
-use super::literal::refuse_equal_floats;
+use super::literal::reject_ambiguous_floats;
 use super::operators::{self, operator};
-use super::parse::{Language, Link, Routine, closure_name, links, offset, routines, spot};
+use super::parse::{FunctionDefinition, Language, Link, closure_name, links, offset, routines, spot};
 use super::program::{Body, Code, Member, Node, Place, Program, Step};
 use super::reads::Reads;
 use crate::call::Root;
@@ -19,13 +19,13 @@ use crate::diagnostic::nearest;
 /// The maximum number of links in a chain such as `a.b[c].d()`.
 const MAX_LINKS: usize = 48;
 
-pub(super) type Lowered<T> = Result<T, ScriptError>;
+pub(super) type CompileResult<T> = Result<T, ScriptCompileError>;
 
 /// The compiler's state for one text.
 pub(super) struct Lowering<'a> {
     pub(super) text: &'a str,
     language: Language,
-    pub(super) routines: &'a BTreeMap<(String, usize), Routine>,
+    pub(super) routines: &'a BTreeMap<(String, usize), FunctionDefinition>,
     /// The script's own functions; the index is the function's number.
     pub(super) own: Vec<&'a (String, usize)>,
     pub(super) names: Vec<Name>,
@@ -52,8 +52,8 @@ pub(super) struct Compiled {
 ///
 /// # Errors
 /// The first unsupported construct or unknown name.
-pub(super) fn lower(text: &str, ast: &AST, language: Language) -> Lowered<Compiled> {
-    refuse_equal_floats(text)?;
+pub(super) fn lower(text: &str, ast: &AST, language: Language) -> CompileResult<Compiled> {
+    reject_ambiguous_floats(text)?;
     let routines = routines(ast);
     let own = routines.keys().filter(|(name, _)| !name.starts_with("anon$")).collect();
     let mut lowering = Lowering {
@@ -79,8 +79,8 @@ pub(super) fn lower(text: &str, ast: &AST, language: Language) -> Lowered<Compil
 }
 
 impl<'a> Lowering<'a> {
-    pub(super) fn error(&self, position: Position, message: impl Into<String>) -> ScriptError {
-        ScriptError { message: message.into(), offset: offset(self.text, position), help: None }
+    pub(super) fn error(&self, position: Position, message: impl Into<String>) -> ScriptCompileError {
+        ScriptCompileError { message: message.into(), offset: offset(self.text, position), help: None }
     }
 
     pub(super) fn is_script(&self) -> bool {
@@ -91,17 +91,17 @@ impl<'a> Lowering<'a> {
         if self.is_script() { "a script" } else { "an expression" }
     }
 
-    fn no_place(&self, position: Position, what: &str) -> ScriptError {
+    fn no_place(&self, position: Position, what: &str) -> ScriptCompileError {
         self.error(position, format!("{what} is not supported in {}", self.here()))
     }
 
-    fn routine(&mut self, key: &(String, usize)) -> Lowered<Body> {
+    fn routine(&mut self, key: &(String, usize)) -> CompileResult<Body> {
         let routines = self.routines;
         let Some(routine) = routines.get(key) else {
             return Err(self.error(Position::NONE, "a function is missing"));
         };
         let (name, position) = (key.0.as_str(), routine.position);
-        if routine.of_type {
+        if routine.is_typed_method {
             return Err(self.no_place(position, "a function of a type"));
         }
         if by_name(name).is_some() || operator(name).is_some() {
@@ -126,7 +126,7 @@ impl<'a> Lowering<'a> {
     ///
     /// # Errors
     /// A member of the call has the same name.
-    pub(super) fn declare(&mut self, name: &str, position: Position, constant: bool) -> Lowered<usize> {
+    pub(super) fn declare(&mut self, name: &str, position: Position, constant: bool) -> CompileResult<usize> {
         if self.member(name).is_some() || name == "input" {
             return Err(
                 self.error(position, format!("`{name}` is a member of the call, choose another name"))
@@ -153,7 +153,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Records that the program looks up a literal key in a value.
-    pub(super) fn looks_for(&mut self, container: &Expr, key: &Expr) {
+    pub(super) fn record_key_lookup(&mut self, container: &Expr, key: &Expr) {
         let Expr::StringConstant(key, _) = key else { return };
         let (base, links) = links(container);
         let keys: Option<Vec<String>> = links.iter().map(|link| link.key().map(str::to_owned)).collect();
@@ -181,7 +181,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Compiles `Pay ${input.amount}?` into a concatenation of strings.
-    fn interpolated(&mut self, parts: &[Expr], position: Position) -> Lowered<Node> {
+    fn interpolated(&mut self, parts: &[Expr], position: Position) -> CompileResult<Node> {
         let mut joined = Self::node(position, Code::Text(String::new()));
         for part in parts {
             let text = Code::Function(Run::One(library::to_text), vec![self.expression(part)?]);
@@ -191,11 +191,11 @@ impl<'a> Lowering<'a> {
         Ok(joined)
     }
 
-    pub(super) fn expressions(&mut self, expressions: &[Expr]) -> Lowered<Vec<Node>> {
+    pub(super) fn expressions(&mut self, expressions: &[Expr]) -> CompileResult<Vec<Node>> {
         expressions.iter().map(|expression| self.expression(expression)).collect()
     }
 
-    pub(super) fn expression(&mut self, expression: &Expr) -> Lowered<Node> {
+    pub(super) fn expression(&mut self, expression: &Expr) -> CompileResult<Node> {
         let position = expression.start_position();
         let code = match expression {
             Expr::Unit(_) => Code::Null,
@@ -217,7 +217,7 @@ impl<'a> Lowering<'a> {
             Expr::Map(members, _) => {
                 let members = members.0.iter();
                 let members = members.map(|(key, value)| Ok((key.name.to_string(), self.expression(value)?)));
-                Code::Object(members.collect::<Lowered<_>>()?)
+                Code::Object(members.collect::<CompileResult<_>>()?)
             }
             Expr::And(operands, _) => Code::And(self.expressions(operands)?),
             Expr::Or(operands, _) => Code::Or(self.expressions(operands)?),
@@ -235,14 +235,14 @@ impl<'a> Lowering<'a> {
                 return Err(self.error(position, message));
             }
             Expr::Stmt(block) if self.is_script() => return self.block(block.statements(), position),
-            Expr::Stmt(_) => return Err(self.statements_refused(position)),
+            Expr::Stmt(_) => return Err(self.statements_error(position)),
             Expr::ThisPtr(_) => return Err(self.no_place(position, "`this`")),
             _ => return Err(self.no_place(position, "this expression")),
         };
         Ok(Self::node(position, code))
     }
 
-    pub(super) fn statements_refused(&self, position: Position) -> ScriptError {
+    pub(super) fn statements_error(&self, position: Position) -> ScriptCompileError {
         self.error(position, "an expression is a single value, without statements")
     }
 
@@ -251,7 +251,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Compiles a read of a variable and records the path `keys` as a dependency.
-    fn variable(&mut self, name: &str, position: Position, keys: Vec<String>) -> Lowered<Code> {
+    fn variable(&mut self, name: &str, position: Position, keys: Vec<String>) -> CompileResult<Code> {
         if let Some(slot) = self.slot(name) {
             if self.is_input(slot) {
                 self.reads.add(Root::Input, keys);
@@ -267,10 +267,10 @@ impl<'a> Lowering<'a> {
         if self.options(name) {
             return Ok(Code::Member(Member::Options));
         }
-        Err(self.unknown_variable(name, position))
+        Err(self.unknown_variable_error(name, position))
     }
 
-    fn unknown_variable(&self, name: &str, position: Position) -> ScriptError {
+    fn unknown_variable_error(&self, name: &str, position: Position) -> ScriptCompileError {
         if self.is_script() && name == "input" {
             return self
                 .error(position, "a function cannot read the script's `input`")
@@ -287,7 +287,7 @@ impl<'a> Lowering<'a> {
         self.error(position, format!("unknown variable `{name}`")).help(help)
     }
 
-    fn chain(&mut self, expression: &Expr) -> Lowered<Node> {
+    fn chain(&mut self, expression: &Expr) -> CompileResult<Node> {
         let (base, links) = links(expression);
         if links.len() > MAX_LINKS {
             return Err(
@@ -325,7 +325,11 @@ impl<'a> Lowering<'a> {
                     match by_name(&call.name).map(|function| (function, function.run)) {
                         Some((function, Run::Change(how))) if self.is_script() => {
                             if call.args.len() + 1 != function.parameters.len() {
-                                return Err(self.wrong_number(function, call.args.len() + 1, *position));
+                                return Err(self.argument_count_error(
+                                    function,
+                                    call.args.len() + 1,
+                                    *position,
+                                ));
                             }
                             let place = self.place(base, links.get(..number).unwrap_or_default())?;
                             Self::node(*position, Code::Change(how, place, self.expressions(&call.args)?))
@@ -345,7 +349,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Compiles the assignment target that an expression names.
-    pub(super) fn place_of(&mut self, expression: &Expr) -> Lowered<Place> {
+    pub(super) fn compile_target(&mut self, expression: &Expr) -> CompileResult<Place> {
         match expression {
             Expr::Dot(..) | Expr::Index(..) => {
                 let (base, links) = links(expression);
@@ -355,7 +359,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn place(&mut self, base: &Expr, links: &[Link<'_>]) -> Lowered<Place> {
+    fn place(&mut self, base: &Expr, links: &[Link<'_>]) -> CompileResult<Place> {
         let position = base.start_position();
         if links.len() > MAX_LINKS {
             return Err(self.error(position, format!("more than {MAX_LINKS} `.` or `[…]` in a row")));
@@ -372,7 +376,7 @@ impl<'a> Lowering<'a> {
                     .error(position, format!("`{name}` is read-only"))
                     .help(format!("copy it into a variable: `let copy = {name};`")));
             }
-            return Err(self.unknown_variable(name, position));
+            return Err(self.unknown_variable_error(name, position));
         };
         if self.names.get(slot).is_some_and(|name| name.constant) {
             return Err(self.error(position, format!("`{name}` is a constant, it cannot be changed")));

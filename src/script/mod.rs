@@ -30,19 +30,19 @@ mod journal;
 mod outside;
 mod around;
 
-pub use around::{Around, MAX_SCRIPT, Replay, SCRIPT_LIMITS, ScriptCall, ScriptFailure, Thrown};
+pub use around::{Around, MAX_SCRIPT, Replay, SCRIPT_LIMITS, ScriptCall, ScriptException, ScriptRunError};
 pub use effect::{Answer, Effect};
 pub use functions::{FUNCTIONS, Function};
 pub use guide::{NUMBERS, STATEMENTS, VARIABLES};
 pub use journal::{Journal, JournalError, MAX_EFFECTS, MAX_JOURNAL};
-pub use passed::Passed;
-pub use predicate::{Expression, Predicate, PredicateError};
+pub use passed::ExportedValue;
+pub use predicate::{Expression, ExpressionError, Predicate};
 pub use work::Limits;
 
 /// A compile error of an expression or script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct ScriptError {
+pub struct ScriptCompileError {
     /// The problem.
     pub message: String,
     /// The position, in bytes from the start of the text.
@@ -51,7 +51,7 @@ pub struct ScriptError {
     pub help: Option<String>,
 }
 
-impl ScriptError {
+impl ScriptCompileError {
     fn help(mut self, help: String) -> Self {
         self.help = Some(help);
         self

@@ -30,10 +30,10 @@ pub(super) struct Number {
 
 /// A number as it is read from a value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Numeral<'v> {
+pub(super) enum NumberView<'v> {
     Exact(Number),
     /// A JSON number out of range for arithmetic: it can only be compared.
-    Beyond(&'v json::Number),
+    OutOfRange(&'v json::Number),
 }
 
 /// The rounding mode for fewer digits after the point.
@@ -288,9 +288,9 @@ impl std::fmt::Display for Number {
     }
 }
 
-impl<'v> Numeral<'v> {
+impl<'v> NumberView<'v> {
     pub(super) fn from_json(number: &'v json::Number) -> Self {
-        Number::from_json(number).map_or(Self::Beyond(number), Self::Exact)
+        Number::from_json(number).map_or(Self::OutOfRange(number), Self::Exact)
     }
 
     /// The number for arithmetic.
@@ -300,7 +300,7 @@ impl<'v> Numeral<'v> {
     pub(super) fn exact(self) -> Result<Number, String> {
         match self {
             Self::Exact(number) => Ok(number),
-            Self::Beyond(number) => {
+            Self::OutOfRange(number) => {
                 let text = number.text();
                 let cut: String = text.chars().take(20).collect();
                 let dots = if cut.len() < text.len() { "…" } else { "" };
@@ -322,9 +322,9 @@ impl<'v> Numeral<'v> {
         let large = |number: Number| number.json_number().unwrap_or_else(|| 0.into());
         match (self, other) {
             (Self::Exact(a), Self::Exact(b)) => a.cmp(&b),
-            (Self::Beyond(a), Self::Beyond(b)) => a.cmp(b),
-            (Self::Beyond(a), Self::Exact(b)) => a.cmp(&large(b)),
-            (Self::Exact(a), Self::Beyond(b)) => large(a).cmp(b),
+            (Self::OutOfRange(a), Self::OutOfRange(b)) => a.cmp(b),
+            (Self::OutOfRange(a), Self::Exact(b)) => a.cmp(&large(b)),
+            (Self::Exact(a), Self::OutOfRange(b)) => large(a).cmp(b),
         }
     }
 }

@@ -4,20 +4,21 @@ use std::cmp::Ordering;
 
 use super::equality::{compare, equal, position};
 use super::number::Number;
-use super::value::{Kind, Val};
+use super::value::{Kind, ScriptValue};
 use super::work::{Fault, Work};
 
 /// The implementation of an operator: operands → value.
-pub(super) type Operator = for<'r> fn(&Work, &Val<'r>, &Val<'r>) -> Result<Val<'r>, Fault>;
+pub(super) type Operator =
+    for<'r> fn(&Work, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>;
 
 /// Every binary operator, by its symbol.
-pub(super) const BINARY: &[(&str, Operator)] = &[
-    ("==", |work, a, b| Ok(Val::Boolean(equal(work, a, b)?))),
-    ("!=", |work, a, b| Ok(Val::Boolean(!equal(work, a, b)?))),
-    ("<", |_, a, b| Ok(Val::Boolean(compare(a, b)? == Ordering::Less))),
-    ("<=", |_, a, b| Ok(Val::Boolean(compare(a, b)? != Ordering::Greater))),
-    (">", |_, a, b| Ok(Val::Boolean(compare(a, b)? == Ordering::Greater))),
-    (">=", |_, a, b| Ok(Val::Boolean(compare(a, b)? != Ordering::Less))),
+pub(super) const BINARY_OPERATORS: &[(&str, Operator)] = &[
+    ("==", |work, a, b| Ok(ScriptValue::Boolean(equal(work, a, b)?))),
+    ("!=", |work, a, b| Ok(ScriptValue::Boolean(!equal(work, a, b)?))),
+    ("<", |_, a, b| Ok(ScriptValue::Boolean(compare(a, b)? == Ordering::Less))),
+    ("<=", |_, a, b| Ok(ScriptValue::Boolean(compare(a, b)? != Ordering::Greater))),
+    (">", |_, a, b| Ok(ScriptValue::Boolean(compare(a, b)? == Ordering::Greater))),
+    (">=", |_, a, b| Ok(ScriptValue::Boolean(compare(a, b)? != Ordering::Less))),
     ("in", is_in),
     ("!in", |work, a, b| not(&is_in(work, a, b)?)),
     ("+", add),
@@ -30,27 +31,31 @@ pub(super) const BINARY: &[(&str, Operator)] = &[
 
 /// The operator with this symbol.
 pub(super) fn operator(symbol: &str) -> Option<Operator> {
-    BINARY.iter().find(|(known, _)| *known == symbol).map(|(_, operator)| *operator)
+    BINARY_OPERATORS.iter().find(|(known, _)| *known == symbol).map(|(_, operator)| *operator)
 }
 
-pub(super) fn not<'r>(value: &Val<'_>) -> Result<Val<'r>, Fault> {
+pub(super) fn not<'r>(value: &ScriptValue<'_>) -> Result<ScriptValue<'r>, Fault> {
     match value.kind() {
-        Kind::Boolean(value) => Ok(Val::Boolean(!value)),
+        Kind::Boolean(value) => Ok(ScriptValue::Boolean(!value)),
         other => Err(format!("`!` takes a boolean, this is of type {}", other.json_type()).into()),
     }
 }
 
-pub(super) fn negate<'r>(value: &Val<'_>) -> Result<Val<'r>, Fault> {
+pub(super) fn negate<'r>(value: &ScriptValue<'_>) -> Result<ScriptValue<'r>, Fault> {
     match value.kind() {
-        Kind::Number(number) => Ok(Val::Number(number.exact()?.negated())),
+        Kind::Number(number) => Ok(ScriptValue::Number(number.exact()?.negated())),
         other => Err(format!("`-` takes a number, this is of type {}", other.json_type()).into()),
     }
 }
 
 /// `x in list`. An object is an error: if an object came instead of a list, the result would silently be `false`.
-fn is_in<'r>(work: &Work, wanted: &Val<'r>, container: &Val<'r>) -> Result<Val<'r>, Fault> {
+fn is_in<'r>(
+    work: &Work,
+    wanted: &ScriptValue<'r>,
+    container: &ScriptValue<'r>,
+) -> Result<ScriptValue<'r>, Fault> {
     match container.kind() {
-        Kind::List(list) => Ok(Val::Boolean(position(work, list, wanted)?.is_some())),
+        Kind::List(list) => Ok(ScriptValue::Boolean(position(work, list, wanted)?.is_some())),
         Kind::Object(_) => Err(
             "`in` looks for an element of an array, this is an object: use `has(object, key)` to look for a key"
                 .into(),
@@ -67,30 +72,38 @@ fn is_in<'r>(work: &Work, wanted: &Val<'r>, container: &Val<'r>) -> Result<Val<'
 }
 
 /// `"key" in input`, of a member of the call document that is always an object.
-pub(super) fn is_in_member<'r>(work: &Work, wanted: &Val<'r>, member: &Val<'r>) -> Result<Val<'r>, Fault> {
+pub(super) fn is_in_member<'r>(
+    work: &Work,
+    wanted: &ScriptValue<'r>,
+    member: &ScriptValue<'r>,
+) -> Result<ScriptValue<'r>, Fault> {
     match (wanted.kind(), member.kind()) {
-        (Kind::Text(key), Kind::Object(object)) => Ok(Val::Boolean(object.get(key).is_some())),
+        (Kind::Text(key), Kind::Object(object)) => Ok(ScriptValue::Boolean(object.get(key).is_some())),
         _ => is_in(work, wanted, member),
     }
 }
 
 /// The sum of two numbers, or two strings joined.
-pub(super) fn add<'r>(work: &Work, a: &Val<'r>, b: &Val<'r>) -> Result<Val<'r>, Fault> {
+pub(super) fn add<'r>(
+    work: &Work,
+    a: &ScriptValue<'r>,
+    b: &ScriptValue<'r>,
+) -> Result<ScriptValue<'r>, Fault> {
     if let (Kind::Text(a), Kind::Text(b)) = (a.kind(), b.kind()) {
         work.text(a.len().saturating_add(b.len()))?;
-        return Ok(Val::Text([a, b].concat().into()));
+        return Ok(ScriptValue::Text([a, b].concat().into()));
     }
     calculate("+", a, b, Number::plus)
 }
 
 fn calculate<'r>(
     symbol: &str,
-    a: &Val<'_>,
-    b: &Val<'_>,
+    a: &ScriptValue<'_>,
+    b: &ScriptValue<'_>,
     operation: fn(Number, Number) -> Result<Number, String>,
-) -> Result<Val<'r>, Fault> {
+) -> Result<ScriptValue<'r>, Fault> {
     match (a.kind(), b.kind()) {
-        (Kind::Number(a), Kind::Number(b)) => Ok(Val::Number(operation(a.exact()?, b.exact()?)?)),
+        (Kind::Number(a), Kind::Number(b)) => Ok(ScriptValue::Number(operation(a.exact()?, b.exact()?)?)),
         (a, b) => Err(format!(
             "`{symbol}` takes two numbers, these are of type {} and {}",
             a.json_type(),

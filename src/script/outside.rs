@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::around::{Replay, ScriptFailure, Seen, Thrown};
+use super::around::{Replay, ScriptException, ScriptRunError, Seen};
 use super::effect::{Answer, Effect, span_of_time};
 use super::evaluate::{Halt, World};
 use super::functions::EffectKind;
 use super::journal::{Entry, Journal, MAX_EFFECTS};
-use super::passed::Passed;
+use super::passed::ExportedValue;
 use super::predicate::EMPTY;
-use super::program::{Member, Spot};
+use super::program::{Member, SourcePosition};
 use super::thrown::error_object;
-use super::value::{Kind, Val};
+use super::value::{Kind, ScriptValue};
 use super::work::{Fault, Work};
 use crate::call::Root;
 use crate::json::Value;
@@ -27,16 +27,16 @@ pub(super) struct Outside<'r, 'c> {
 
 impl<'r, 'c> Outside<'r, 'c> {
     /// The original of a value that the script passes on unchanged. Returns `None` for any other value.
-    fn unchanged(&self, value: &Val<'r>) -> Option<Passed<'c>> {
-        let Val::Json(json) = value else { return None };
+    fn unchanged(&self, value: &ScriptValue<'r>) -> Option<ExportedValue<'c>> {
+        let ScriptValue::Json(json) = value else { return None };
         let Seen { call, annotations, .. } = self.call;
         let parts = [&call.input, &call.context, &call.options].into_iter().chain(*annotations);
         if let Some(part) = parts.into_iter().find(|part| std::ptr::eq(*part, *json)) {
-            return Some(Passed::Call(part));
+            return Some(ExportedValue::Call(part));
         }
         let answer = self.journal.entries.get(self.answer(json)?)?;
         match &answer.answer {
-            Answer::Value(value) => Some(Passed::Shared(Arc::clone(value))),
+            Answer::Value(value) => Some(ExportedValue::Shared(Arc::clone(value))),
             Answer::Error { .. } => None,
         }
     }
@@ -49,16 +49,21 @@ impl<'r, 'c> Outside<'r, 'c> {
     }
 
     /// Exports a value: one that is passed on unchanged is borrowed, any other copied.
-    fn passed(&self, value: &Val<'r>, work: &Work) -> Result<Passed<'c>, Fault> {
+    fn passed(&self, value: &ScriptValue<'r>, work: &Work) -> Result<ExportedValue<'c>, Fault> {
         match self.unchanged(value) {
             Some(unchanged) => Ok(unchanged),
-            None => Ok(Passed::Shared(Arc::new(value.to_json(work)?))),
+            None => Ok(ExportedValue::Shared(Arc::new(value.to_json(work)?))),
         }
     }
 
     /// Whether this equals a value that was exported before, by a cheap test. On `false`, the values may still be equal JSON in another
     /// notation.
-    fn is_passed(&self, value: &Val<'r>, before: &Passed<'c>, work: &Work) -> Result<bool, Fault> {
+    fn is_exported(
+        &self,
+        value: &ScriptValue<'r>,
+        before: &ExportedValue<'c>,
+        work: &Work,
+    ) -> Result<bool, Fault> {
         match self.unchanged(value) {
             Some(unchanged) => Ok(unchanged.is(before)),
             None => value.is_json(before, work),
@@ -66,33 +71,33 @@ impl<'r, 'c> Outside<'r, 'c> {
     }
 
     /// Whether a script requests the same effect again, by a cheap test that does not export the arguments.
-    fn asks_again(
+    fn is_repeated_request(
         &self,
         asked: &Effect<'c>,
         kind: EffectKind,
-        given: &[Val<'r>],
+        given: &[ScriptValue<'r>],
         work: &Work,
     ) -> Result<bool, Fault> {
         match (kind, asked, given) {
             (EffectKind::Next, Effect::Next { input, options: None }, [value]) => {
-                self.is_passed(value, input, work)
+                self.is_exported(value, input, work)
             }
             (EffectKind::Next, Effect::Next { input, options: Some(options) }, [value, own]) => {
-                Ok(self.is_passed(value, input, work)? && self.is_passed(own, options, work)?)
+                Ok(self.is_exported(value, input, work)? && self.is_exported(own, options, work)?)
             }
-            (EffectKind::CacheGet, Effect::CacheGet { key }, [own]) => self.is_passed(own, key, work),
+            (EffectKind::CacheGet, Effect::CacheGet { key }, [own]) => self.is_exported(own, key, work),
             (EffectKind::CacheSet, Effect::CacheSet { key, value, ttl }, [own, given, time]) => Ok(self
-                .is_passed(own, key, work)?
-                && self.is_passed(given, value, work)?
+                .is_exported(own, key, work)?
+                && self.is_exported(given, value, work)?
                 && matches!(time.kind(), Kind::Text(text) if span_of_time(text)? == *ttl)),
             _ => Ok(false),
         }
     }
 
-    fn asked(&self, kind: EffectKind, given: &[Val<'r>], work: &Work) -> Result<Effect<'c>, Fault> {
+    fn asked(&self, kind: EffectKind, given: &[ScriptValue<'r>], work: &Work) -> Result<Effect<'c>, Fault> {
         let passed = |index: usize| match given.get(index) {
             Some(value) => self.passed(value, work),
-            None => Ok(Passed::Shared(Arc::default())),
+            None => Ok(ExportedValue::Shared(Arc::default())),
         };
         let text = |index: usize, name: &str| match given.get(index).map(|value| (value.kind(), value)) {
             Some((Kind::Text(text), _)) => Ok(text.to_owned()),
@@ -138,22 +143,22 @@ impl<'r, 'c> Outside<'r, 'c> {
             } else {
                 format!("the script requests `{}`, the journal holds `{}`", effect.name(), entry.effect())
             };
-            self.end = Some(Replay::Failed(ScriptFailure::mismatch(message, None)));
+            self.end = Some(Replay::Failed(ScriptRunError::mismatch(message, None)));
             return Err(Halt::End);
         }
         Ok(entry)
     }
 
-    pub(super) fn done(&self, value: &Val<'r>, work: &Work) -> Replay<'c> {
+    pub(super) fn done(&self, value: &ScriptValue<'r>, work: &Work) -> Replay<'c> {
         match self.passed(value, work) {
             Ok(output) => Replay::Done { from: self.answer(&output), output },
             Err(Fault::Wrong(message) | Fault::Limit(message)) => {
-                Replay::Failed(ScriptFailure::new(message, None))
+                Replay::Failed(ScriptRunError::new(message, None))
             }
         }
     }
 
-    pub(super) fn threw(&self, error: &Val<'r>, spot: Spot) -> Replay<'c> {
+    pub(super) fn threw(&self, error: &ScriptValue<'r>, spot: SourcePosition) -> Replay<'c> {
         let member = |key: &str| match error.kind() {
             Kind::Object(object) => object.get(key).and_then(|value| match value.kind() {
                 Kind::Text(text) => Some(text.to_owned()),
@@ -162,7 +167,7 @@ impl<'r, 'c> Outside<'r, 'c> {
             _ => None,
         };
         let Some(message) = member("message") else {
-            return Replay::Failed(ScriptFailure::new("the thrown value has no `message`", Some(spot)));
+            return Replay::Failed(ScriptRunError::new("the thrown value has no `message`", Some(spot)));
         };
         let kind = member("kind").filter(|kind| !kind.is_empty());
         let is_this = |answer: &Answer| {
@@ -170,34 +175,40 @@ impl<'r, 'c> Outside<'r, 'c> {
                 if *known == message && known_kind.as_deref().filter(|kind| !kind.is_empty()) == kind.as_deref())
         };
         let from = self.journal.entries.iter().rposition(|entry| is_this(&entry.answer));
-        Replay::Threw(Thrown { message, kind, from })
+        Replay::Exception(ScriptException { message, kind, from })
     }
 }
 
 impl<'r> World<'r> for Outside<'r, '_> {
-    fn member(&self, member: Member) -> Result<Val<'r>, String> {
+    fn member(&self, member: Member) -> Result<ScriptValue<'r>, String> {
         let Seen { call, annotations, session, .. } = self.call;
-        let text_or_null = |text: &'r Option<String>| text.as_deref().map_or(Val::Null, Val::Borrowed);
+        let text_or_null =
+            |text: &'r Option<String>| text.as_deref().map_or(ScriptValue::Null, ScriptValue::Borrowed);
         Ok(match member {
-            Member::Options => Val::Json(&call.options),
-            Member::Root(Root::Tool) => Val::Borrowed(&call.tool),
+            Member::Options => ScriptValue::Json(&call.options),
+            Member::Root(Root::Tool) => ScriptValue::Borrowed(&call.tool),
             Member::Root(Root::Server) => text_or_null(&call.server),
-            Member::Root(Root::Id) => Val::Borrowed(&call.id),
-            Member::Root(Root::Input) => Val::Json(&call.input),
-            Member::Root(Root::Context) if call.context.is_null() => Val::Json(&EMPTY),
-            Member::Root(Root::Context) => Val::Json(&call.context),
-            Member::Root(Root::Session) => session.as_ref().map_or(Val::Null, Val::Json),
-            Member::Root(Root::Annotations) => annotations.map_or(Val::Null, Val::Json),
+            Member::Root(Root::Id) => ScriptValue::Borrowed(&call.id),
+            Member::Root(Root::Input) => ScriptValue::Json(&call.input),
+            Member::Root(Root::Context) if call.context.is_null() => ScriptValue::Json(&EMPTY),
+            Member::Root(Root::Context) => ScriptValue::Json(&call.context),
+            Member::Root(Root::Session) => session.as_ref().map_or(ScriptValue::Null, ScriptValue::Json),
+            Member::Root(Root::Annotations) => annotations.map_or(ScriptValue::Null, ScriptValue::Json),
             Member::Root(root @ (Root::Output | Root::Error)) => {
                 return Err(format!("a script has no `{}`", root.name()));
             }
         })
     }
 
-    fn effect(&mut self, kind: EffectKind, given: Vec<Val<'r>>, work: &Work) -> Result<Val<'r>, Halt<'r>> {
+    fn effect(
+        &mut self,
+        kind: EffectKind,
+        given: Vec<ScriptValue<'r>>,
+        work: &Work,
+    ) -> Result<ScriptValue<'r>, Halt<'r>> {
         let entry = self.journal.entries.get(self.answered);
-        let again = match entry.and_then(Entry::asked_here) {
-            Some(asked) => self.asks_again(asked, kind, &given, work)?,
+        let again = match entry.and_then(Entry::local_effect) {
+            Some(asked) => self.is_repeated_request(asked, kind, &given, work)?,
             None => false,
         };
         let entry = match entry {
@@ -206,10 +217,10 @@ impl<'r> World<'r> for Outside<'r, '_> {
         };
         self.answered += 1;
         match &entry.answer {
-            Answer::Value(value) => Ok(Val::Json(value)),
+            Answer::Value(value) => Ok(ScriptValue::Json(value)),
             Answer::Error { message, kind } => {
-                let kind = Val::Borrowed(kind.as_deref().unwrap_or_default());
-                Err(Halt::Threw(error_object(Val::Borrowed(message), kind, work)?))
+                let kind = ScriptValue::Borrowed(kind.as_deref().unwrap_or_default());
+                Err(Halt::Exception(error_object(ScriptValue::Borrowed(message), kind, work)?))
             }
         }
     }

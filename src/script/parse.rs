@@ -9,8 +9,8 @@ use rhai::{
     ParseErrorType, Position, Stmt,
 };
 
-use super::ScriptError;
-use super::program::Spot;
+use super::ScriptCompileError;
+use super::program::SourcePosition;
 
 /// The maximum nesting of code, and the maximum number of chained operators.
 const MAX_NESTING: usize = 48;
@@ -44,8 +44,12 @@ pub(super) enum Language {
 ///
 /// # Errors
 /// Invalid syntax, or text longer than `most` bytes.
-pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, ScriptError> {
-    let at = |message: String, position| ScriptError { message, offset: offset(text, position), help: None };
+pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, ScriptCompileError> {
+    let at = |message: String, position| ScriptCompileError {
+        message,
+        offset: offset(text, position),
+        help: None,
+    };
     if text.len() > most {
         let what = if language == Language::Expression { "expression" } else { "script" };
         return Err(at(format!("the {what} is longer than {most} bytes"), Position::NONE));
@@ -87,33 +91,33 @@ pub(super) fn offset(text: &str, position: Position) -> Option<usize> {
     Some(start + line.char_indices().nth(column).map_or(line.len(), |(offset, _)| offset))
 }
 
-pub(super) fn spot(position: Position) -> Spot {
-    Spot { line: position.line().unwrap_or(1), column: position.position().unwrap_or(1) }
+pub(super) fn spot(position: Position) -> SourcePosition {
+    SourcePosition { line: position.line().unwrap_or(1), column: position.position().unwrap_or(1) }
 }
 
 /// A function of the script, or a closure.
-pub(super) struct Routine {
+pub(super) struct FunctionDefinition {
     /// For a closure: the captured variables, then its own parameters.
     pub(super) parameters: Vec<ImmutableString>,
     pub(super) body: Vec<Stmt>,
     pub(super) position: Position,
     /// Whether it is `fn type.name()`, a method of one type.
-    pub(super) of_type: bool,
+    pub(super) is_typed_method: bool,
 }
 
 /// Functions and closures, by Rhai's name for them and their number of parameters.
-pub(super) fn routines(ast: &AST) -> BTreeMap<(String, usize), Routine> {
+pub(super) fn routines(ast: &AST) -> BTreeMap<(String, usize), FunctionDefinition> {
     let routine = |definition: &rhai::ScriptFuncDef| {
         let parameters: Vec<_> = definition.params.iter().cloned().collect();
         let key = (definition.name.to_string(), parameters.len());
         // Rhai exposes a body only to `walk`, where each statement is a path of its own.
         let mut alone = ast.clone_functions_only();
         alone.retain_functions(|_, _, name, arity| name == key.0 && arity == key.1);
-        let routine = Routine {
+        let routine = FunctionDefinition {
             parameters,
             body: statements(&alone),
             position: definition.body.start_position(),
-            of_type: definition.this_type.is_some(),
+            is_typed_method: definition.this_type.is_some(),
         };
         (key, routine)
     };

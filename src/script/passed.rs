@@ -7,14 +7,14 @@ use crate::json::Value;
 
 /// A JSON value that a script exports. Cloning copies no data.
 #[derive(Clone, Debug)]
-pub enum Passed<'c> {
+pub enum ExportedValue<'c> {
     /// A whole part of the call, unchanged: its input, context or options, or the annotations.
     Call(&'c Value),
     /// A whole effect result, unchanged, or a value that the script created.
     Shared(Arc<Value>),
 }
 
-impl Passed<'_> {
+impl ExportedValue<'_> {
     /// Whether it is this very value in memory; does not compare contents.
     pub fn is(&self, value: &Value) -> bool {
         std::ptr::eq(&raw const **self, value)
@@ -34,7 +34,7 @@ impl Passed<'_> {
     }
 }
 
-impl Deref for Passed<'_> {
+impl Deref for ExportedValue<'_> {
     type Target = Value;
 
     fn deref(&self) -> &Value {

@@ -3,18 +3,18 @@
 use std::borrow::Cow;
 
 use super::functions::Change;
-use super::value::{Kind, Val, depth, offset};
+use super::value::{Kind, ScriptValue, depth, offset};
 use super::work::{Fault, Work};
 use crate::json::JsonType;
 
 /// One step of a path, with its index evaluated.
 pub(super) enum Target<'r> {
     Key(&'r str),
-    Index(Val<'r>),
+    Index(ScriptValue<'r>),
 }
 
 impl<'r> Target<'r> {
-    pub(super) fn read(&self, container: &Val<'r>) -> Result<Val<'r>, Fault> {
+    pub(super) fn read(&self, container: &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault> {
         match self {
             Self::Key(key) => property(container, key),
             Self::Index(index) => element(container, index),
@@ -22,7 +22,7 @@ impl<'r> Target<'r> {
     }
 }
 
-pub(super) fn property<'r>(object: &Val<'r>, key: &str) -> Result<Val<'r>, Fault> {
+pub(super) fn property<'r>(object: &ScriptValue<'r>, key: &str) -> Result<ScriptValue<'r>, Fault> {
     match object.kind() {
         Kind::Object(object) => {
             object.get(key).ok_or_else(|| format!("the object has no key `{key}`").into())
@@ -31,39 +31,42 @@ pub(super) fn property<'r>(object: &Val<'r>, key: &str) -> Result<Val<'r>, Fault
     }
 }
 
-pub(super) fn element<'r>(container: &Val<'r>, index: &Val<'r>) -> Result<Val<'r>, Fault> {
+pub(super) fn element<'r>(
+    container: &ScriptValue<'r>,
+    index: &ScriptValue<'r>,
+) -> Result<ScriptValue<'r>, Fault> {
     match (container.kind(), index.kind()) {
         (Kind::Object(_), Kind::Text(key)) => property(container, key),
         (Kind::List(list), Kind::Number(index)) => {
-            let Some(index) = index.to_i64() else { return Err(no_whole_index()) };
+            let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
             offset(index, list.len())
                 .and_then(|index| list.get(index))
                 .ok_or_else(|| format!("the array has no element {index}").into())
         }
-        (container, index) => Err(no_index(container.json_type(), index.json_type())),
+        (container, index) => Err(index_type_error(container.json_type(), index.json_type())),
     }
 }
 
-fn no_whole_index() -> Fault {
+fn whole_index_error() -> Fault {
     "an array index must be a whole number".into()
 }
 
-fn no_index(container: JsonType, index: JsonType) -> Fault {
+fn index_type_error(container: JsonType, index: JsonType) -> Fault {
     format!(
         "an array takes a whole number as index and an object a string, these are of type {container} and {index}"
     )
     .into()
 }
 
-type Action<'a, 'r> = &'a mut dyn FnMut(&mut Val<'r>) -> Result<Val<'r>, Fault>;
+type Action<'a, 'r> = &'a mut dyn FnMut(&mut ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>;
 
 /// Applies an action to the value at a path. Values on the way that other variables share are copied (copy on write).
 pub(super) fn inside<'r>(
     work: &Work,
-    target: Option<&mut Val<'r>>,
+    target: Option<&mut ScriptValue<'r>>,
     steps: &[Target<'r>],
     action: Action<'_, 'r>,
-) -> Result<Val<'r>, Fault> {
+) -> Result<ScriptValue<'r>, Fault> {
     let Some(target) = target else { return Err(Fault::Limit("the variable is missing".to_owned())) };
     let Some((step, rest)) = steps.split_first() else { return action(target) };
     work.step()?;
@@ -87,7 +90,7 @@ pub(super) fn inside<'r>(
         }
         (None, Target::Index(index)) => {
             let Kind::Number(index) = index.kind() else { return Err(missing()) };
-            let Some(index) = index.to_i64() else { return Err(no_whole_index()) };
+            let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
             let Some(items) = target.items_mut(work)? else { return Err(missing()) };
             let item = offset(index, items.inside.len()).and_then(|index| items.inside.get_mut(index));
             let Some(item) = item else { return Err(missing()) };
@@ -107,27 +110,32 @@ fn missing() -> Fault {
 /// Assigns a value at a path. The last step may be a new key.
 pub(super) fn assign<'r>(
     work: &Work,
-    target: Option<&mut Val<'r>>,
+    target: Option<&mut ScriptValue<'r>>,
     steps: &[Target<'r>],
-    value: Val<'r>,
+    value: ScriptValue<'r>,
 ) -> Result<(), Fault> {
     let mut value = Some(value);
     let (last, before) = match steps.split_last() {
         Some((last, before)) => (Some(last), before),
         None => (None, steps),
     };
-    let mut action = |place: &mut Val<'r>| {
-        let value = value.take().unwrap_or(Val::Null);
+    let mut action = |place: &mut ScriptValue<'r>| {
+        let value = value.take().unwrap_or(ScriptValue::Null);
         match last {
             None => *place = value,
             Some(step) => put(work, place, step, value)?,
         }
-        Ok(Val::Null)
+        Ok(ScriptValue::Null)
     };
     inside(work, target, before, &mut action).map(|_| ())
 }
 
-fn put<'r>(work: &Work, container: &mut Val<'r>, step: &Target<'r>, value: Val<'r>) -> Result<(), Fault> {
+fn put<'r>(
+    work: &Work,
+    container: &mut ScriptValue<'r>,
+    step: &Target<'r>,
+    value: ScriptValue<'r>,
+) -> Result<(), Fault> {
     let found = container.json_type();
     let key = match step {
         Target::Key(key) => Some(Cow::Borrowed(*key)),
@@ -150,10 +158,12 @@ fn put<'r>(work: &Work, container: &mut Val<'r>, step: &Target<'r>, value: Val<'
     }
     let Target::Index(index) = step else { return Err(missing()) };
     let Kind::Number(index_number) = index.kind() else {
-        return Err(no_index(found, index.json_type()));
+        return Err(index_type_error(found, index.json_type()));
     };
-    let Some(index_number) = index_number.to_i64() else { return Err(no_whole_index()) };
-    let Some(items) = container.items_mut(work)? else { return Err(no_index(found, index.json_type())) };
+    let Some(index_number) = index_number.to_i64() else { return Err(whole_index_error()) };
+    let Some(items) = container.items_mut(work)? else {
+        return Err(index_type_error(found, index.json_type()));
+    };
     let place = offset(index_number, items.inside.len()).and_then(|index| items.inside.get_mut(index));
     let Some(place) = place else {
         return Err(format!("the array has no element {index_number}: `push(array, value)` adds one").into());
@@ -164,21 +174,21 @@ fn put<'r>(work: &Work, container: &mut Val<'r>, step: &Target<'r>, value: Val<'
 
 pub(super) fn changed<'r>(
     how: Change,
-    target: &mut Val<'r>,
-    argument: Option<&Val<'r>>,
+    target: &mut ScriptValue<'r>,
+    argument: Option<&ScriptValue<'r>>,
     work: &Work,
-) -> Result<Val<'r>, Fault> {
+) -> Result<ScriptValue<'r>, Fault> {
     let found = target.json_type();
     match how {
         Change::Push => {
             let Some(items) = target.items_mut(work)? else {
                 return Err(format!("`push` takes an array, this is of type {found}").into());
             };
-            let value = argument.cloned().unwrap_or(Val::Null);
+            let value = argument.cloned().unwrap_or(ScriptValue::Null);
             work.values(1)?;
             items.holds(depth(&value))?;
             items.inside.push(value);
-            Ok(Val::Null)
+            Ok(ScriptValue::Null)
         }
         Change::Pop => {
             let Some(items) = target.items_mut(work)? else {
@@ -190,7 +200,7 @@ pub(super) fn changed<'r>(
                 .ok_or_else(|| "`pop` takes an array with at least one element, this one is empty".into())
         }
         Change::Remove => {
-            let key = match argument.map(Val::kind) {
+            let key = match argument.map(ScriptValue::kind) {
                 Some(Kind::Text(key)) => key.to_owned(),
                 _ => return Err("`remove` takes an object and a string".into()),
             };
@@ -198,7 +208,7 @@ pub(super) fn changed<'r>(
                 return Err(format!("`remove` takes an object, this is of type {found}").into());
             };
             // In place: keeps the order of the other members.
-            Ok(Val::Boolean(members.inside.shift_remove(key.as_str()).is_some()))
+            Ok(ScriptValue::Boolean(members.inside.shift_remove(key.as_str()).is_some()))
         }
     }
 }

@@ -3,23 +3,23 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use super::ScriptError;
+use super::ScriptCompileError;
 use super::evaluate::{Evaluation, Halt, Stop, World};
 use super::functions::EffectKind;
 use super::lower::lower;
 use super::parse::{Language, guarded, parse};
 use super::program::{Member, Program};
 use super::reads::Reads;
-use super::value::Val;
+use super::value::ScriptValue;
 use super::work::{Fault, Limits, Work};
 use crate::call::{CallView, ContextReads, Node, Root};
 use crate::json::{Map, Value};
 use crate::path::ArgumentNames;
 
 /// The maximum length of an expression, in bytes.
-const MAX_LENGTH: usize = 16 << 10;
+const MAX_EXPRESSION: usize = 16 << 10;
 
-static LIMITS: Limits = Limits {
+static EXPRESSION_LIMITS: Limits = Limits {
     who: "the expression",
     steps: 1_000_000,
     text: 64 << 10,
@@ -36,7 +36,7 @@ pub(super) static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::n
 /// An evaluation error of an expression; the condition that uses it is undecided.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct PredicateError {
+pub struct ExpressionError {
     /// The problem.
     pub message: String,
 }
@@ -60,8 +60,8 @@ impl Expression {
     /// # Errors
     /// Invalid syntax, an unknown variable or function, a wrong number of arguments, an invalid regex, and
     /// Rhai features that expressions do not support.
-    pub fn compile(text: &str) -> Result<Self, ScriptError> {
-        let ast = parse(text, Language::Expression, MAX_LENGTH)?;
+    pub fn compile(text: &str) -> Result<Self, ScriptCompileError> {
+        let ast = parse(text, Language::Expression, MAX_EXPRESSION)?;
         let compiled = lower(text, &ast, Language::Expression)?;
         Ok(Self { program: compiled.program, reads: compiled.reads })
     }
@@ -97,7 +97,7 @@ impl Expression {
     /// let (call, session) = (ToolCall::new("c1", "search", json!({"q": "Rust", "page": 2})), SessionState::default());
     /// assert_eq!(expression.value(&CallView::new(&call, &session)), Ok(json!(["rust", 2])));
     /// ```
-    pub fn value(&self, view: &CallView<'_>) -> Result<Value, PredicateError> {
+    pub fn value(&self, view: &CallView<'_>) -> Result<Value, ExpressionError> {
         self.evaluate(view, |value, work| {
             value.to_json(work).map_err(|fault| match fault {
                 Fault::Wrong(message) | Fault::Limit(message) => message,
@@ -108,23 +108,23 @@ impl Expression {
     fn evaluate<T>(
         &self,
         view: &CallView<'_>,
-        make: impl FnOnce(&Val<'_>, &Work) -> Result<T, String>,
-    ) -> Result<T, PredicateError> {
+        make: impl FnOnce(&ScriptValue<'_>, &Work) -> Result<T, String>,
+    ) -> Result<T, ExpressionError> {
         guarded(|| self.evaluate_unguarded(view, make))
             .and_then(|result| result)
-            .map_err(|message| PredicateError { message })
+            .map_err(|message| ExpressionError { message })
     }
 
     fn evaluate_unguarded<T>(
         &self,
         view: &CallView<'_>,
-        make: impl FnOnce(&Val<'_>, &Work) -> Result<T, String>,
+        make: impl FnOnce(&ScriptValue<'_>, &Work) -> Result<T, String>,
     ) -> Result<T, String> {
         if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
             return Err("the input is not a JSON object".to_owned());
         }
-        self.reads.refuse_unsettled(view.session)?;
-        let mut evaluation = Evaluation::new(&self.program, Seen(*view), Work::new(&LIMITS));
+        self.reads.check_decided(view.session)?;
+        let mut evaluation = Evaluation::new(&self.program, Seen(*view), Work::new(&EXPRESSION_LIMITS));
         match evaluation.run(Vec::new()) {
             Ok(value) => make(&value, &evaluation.work),
             Err(Stop::Wrong(message, _) | Stop::Limit(message, _)) => Err(message),
@@ -151,7 +151,7 @@ impl Predicate {
     /// let call = ToolCall::new("c2", "refund", callgate::json::json!({"amount": "250"}));
     /// assert!(predicate.eval(&CallView::new(&call, &session)).is_err());
     /// ```
-    pub fn compile(text: &str) -> Result<Self, ScriptError> {
+    pub fn compile(text: &str) -> Result<Self, ScriptCompileError> {
         Expression::compile(text).map(Self)
     }
 
@@ -174,10 +174,10 @@ impl Predicate {
     ///
     /// # Errors
     /// A result that is not a boolean, and the errors of [`Expression::value`].
-    pub fn eval(&self, view: &CallView<'_>) -> Result<bool, PredicateError> {
+    pub fn eval(&self, view: &CallView<'_>) -> Result<bool, ExpressionError> {
         self.0.evaluate(view, |value, _| match value {
-            Val::Boolean(value) => Ok(*value),
-            Val::Json(Value::Bool(value)) => Ok(*value),
+            ScriptValue::Boolean(value) => Ok(*value),
+            ScriptValue::Json(Value::Bool(value)) => Ok(*value),
             other => {
                 Err(format!("the expression returns a value of type {}, not a boolean", other.json_type()))
             }
@@ -189,20 +189,25 @@ impl Predicate {
 struct Seen<'a>(CallView<'a>);
 
 impl<'a> World<'a> for Seen<'a> {
-    fn member(&self, member: Member) -> Result<Val<'a>, String> {
+    fn member(&self, member: Member) -> Result<ScriptValue<'a>, String> {
         let Member::Root(root) = member else { return Err("an expression has no options".to_owned()) };
         match self.0.root(root) {
-            Some(Node::Json(value)) => Ok(Val::Json(value)),
-            Some(Node::Text(text)) => Ok(Val::Borrowed(text)),
-            None if root == Root::Context => Ok(Val::Json(&EMPTY)),
-            None if root.settle_only() => {
+            Some(Node::Json(value)) => Ok(ScriptValue::Json(value)),
+            Some(Node::Text(text)) => Ok(ScriptValue::Borrowed(text)),
+            None if root == Root::Context => Ok(ScriptValue::Json(&EMPTY)),
+            None if root.is_settle_only() => {
                 Err(format!("`{}` is available only once the call has settled", root.name()))
             }
             None => Err(format!("the call has no `{}`", root.name())),
         }
     }
 
-    fn effect(&mut self, _: EffectKind, _: Vec<Val<'a>>, _: &Work) -> Result<Val<'a>, Halt<'a>> {
+    fn effect(
+        &mut self,
+        _: EffectKind,
+        _: Vec<ScriptValue<'a>>,
+        _: &Work,
+    ) -> Result<ScriptValue<'a>, Halt<'a>> {
         Err(Halt::Fault(Fault::Limit("an expression has no effects".to_owned())))
     }
 }

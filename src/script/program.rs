@@ -9,7 +9,7 @@ use crate::call::Root;
 
 /// A line and a column, both from 1, in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct SourcePosition {
     pub(super) line: usize,
     pub(super) column: usize,
 }
@@ -17,7 +17,7 @@ pub(super) struct Spot {
 /// Code and its position in the text.
 #[derive(Debug)]
 pub(super) struct Node {
-    pub(super) spot: Spot,
+    pub(super) spot: SourcePosition,
     pub(super) code: Code,
 }
 

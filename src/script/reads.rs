@@ -42,7 +42,7 @@ impl Reads {
         let mut names = ArgumentNames::default();
         for keys in &self.input {
             let place = names.add_member(keys);
-            self.members.iter().for_each(|name| place.add_below(name));
+            self.members.iter().for_each(|name| place.add_descendant(name));
         }
         names
     }
@@ -51,7 +51,7 @@ impl Reads {
     ///
     /// # Errors
     /// The program reads a part of the session that could not be decided.
-    pub(super) fn refuse_unsettled(&self, session: &SessionState) -> Result<(), String> {
+    pub(super) fn check_decided(&self, session: &SessionState) -> Result<(), String> {
         for unsettled in session.unsettled() {
             if self.session.iter().any(|read| overlap(&read.join("."), unsettled)) {
                 return Err(format!("`{unsettled}` of the session could not be decided earlier"));
@@ -61,23 +61,23 @@ impl Reads {
     }
 
     /// A copy of the parts of the session that the program reads.
-    pub(super) fn of_session(&self, document: &Value) -> Value {
+    pub(super) fn copy_session(&self, document: &Value) -> Value {
         let mut copy = Value::Object(Map::new());
         for keys in &self.session {
-            copy_place(document, keys, &mut copy);
+            copy_path(document, keys, &mut copy);
         }
         copy
     }
 }
 
-fn copy_place(from: &Value, keys: &[String], to: &mut Value) {
+fn copy_path(from: &Value, keys: &[String], to: &mut Value) {
     match (keys.split_first(), from) {
         (Some((key, rest)), Value::Object(members)) => {
             let Some(member) = members.get(key) else { return };
             // If `to` is not an object, all of this was already copied for another path.
             if let Value::Object(copied) = to {
                 let empty = || if member.is_object() { Value::Object(Map::new()) } else { Value::Null };
-                copy_place(member, rest, copied.entry(key.as_str()).or_insert_with(empty));
+                copy_path(member, rest, copied.entry(key.as_str()).or_insert_with(empty));
             }
         }
         _ => to.clone_from(from),
@@ -118,7 +118,7 @@ mod tests {
                     place.split('.').filter(|key| !key.is_empty()).map(str::to_owned).collect(),
                 );
             }
-            assert_eq!(reads.of_session(&document), copied);
+            assert_eq!(reads.copy_session(&document), copied);
         }
     }
 }

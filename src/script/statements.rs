@@ -2,27 +2,27 @@
 
 use rhai::{ASTFlags, Expr, Position, Stmt};
 
-use super::lower::{Lowered, Lowering};
+use super::lower::{CompileResult, Lowering};
 use super::operators::operator;
 use super::program::{Code, For, Node};
 
 impl Lowering<'_> {
     /// Compiles statements in a scope of their own. An expression must be a single value.
-    pub(super) fn block(&mut self, statements: &[Stmt], position: Position) -> Lowered<Node> {
+    pub(super) fn block(&mut self, statements: &[Stmt], position: Position) -> CompileResult<Node> {
         let scope = self.names.len();
         let mut nodes = Vec::with_capacity(statements.len());
         for statement in statements {
             if !self.is_script()
                 && (nodes.len() == 1 || !matches!(statement, Stmt::Expr(_) | Stmt::FnCall(..)))
             {
-                return Err(self.statements_refused(statement.position()));
+                return Err(self.statements_error(statement.position()));
             }
             nodes.push(self.statement(statement)?);
         }
         self.names.truncate(scope);
         match nodes.pop() {
             Some(only) if nodes.is_empty() => Ok(only),
-            None if !self.is_script() => Err(self.statements_refused(position)),
+            None if !self.is_script() => Err(self.statements_error(position)),
             last => {
                 nodes.extend(last);
                 Ok(Self::node(position, Code::Block(nodes)))
@@ -30,7 +30,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn statement(&mut self, statement: &Stmt) -> Lowered<Node> {
+    fn statement(&mut self, statement: &Stmt) -> CompileResult<Node> {
         let position = statement.position();
         let code = match statement {
             Stmt::Expr(expression) => return self.expression(expression),
@@ -106,18 +106,21 @@ impl Lowering<'_> {
         Ok(Self::node(position, code))
     }
 
-    fn refused(&self, position: Position, what: &str, help: &str) -> super::ScriptError {
+    fn refused(&self, position: Position, what: &str, help: &str) -> super::ScriptCompileError {
         self.error(position, format!("{what} is not supported in a script")).help(help.to_owned())
     }
 
-    fn optional(&mut self, value: Option<&Expr>, position: Position) -> Lowered<Node> {
+    fn optional(&mut self, value: Option<&Expr>, position: Position) -> CompileResult<Node> {
         match value {
             Some(value) => self.expression(value),
             None => Ok(Self::node(position, Code::Null)),
         }
     }
 
-    fn assignment(&mut self, (assignment, sides): &(rhai::OpAssignment, rhai::BinaryExpr)) -> Lowered<Node> {
+    fn assignment(
+        &mut self,
+        (assignment, sides): &(rhai::OpAssignment, rhai::BinaryExpr),
+    ) -> CompileResult<Node> {
         let position = assignment.position();
         let operator = match assignment.get_op_assignment_info() {
             None => None,
@@ -133,7 +136,7 @@ impl Lowering<'_> {
             },
         };
         let value = self.expression(&sides.rhs)?;
-        let place = self.place_of(&sides.lhs)?;
+        let place = self.compile_target(&sides.lhs)?;
         Ok(Self::node(position, Code::Assign(place, operator, Box::new(value))))
     }
 }

@@ -1,6 +1,6 @@
 //! Errors as values of a script: what `throw` takes and `catch` receives.
 
-use super::value::{Kind, MemberMap, Val};
+use super::value::{Kind, MemberMap, ScriptValue};
 use super::work::{Fault, Work};
 use crate::json::JsonType;
 
@@ -8,20 +8,24 @@ use crate::json::JsonType;
 pub(super) const SCRIPT_ERROR: &str = "script_error";
 
 /// Creates the value that `catch` receives: an object with `message` and `kind`.
-pub(super) fn error_object<'r>(message: Val<'r>, kind: Val<'r>, work: &Work) -> Result<Val<'r>, Fault> {
+pub(super) fn error_object<'r>(
+    message: ScriptValue<'r>,
+    kind: ScriptValue<'r>,
+    work: &Work,
+) -> Result<ScriptValue<'r>, Fault> {
     let members = MemberMap::from_iter([("message".into(), message), ("kind".into(), kind)]);
-    Val::object(work, members)
+    ScriptValue::object(work, members)
 }
 
 /// Converts the argument of `throw`, an object with `message` and `kind` or a string as message, into an error object.
-pub(super) fn thrown<'r>(value: Val<'r>, work: &Work) -> Result<Val<'r>, Fault> {
+pub(super) fn thrown<'r>(value: ScriptValue<'r>, work: &Work) -> Result<ScriptValue<'r>, Fault> {
     let says = "`throw` takes a string, or an object with a `message` and an optional `kind`, both strings";
     match value.kind() {
-        Kind::Text(_) => error_object(value.clone(), Val::Borrowed(""), work),
+        Kind::Text(_) => error_object(value.clone(), ScriptValue::Borrowed(""), work),
         Kind::Object(object) => {
             let message = object.get("message");
-            let kind = object.get("kind").unwrap_or(Val::Borrowed(""));
-            let is_text = |value: &Val<'_>| value.json_type() == JsonType::String;
+            let kind = object.get("kind").unwrap_or(ScriptValue::Borrowed(""));
+            let is_text = |value: &ScriptValue<'_>| value.json_type() == JsonType::String;
             match message {
                 Some(message) if is_text(&message) && is_text(&kind) => {
                     let mut error = value.clone();

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use super::number::{Number, Numeral};
+use super::number::{Number, NumberView};
 use super::work::{Fault, VALUE_BYTES, Work};
 use crate::json::{JsonType, MAX_DEPTH, Value};
 
@@ -13,25 +13,25 @@ use crate::json::{JsonType, MAX_DEPTH, Value};
 pub(super) const MAX_NESTING: usize = 64;
 
 /// The members of an object, in order.
-pub(super) type MemberMap<'r> = IndexMap<Cow<'r, str>, Val<'r>>;
+pub(super) type MemberMap<'r> = IndexMap<Cow<'r, str>, ScriptValue<'r>>;
 
 /// A value. `'r` is the lifetime of borrowed data: the call, the results of effects, the program's constants.
 #[derive(Clone, Debug)]
-pub(super) enum Val<'r> {
+pub(super) enum ScriptValue<'r> {
     Null,
     Boolean(bool),
     Number(Number),
     Borrowed(&'r str),
     Text(Rc<str>),
-    List(Rc<Nest<Vec<Val<'r>>>>),
-    Object(Rc<Nest<MemberMap<'r>>>),
+    List(Rc<NestedContainer<Vec<ScriptValue<'r>>>>),
+    Object(Rc<NestedContainer<MemberMap<'r>>>),
     /// Borrowed JSON.
     Json(&'r Value),
 }
 
 /// A new container with its nesting depth: deeper than [`MAX_NESTING`], dropping it could overflow the stack.
 #[derive(Clone, Debug)]
-pub(super) struct Nest<T> {
+pub(super) struct NestedContainer<T> {
     pub(super) inside: T,
     depth: usize,
 }
@@ -40,7 +40,7 @@ pub(super) struct Nest<T> {
 pub(super) enum Kind<'v, 'r> {
     Null,
     Boolean(bool),
-    Number(Numeral<'v>),
+    Number(NumberView<'v>),
     Text(&'v str),
     List(List<'v, 'r>),
     Object(Object<'v, 'r>),
@@ -50,17 +50,17 @@ pub(super) enum Kind<'v, 'r> {
 #[derive(Clone, Copy)]
 pub(super) enum List<'v, 'r> {
     Json(&'r [Value]),
-    Made(&'v [Val<'r>]),
+    Created(&'v [ScriptValue<'r>]),
 }
 
 /// A view of an object, borrowed or created.
 #[derive(Clone, Copy)]
 pub(super) enum Object<'v, 'r> {
     Json(&'r crate::json::Map),
-    Made(&'v MemberMap<'r>),
+    Created(&'v MemberMap<'r>),
 }
 
-impl<'r> Val<'r> {
+impl<'r> ScriptValue<'r> {
     pub(super) fn whole(number: usize) -> Self {
         Self::Number(Number::from(i64::try_from(number).unwrap_or(i64::MAX)))
     }
@@ -81,17 +81,17 @@ impl<'r> Val<'r> {
     pub(super) fn list(work: &Work, items: Vec<Self>) -> Result<Self, Fault> {
         work.values(items.len())?;
         let depth = nested(items.iter().map(Self::depth).max())?;
-        Ok(Self::List(Rc::new(Nest { inside: items, depth })))
+        Ok(Self::List(Rc::new(NestedContainer { inside: items, depth })))
     }
 
     /// Creates an object.
     ///
     /// # Errors
-    /// As for [`Val::list`].
+    /// As for [`ScriptValue::list`].
     pub(super) fn object(work: &Work, members: MemberMap<'r>) -> Result<Self, Fault> {
         work.values(members.len())?;
         let depth = nested(members.values().map(Self::depth).max())?;
-        Ok(Self::Object(Rc::new(Nest { inside: members, depth })))
+        Ok(Self::Object(Rc::new(NestedContainer { inside: members, depth })))
     }
 
     fn depth(&self) -> usize {
@@ -142,14 +142,14 @@ impl<'r> Val<'r> {
         match self {
             Self::Null | Self::Json(Value::Null) => Kind::Null,
             Self::Boolean(value) | Self::Json(Value::Bool(value)) => Kind::Boolean(*value),
-            Self::Number(number) => Kind::Number(Numeral::Exact(*number)),
-            Self::Json(Value::Number(number)) => Kind::Number(Numeral::from_json(number)),
+            Self::Number(number) => Kind::Number(NumberView::Exact(*number)),
+            Self::Json(Value::Number(number)) => Kind::Number(NumberView::from_json(number)),
             Self::Borrowed(text) => Kind::Text(text),
             Self::Text(text) => Kind::Text(text),
             Self::Json(Value::String(text)) => Kind::Text(text),
-            Self::List(list) => Kind::List(List::Made(&list.inside)),
+            Self::List(list) => Kind::List(List::Created(&list.inside)),
             Self::Json(Value::Array(items)) => Kind::List(List::Json(items)),
-            Self::Object(object) => Kind::Object(Object::Made(&object.inside)),
+            Self::Object(object) => Kind::Object(Object::Created(&object.inside)),
             Self::Json(Value::Object(members)) => Kind::Object(Object::Json(members)),
         }
     }
@@ -158,7 +158,10 @@ impl<'r> Val<'r> {
     ///
     /// # Errors
     /// The elements have to be copied first, which exceeds the limit on values.
-    pub(super) fn items_mut(&mut self, work: &Work) -> Result<Option<&mut Nest<Vec<Self>>>, Fault> {
+    pub(super) fn items_mut(
+        &mut self,
+        work: &Work,
+    ) -> Result<Option<&mut NestedContainer<Vec<Self>>>, Fault> {
         if let Self::Json(Value::Array(items)) = self {
             *self = Self::list(work, items.iter().map(Self::Json).collect())?;
         }
@@ -172,8 +175,11 @@ impl<'r> Val<'r> {
     /// The members for a change. Returns `None` if the value is not an object.
     ///
     /// # Errors
-    /// As for [`Val::items_mut`].
-    pub(super) fn members_mut(&mut self, work: &Work) -> Result<Option<&mut Nest<MemberMap<'r>>>, Fault> {
+    /// As for [`ScriptValue::items_mut`].
+    pub(super) fn members_mut(
+        &mut self,
+        work: &Work,
+    ) -> Result<Option<&mut NestedContainer<MemberMap<'r>>>, Fault> {
         if let Self::Json(Value::Object(members)) = self {
             let members = members.iter().map(|(key, member)| (Cow::from(key.as_str()), Self::Json(member)));
             *self = Self::object(work, members.collect())?;
@@ -190,12 +196,12 @@ impl<'r> Val<'r> {
     /// # Errors
     /// The copy exceeds the output limit, or nests too deeply.
     pub(super) fn to_json(&self, work: &Work) -> Result<Value, Fault> {
-        self.json_below(work, 0)
+        self.to_json_below(work, 0)
     }
 
-    fn json_below(&self, work: &Work, depth: usize) -> Result<Value, Fault> {
+    fn to_json_below(&self, work: &Work, depth: usize) -> Result<Value, Fault> {
         work.step()?;
-        work.handed_out(VALUE_BYTES)?;
+        work.spend_output(VALUE_BYTES)?;
         if depth > MAX_DEPTH {
             return Err(too_deep());
         }
@@ -204,40 +210,43 @@ impl<'r> Val<'r> {
             Self::Boolean(value) => Value::Bool(*value),
             Self::Number(number) => number.to_json(),
             Self::Borrowed(text) => {
-                work.handed_out(text.len())?;
+                work.spend_output(text.len())?;
                 Value::from(*text)
             }
             Self::Text(text) => {
-                work.handed_out(text.len())?;
+                work.spend_output(text.len())?;
                 Value::from(&**text)
             }
             Self::Json(Value::String(text)) => {
-                work.handed_out(text.len())?;
+                work.spend_output(text.len())?;
                 Value::from(text.as_str())
             }
             Self::Json(Value::Array(items)) => Value::Array(
                 items
                     .iter()
-                    .map(|item| Val::Json(item).json_below(work, depth + 1))
+                    .map(|item| ScriptValue::Json(item).to_json_below(work, depth + 1))
                     .collect::<Result<_, _>>()?,
             ),
             Self::Json(Value::Object(members)) => {
                 let mut object = crate::json::Map::with_capacity(members.len());
                 for (key, member) in members {
-                    work.handed_out(key.len())?;
-                    object.insert(key.clone(), Val::Json(member).json_below(work, depth + 1)?);
+                    work.spend_output(key.len())?;
+                    object.insert(key.clone(), ScriptValue::Json(member).to_json_below(work, depth + 1)?);
                 }
                 Value::Object(object)
             }
             Self::Json(other) => (*other).clone(),
             Self::List(list) => Value::Array(
-                list.inside.iter().map(|item| item.json_below(work, depth + 1)).collect::<Result<_, _>>()?,
+                list.inside
+                    .iter()
+                    .map(|item| item.to_json_below(work, depth + 1))
+                    .collect::<Result<_, _>>()?,
             ),
             Self::Object(object) => {
                 let mut members = crate::json::Map::with_capacity(object.inside.len());
                 for (key, member) in &object.inside {
-                    work.handed_out(key.len())?;
-                    members.insert(key.clone().into_owned(), member.json_below(work, depth + 1)?);
+                    work.spend_output(key.len())?;
+                    members.insert(key.clone().into_owned(), member.to_json_below(work, depth + 1)?);
                 }
                 Value::Object(members)
             }
@@ -245,7 +254,7 @@ impl<'r> Val<'r> {
     }
 }
 
-impl<T> Nest<T> {
+impl<T> NestedContainer<T> {
     /// Updates the depth for a new element or member.
     ///
     /// # Errors
@@ -256,8 +265,8 @@ impl<T> Nest<T> {
     }
 }
 
-/// The nesting depth of a value, for [`Nest::holds`].
-pub(super) fn depth(value: &Val<'_>) -> usize {
+/// The nesting depth of a value, for [`NestedContainer::holds`].
+pub(super) fn depth(value: &ScriptValue<'_>) -> usize {
     value.depth()
 }
 
@@ -287,18 +296,18 @@ impl<'v, 'r> List<'v, 'r> {
     pub(super) fn len(self) -> usize {
         match self {
             Self::Json(items) => items.len(),
-            Self::Made(items) => items.len(),
+            Self::Created(items) => items.len(),
         }
     }
 
-    pub(super) fn get(self, index: usize) -> Option<Val<'r>> {
+    pub(super) fn get(self, index: usize) -> Option<ScriptValue<'r>> {
         match self {
-            Self::Json(items) => items.get(index).map(Val::Json),
-            Self::Made(items) => items.get(index).cloned(),
+            Self::Json(items) => items.get(index).map(ScriptValue::Json),
+            Self::Created(items) => items.get(index).cloned(),
         }
     }
 
-    pub(super) fn iter(self) -> impl Iterator<Item = Val<'r>> + use<'v, 'r> {
+    pub(super) fn iter(self) -> impl Iterator<Item = ScriptValue<'r>> + use<'v, 'r> {
         (0..self.len()).filter_map(move |index| self.get(index))
     }
 }
@@ -307,14 +316,14 @@ impl<'v, 'r> Object<'v, 'r> {
     pub(super) fn len(self) -> usize {
         match self {
             Self::Json(members) => members.len(),
-            Self::Made(members) => members.len(),
+            Self::Created(members) => members.len(),
         }
     }
 
-    pub(super) fn get(self, key: &str) -> Option<Val<'r>> {
+    pub(super) fn get(self, key: &str) -> Option<ScriptValue<'r>> {
         match self {
-            Self::Json(members) => members.get(key).map(Val::Json),
-            Self::Made(members) => members.get(key).cloned(),
+            Self::Json(members) => members.get(key).map(ScriptValue::Json),
+            Self::Created(members) => members.get(key).cloned(),
         }
     }
 
@@ -322,7 +331,7 @@ impl<'v, 'r> Object<'v, 'r> {
     pub(super) fn sorted_keys(self) -> Vec<Cow<'r, str>> {
         let mut keys: Vec<Cow<'r, str>> = match self {
             Self::Json(members) => members.keys().map(|key| Cow::Borrowed(key.as_str())).collect(),
-            Self::Made(members) => members.keys().cloned().collect(),
+            Self::Created(members) => members.keys().cloned().collect(),
         };
         keys.sort_unstable();
         keys
@@ -330,10 +339,10 @@ impl<'v, 'r> Object<'v, 'r> {
 }
 
 /// Converts a key into a value.
-pub(super) fn key_value(key: Cow<'_, str>) -> Val<'_> {
+pub(super) fn key_to_value(key: Cow<'_, str>) -> ScriptValue<'_> {
     match key {
-        Cow::Borrowed(key) => Val::Borrowed(key),
-        Cow::Owned(key) => Val::Text(key.into()),
+        Cow::Borrowed(key) => ScriptValue::Borrowed(key),
+        Cow::Owned(key) => ScriptValue::Text(key.into()),
     }
 }
 

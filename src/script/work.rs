@@ -128,13 +128,13 @@ impl Work {
     }
 
     /// Counts exported bytes.
-    pub(super) fn handed_out(&self, size: usize) -> Result<(), Fault> {
+    pub(super) fn spend_output(&self, size: usize) -> Result<(), Fault> {
         count(&self.output, size, self.limits.output)
             .map_err(|most| Fault::Limit(format!("{} outputs more than {most} bytes", self.limits.who)))
     }
 }
 
-fn exceeded(why: meter::WorkExceeded) -> Fault {
+fn exceeded(why: meter::WorkLimitError) -> Fault {
     Fault::Limit(why.to_string())
 }
 

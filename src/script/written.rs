@@ -1,24 +1,24 @@
 //! Equality of a script value with a stored JSON value, without converting the script value to JSON.
 
-use super::value::{Val, too_deep};
+use super::value::{ScriptValue, too_deep};
 use super::work::{Fault, VALUE_BYTES, Work};
 use crate::json::{MAX_DEPTH, Value};
 
-impl Val<'_> {
+impl ScriptValue<'_> {
     /// Whether a JSON copy of this value would equal `json`. Copies nothing, but counts the same work and returns the same errors as
     /// the copy: a replay spends the same whether or not its journal was stored in between.
     pub(super) fn is_json(&self, json: &Value, work: &Work) -> Result<bool, Fault> {
-        self.is_json_below(json, work, 0)
+        self.equals_json_below(json, work, 0)
     }
 
-    fn is_json_below(&self, json: &Value, work: &Work, depth: usize) -> Result<bool, Fault> {
+    fn equals_json_below(&self, json: &Value, work: &Work, depth: usize) -> Result<bool, Fault> {
         work.step()?;
-        work.handed_out(VALUE_BYTES)?;
+        work.spend_output(VALUE_BYTES)?;
         if depth > MAX_DEPTH {
             return Err(too_deep());
         }
         let text = |text: &str| {
-            work.handed_out(text.len())?;
+            work.spend_output(text.len())?;
             Ok(json.as_str() == Some(text))
         };
         match self {
@@ -28,38 +28,40 @@ impl Val<'_> {
             Self::Borrowed(value) => text(value),
             Self::Text(value) => text(value),
             Self::Json(Value::String(value)) => text(value),
-            Self::Json(Value::Array(items)) => all_in(items.iter().map(Val::Json), json, work, depth),
+            Self::Json(Value::Array(items)) => {
+                equals_array(items.iter().map(ScriptValue::Json), json, work, depth)
+            }
             Self::Json(Value::Object(members)) => {
-                let members = members.iter().map(|(key, member)| (key.as_str(), Val::Json(member)));
-                all_of(members, json, work, depth)
+                let members = members.iter().map(|(key, member)| (key.as_str(), ScriptValue::Json(member)));
+                equals_object(members, json, work, depth)
             }
             Self::Json(other) => Ok(*other == json),
-            Self::List(list) => all_in(list.inside.iter().cloned(), json, work, depth),
+            Self::List(list) => equals_array(list.inside.iter().cloned(), json, work, depth),
             Self::Object(object) => {
                 let members = object.inside.iter().map(|(key, member)| (key.as_ref(), member.clone()));
-                all_of(members, json, work, depth)
+                equals_object(members, json, work, depth)
             }
         }
     }
 }
 
-fn all_in<'r>(
-    items: impl ExactSizeIterator<Item = Val<'r>>,
+fn equals_array<'r>(
+    items: impl ExactSizeIterator<Item = ScriptValue<'r>>,
     json: &Value,
     work: &Work,
     depth: usize,
 ) -> Result<bool, Fault> {
     let Some(others) = json.as_array().filter(|others| others.len() == items.len()) else { return Ok(false) };
     for (item, other) in items.zip(others) {
-        if !item.is_json_below(other, work, depth + 1)? {
+        if !item.equals_json_below(other, work, depth + 1)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn all_of<'v, 'r>(
-    members: impl ExactSizeIterator<Item = (&'v str, Val<'r>)>,
+fn equals_object<'v, 'r>(
+    members: impl ExactSizeIterator<Item = (&'v str, ScriptValue<'r>)>,
     json: &Value,
     work: &Work,
     depth: usize,
@@ -68,9 +70,9 @@ fn all_of<'v, 'r>(
         return Ok(false);
     };
     for (key, member) in members {
-        work.handed_out(key.len())?;
+        work.spend_output(key.len())?;
         match others.get(key) {
-            Some(other) if member.is_json_below(other, work, depth + 1)? => {}
+            Some(other) if member.equals_json_below(other, work, depth + 1)? => {}
             _ => return Ok(false),
         }
     }
@@ -93,18 +95,23 @@ mod tests {
     fn comparison_agrees_with_the_json_copy_and_costs_the_same() {
         let call = json!({"z": [1, 1.50, "text", null, true], "y": {"n": 12345678901234567890u64, "e": []}});
         let own = Work::new(&SCRIPT_LIMITS);
-        let made = |second: Val<'static>| {
-            let items = vec![Val::whole(1), second, Val::Borrowed("s"), Val::text(&own, "t").unwrap()];
-            Val::list(&own, items).unwrap()
+        let made = |second: ScriptValue<'static>| {
+            let items = vec![
+                ScriptValue::whole(1),
+                second,
+                ScriptValue::Borrowed("s"),
+                ScriptValue::text(&own, "t").unwrap(),
+            ];
+            ScriptValue::list(&own, items).unwrap()
         };
-        let object = |value| Val::object(&own, MemberMap::from_iter([("k".into(), value)])).unwrap();
+        let object = |value| ScriptValue::object(&own, MemberMap::from_iter([("k".into(), value)])).unwrap();
         let values = [
-            Val::Json(&call),
-            Val::Null,
-            made(Val::Null),
-            made(Val::Boolean(true)),
-            object(Val::Json(&call)),
-            object(made(Val::whole(9))),
+            ScriptValue::Json(&call),
+            ScriptValue::Null,
+            made(ScriptValue::Null),
+            made(ScriptValue::Boolean(true)),
+            object(ScriptValue::Json(&call)),
+            object(made(ScriptValue::whole(9))),
         ];
         for (at, value) in values.iter().enumerate() {
             let (writing, comparing) = (Work::new(&SCRIPT_LIMITS), Work::new(&SCRIPT_LIMITS));
@@ -117,6 +124,6 @@ mod tests {
         }
         let respelled =
             json!({"y": {"e": [], "n": 12345678901234567890u64}, "z": [1.0, 1.5, "text", null, true]});
-        assert!(Val::Json(&call).is_json(&respelled, &own).unwrap());
+        assert!(ScriptValue::Json(&call).is_json(&respelled, &own).unwrap());
     }
 }

@@ -11,4 +11,4 @@ pub use purpose::Purpose;
 pub(crate) use source::random_hex;
 pub use source::{KEYS_VARIABLE, KeyError, SecretFileError};
 #[cfg(feature = "mcp")]
-pub(crate) use source::{bytes_of_hex, hex, secret_from_file_or_new};
+pub(crate) use source::{decode_hex, hex, read_or_create_secret};

@@ -38,7 +38,7 @@ impl Keys {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
         let words = lines.flat_map(|line| line.split(',')).map(str::trim).filter(|word| !word.is_empty());
-        let secrets: Vec<Option<Vec<u8>>> = words.map(bytes_of_hex).collect();
+        let secrets: Vec<Option<Vec<u8>>> = words.map(decode_hex).collect();
         let usable =
             |secret: &Option<Vec<u8>>| secret.as_ref().is_some_and(|bytes| bytes.len() >= MIN_KEY_BYTES);
         if let Some(place) = secrets.iter().position(|secret| !usable(secret)) {
@@ -86,7 +86,7 @@ impl Keys {
     /// [`KeyError`] if the file can't be used or created, or has no valid keys.
     pub fn from_file_or_new(path: &Path) -> Result<Self, KeyError> {
         let comment = "Key of Callgate's seals. Keep it secret. To rotate it, put a new key above this one.";
-        Self::parse(&secret_from_file_or_new(path, comment)?)
+        Self::parse(&read_or_create_secret(path, comment)?)
     }
 }
 
@@ -110,7 +110,7 @@ pub enum SecretFileError {
 }
 
 /// Reads a file that only its owner can read. A missing file is created with a new random key in hex digits, below the comment.
-pub(crate) fn secret_from_file_or_new(path: &Path, comment: &str) -> Result<String, SecretFileError> {
+pub(crate) fn read_or_create_secret(path: &Path, comment: &str) -> Result<String, SecretFileError> {
     let failed = |error| SecretFileError::File { path: path.to_owned(), error };
     if !path.exists() {
         let key = random_hex::<MIN_KEY_BYTES>().map_err(SecretFileError::Random)?;
@@ -174,7 +174,7 @@ fn owner_only() -> OpenOptions {
 }
 
 /// Decodes pairs of hex digits. Returns `None` if the string is anything else.
-pub(crate) fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if !rest.is_empty() {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::Session;
-use crate::approval::{Asker, Name, Question};
-use crate::call::{Changes, Outcome, SessionState, ToolCall};
+use crate::approval::{ApprovalRequirement, Name, Question};
+use crate::call::{Outcome, SessionChanges, SessionState, ToolCall};
 use crate::execution::{
     ApprovalMessages, HookedCall, LedgerLookup, PreparedCall, ResumedCall, RoundProgress,
 };
@@ -22,7 +22,7 @@ use crate::json::Value;
 use crate::kernel::{Effect, Kernel, Layers, SessionUse, is_never_called};
 use crate::message::{RequestPart, ResponsePart};
 use crate::middleware::Kind;
-use crate::policy::{Chains, Mode};
+use crate::policy::{CompiledPolicies, Mode};
 use crate::tools::ToolDescriptor;
 
 /// How long a call waits for those before it. Then the session's state is unknown, which is stricter than any
@@ -54,7 +54,7 @@ struct Inner {
 }
 
 /// The rules for the calls of one server alone, if there are any.
-type RulesOf = dyn Fn(&str) -> Option<Arc<Chains>> + Send + Sync;
+type RulesOf = dyn Fn(&str) -> Option<Arc<CompiledPolicies>> + Send + Sync;
 
 /// The session, and the calls that are running.
 struct Line {
@@ -65,7 +65,7 @@ struct Line {
     /// The running calls, by position: whether they may halt the run.
     under_way: BTreeMap<u64, bool>,
     /// The changes of calls that ended while an earlier call runs, by position.
-    ended: BTreeMap<u64, Changes>,
+    ended: BTreeMap<u64, SessionChanges>,
 }
 
 /// The earlier calls for which a call waits.
@@ -86,15 +86,15 @@ impl Line {
     }
 
     /// The session for a call at this position.
-    fn session_for(&self, position: u64, layer: Option<Arc<Chains>>) -> Session {
+    fn session_for(&self, position: u64, layer: Option<Arc<CompiledPolicies>>) -> Session {
         let mut session = self.session.for_one_call(layer);
         session.state = self.seen_from(position);
         session
     }
 
-    fn is_waiting_over(&self, position: u64, waits_for: WaitsFor) -> bool {
+    fn is_waiting_over(&self, position: u64, is_in_round: WaitsFor) -> bool {
         let mut before = self.under_way.range(..position);
-        match waits_for {
+        match is_in_round {
             WaitsFor::None => true,
             WaitsFor::Halting => !before.any(|(_, may_halt)| *may_halt),
             WaitsFor::All => before.next().is_none(),
@@ -102,7 +102,7 @@ impl Line {
     }
 
     /// Ends a call: its changes take effect at its position.
-    fn leave(&mut self, position: u64, changes: Changes) {
+    fn leave(&mut self, position: u64, changes: SessionChanges) {
         self.under_way.remove(&position);
         self.ended.insert(position, changes);
         let first = self.under_way.first_key_value().map_or(u64::MAX, |(first, _)| *first);
@@ -125,7 +125,7 @@ impl Session {
     /// others.
     pub fn concurrent_with(
         self,
-        rules_of: impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static,
+        rules_of: impl Fn(&str) -> Option<Arc<CompiledPolicies>> + Send + Sync + 'static,
     ) -> ConcurrentSession {
         self.into_concurrent(None, Box::new(rules_of))
     }
@@ -139,7 +139,7 @@ impl Session {
     pub fn concurrent_for(
         self,
         requester: impl Into<String>,
-        rules_of: impl Fn(&str) -> Option<Arc<Chains>> + Send + Sync + 'static,
+        rules_of: impl Fn(&str) -> Option<Arc<CompiledPolicies>> + Send + Sync + 'static,
     ) -> ConcurrentSession {
         self.into_concurrent(Some(requester.into()), Box::new(rules_of))
     }
@@ -168,7 +168,7 @@ impl Session {
     }
 
     /// The same session for one call, with the present state. `layer`: the call's own rules.
-    fn for_one_call(&self, layer: Option<Arc<Chains>>) -> Self {
+    fn for_one_call(&self, layer: Option<Arc<CompiledPolicies>>) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
             name: self.name.clone(),
@@ -219,10 +219,10 @@ impl Inner {
     }
 
     /// Waits for earlier calls. Returns whether they have ended.
-    async fn others(&self, position: u64, waits_for: WaitsFor) -> bool {
+    async fn others(&self, position: u64, is_in_round: WaitsFor) -> bool {
         let mut left = self.left.subscribe();
         let wait = async {
-            while !self.line().is_waiting_over(position, waits_for) {
+            while !self.line().is_waiting_over(position, is_in_round) {
                 if left.changed().await.is_err() {
                     return;
                 }
@@ -263,7 +263,7 @@ impl Inner {
     /// what it reads is unknown.
     async fn begin(&self, turn: &mut Turn<'_>, call: &ToolCall, unknown: bool) {
         let layer = self.layer_of(call);
-        let (waits_for, may_halt) = {
+        let (is_in_round, may_halt) = {
             let mut line = self.line();
             turn.session = line.session_for(turn.position, layer.clone());
             let before = || line.under_way.range(..turn.position);
@@ -272,16 +272,16 @@ impl Inner {
             let SessionUse { reads, may_halt } = turn.session.session_use(call, &layers);
             let reads = unknown || reads || turn.session.may_be_last(others, &layers);
             line.under_way.insert(turn.position, may_halt);
-            let waits_for = match (reads, halting) {
+            let is_in_round = match (reads, halting) {
                 _ if others == 0 => WaitsFor::None,
                 (true, _) => WaitsFor::All,
                 (false, true) => WaitsFor::Halting,
                 (false, false) => WaitsFor::None,
             };
-            (waits_for, may_halt)
+            (is_in_round, may_halt)
         };
-        if !matches!(waits_for, WaitsFor::None) {
-            let is_known = self.others(turn.position, waits_for).await;
+        if !matches!(is_in_round, WaitsFor::None) {
+            let is_known = self.others(turn.position, is_in_round).await;
             turn.session = self.line().session_for(turn.position, layer);
             if !is_known {
                 turn.session.state.distrust();
@@ -294,7 +294,7 @@ impl Inner {
         turn.session.state.record_changes();
     }
 
-    fn layer_of(&self, call: &ToolCall) -> Option<Arc<Chains>> {
+    fn layer_of(&self, call: &ToolCall) -> Option<Arc<CompiledPolicies>> {
         (self.rules_of)(call.server.as_deref().unwrap_or_default())
     }
 }
@@ -434,12 +434,13 @@ impl ConcurrentSession {
 
     /// Whether an anonymous answer counts for a request of ours.
     pub fn anyone_may_answer(&self, question: &RequestPart) -> bool {
-        self.askers(question).is_some_and(|askers| !askers.iter().any(Asker::needs_name))
+        self.askers(question)
+            .is_some_and(|askers| !askers.iter().any(ApprovalRequirement::needs_approver_name))
     }
 
     /// The policies that made a request of ours, with their requirements on answers. Returns `None` if it is
     /// not provably ours.
-    pub fn askers(&self, question: &RequestPart) -> Option<Vec<Asker>> {
+    pub fn askers(&self, question: &RequestPart) -> Option<Vec<ApprovalRequirement>> {
         let shared = Arc::clone(&self.inner.line().session.shared);
         Question::open(question, &shared.services.keys).ok().map(|question| question.askers)
     }
@@ -457,7 +458,7 @@ impl ConcurrentSession {
     pub fn hides_results(&self, server: &str) -> bool {
         let layers = self.inner.line().session.layers();
         let own = (self.inner.rules_of)(server);
-        let hides = |chains: &Arc<Chains>| {
+        let hides = |chains: &Arc<CompiledPolicies>| {
             chains
                 .policies()
                 .iter()

@@ -11,7 +11,7 @@ use crate::execution::{
 };
 use crate::host::{StoreError, ToolExecutor, guarded};
 use crate::message::{
-    AnswerError, CallPart, Content, History, Place, RequestPart, ResponsePart, ResultPart, Settlement,
+    CallPart, CallResult, Content, History, HistoryEditError, Place, RequestPart, ResponsePart, ResultPart,
 };
 
 /// The result of a round, or of resuming a session. The history has it already.
@@ -43,7 +43,7 @@ pub enum ResumeError {
     Store(#[from] StoreError),
     /// A result can't be put into the history. The calls are settled in the store all the same.
     #[error("{0}")]
-    History(#[from] AnswerError),
+    History(#[from] HistoryEditError),
 }
 
 /// A call of a history, with its request and answers.
@@ -125,7 +125,7 @@ impl Session {
         settle(history, settled)?;
         // A halt of the run of these calls does not halt the next run.
         if self.state.halted().is_some() && !round.outcomes.iter().any(|outcome| stops(outcome.outcome)) {
-            self.state.begin_anew();
+            self.state.start_new_run();
         }
         self.save_state(history).await;
         Ok(round)
@@ -307,10 +307,10 @@ fn put(
     found: &Found,
     outcome: &Outcome,
     formatter: &ToolResultFormatter,
-    settled: &mut Vec<Settlement>,
-) -> Result<(), AnswerError> {
+    settled: &mut Vec<CallResult>,
+) -> Result<(), HistoryEditError> {
     let result = formatter.result(outcome);
-    settled.extend(result.map(|ResultPart { output, settled, .. }| Settlement {
+    settled.extend(result.map(|ResultPart { output, settled, .. }| CallResult {
         place: found.place,
         output,
         settled,
@@ -318,16 +318,16 @@ fn put(
     let Some(request) = &outcome.approval else { return Ok(()) };
     let request = RequestPart::from(request);
     if found.request.as_ref().is_none_or(|known| known.approval_token != request.approval_token) {
-        history.put_approval_request(found.place, request)?;
+        history.add_approval_request(found.place, request)?;
     }
     Ok(())
 }
 
 /// Puts results into the history. If an earlier call of the same id and round stays pending, a result would be
 /// taken for that one's: it is left to the store, which returns it when the session resumes.
-fn settle(history: &mut History, settled: Vec<Settlement>) -> Result<(), AnswerError> {
+fn settle(history: &mut History, settled: Vec<CallResult>) -> Result<(), HistoryEditError> {
     match history.append_results(settled.clone()) {
-        Err(AnswerError::SharedId { .. }) => {}
+        Err(HistoryEditError::SharedId { .. }) => {}
         done => return done,
     }
     let mut fit = Vec::new();
@@ -336,7 +336,7 @@ fn settle(history: &mut History, settled: Vec<Settlement>) -> Result<(), AnswerE
         more.push(one);
         match history.clone().append_results(more.clone()) {
             Ok(()) => fit = more,
-            Err(AnswerError::SharedId { .. }) => {}
+            Err(HistoryEditError::SharedId { .. }) => {}
             Err(error) => return Err(error),
         }
     }

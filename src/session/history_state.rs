@@ -81,7 +81,7 @@ impl Session {
         let mut state = match state {
             // No call of the last run is pending: this is another run.
             Some(mut state) if !state.is_suspended() => {
-                state.begin_anew();
+                state.start_new_run();
                 state
             }
             Some(state) => state,
@@ -97,7 +97,7 @@ impl Session {
             *counts.entry(&call.call.id).or_default() += 1;
         }
         for (id, count) in counts {
-            state.note_occurrences(id, count);
+            state.record_occurrences(id, count);
         }
         Ok(Some(state))
     }
@@ -137,21 +137,21 @@ impl Session {
     /// Seals the state into the history, in place of the one that is there. An unknown state is not sealed.
     fn seal_state(&self, conversation: &str, history: &mut History) {
         let services = &self.shared.services;
-        if !services.has_server_keys || self.state.is_distrusted() {
+        if !services.has_server_keys || self.state.is_untrusted() {
             return;
         }
         let context = seal_context(conversation, known_calls(history, false));
         let state = self.state.to_json().to_string();
         // Without a valid seal, policies that read the session are undecided.
         if let Ok(sealed) = services.keys.encrypt(Purpose::Session, &context, state.as_bytes()) {
-            history.keep_state(StatePart { sealed });
+            history.set_state(StatePart { sealed });
         }
     }
 
     /// Merges the stored state of a recorded session, to which others may have added.
     pub(super) async fn refresh_state(&mut self) -> Result<(), StoreError> {
         if let Some(stored) = self.stored_state().await? {
-            self.state.unite_with_store(&stored);
+            self.state.merge_stored(&stored);
         }
         Ok(())
     }

@@ -34,13 +34,13 @@ use crate::json::Value;
 use crate::kernel::{Kernel, Layers, Listener};
 use crate::lifecycle::{Middleware, RunContext};
 use crate::message::{CallPart, Output, ResultPart};
-use crate::policy::Chains;
+use crate::policy::CompiledPolicies;
 use crate::tools::{ToolDescriptor, Tools};
 use run_lifecycle::Progress;
 
 /// What all sessions of an engine share.
 pub(crate) struct Shared {
-    pub(crate) bundle: ArcSwap<Chains>,
+    pub(crate) bundle: ArcSwap<CompiledPolicies>,
     pub(crate) tools: Tools,
     pub(crate) services: EngineServices,
     /// The engine's hooks, for every session.
@@ -65,7 +65,7 @@ pub struct Session {
     name: Option<String>,
     state: SessionState,
     /// The policies of the prompt and of the call, in this order.
-    lower_layers: Vec<Arc<Chains>>,
+    lower_layers: Vec<Arc<CompiledPolicies>>,
     unnamed_calls: u64,
     /// A name that no other session has, whatever the host calls it.
     unique_name: String,
@@ -162,7 +162,7 @@ impl Session {
     /// Adds a layer of policies below the present ones: first the prompt's, then the call's. A lower layer can
     /// add denials, approvals and limits to the layers above it, and lift none of them.
     #[must_use]
-    pub fn with_layer(mut self, chains: Arc<Chains>) -> Self {
+    pub fn with_layer(mut self, chains: Arc<CompiledPolicies>) -> Self {
         self.lower_layers.push(chains);
         self
     }
@@ -281,7 +281,7 @@ impl Session {
     pub async fn execute(&mut self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
         let call = self.name_call(call);
-        let occurrence = self.state.name_occurrence(&call.id);
+        let occurrence = self.state.unique_call_id(&call.id);
         self.halt_if_aborted();
         let stored = self.refresh_state().await;
         let (layers, conversation) = (self.layers(), self.conversation());

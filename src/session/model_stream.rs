@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Session;
-use crate::lifecycle::{Chunk, ChunkFate, Ending};
+use crate::lifecycle::{Chunk, ChunkAction, Ending};
 use crate::middleware::StreamShadow;
 
 impl Session {
@@ -76,8 +76,8 @@ impl Session {
             let hooks = self.hooks();
             let fate =
                 |chunk: Chunk| match hooks.call(hook, "on_chunk", |hook, run| hook.on_chunk(run, &chunk)) {
-                    Some(ChunkFate::Pass) | None => vec![chunk],
-                    Some(ChunkFate::Replace(others)) => others,
+                    Some(ChunkAction::Pass) | None => vec![chunk],
+                    Some(ChunkAction::Replace(others)) => others,
                 };
             chunks = chunks.into_iter().flat_map(fate).collect();
         }

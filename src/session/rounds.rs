@@ -20,7 +20,7 @@ impl Session {
         executor: &impl ToolExecutor,
     ) -> Vec<Outcome> {
         let calls: Vec<ToolCall> = calls.into_iter().map(|call| self.name_call(call)).collect();
-        let occurrences = calls.iter().map(|call| self.state.name_occurrence(&call.id)).collect();
+        let occurrences = calls.iter().map(|call| self.state.unique_call_id(&call.id)).collect();
         self.round.clear();
         let outcomes = self.run_round_calls(calls, occurrences, executor).await;
         self.round.clear();

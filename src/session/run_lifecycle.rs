@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Session;
-use crate::call::{Amount, Outcome, RunShadow, ToolCall};
+use crate::call::{Amount, Outcome, RunShadowEffect, ToolCall};
 use crate::execution::{BudgetAccount, BudgetExceeded, BudgetReservation, OfferedTools, model_usage};
 use crate::kernel::{Kernel, stage};
 use crate::lifecycle::{Config, Ending, Middleware, Phase, RunContext, RunStats, Usage};
 use crate::message::History;
-use crate::middleware::{AtBound, StreamFilter, StreamShadow, Used};
+use crate::middleware::{OnBudgetExceeded, StreamFilter, StreamShadow, Used};
 
 /// The progress of a run.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(super) struct Progress {
     /// The filter of the model's stream, from its first chunk to the end of its turn.
     pub(super) filter: Option<StreamFilter>,
     /// The stream policies in shadow mode.
-    pub(super) stream_shadows: Vec<(RunShadow, StreamShadow)>,
+    pub(super) stream_shadows: Vec<(RunShadowEffect, StreamShadow)>,
     /// Usage of models that has not been counted yet.
     unpaid: Vec<Usage>,
     /// The budget reservation of the last model call.
@@ -51,7 +51,7 @@ impl Session {
     pub fn begin(&mut self, config: Config) -> Result<Config, Ending> {
         // A run that ended with pending calls continues.
         if self.progress.ended && !self.state.is_suspended() {
-            self.state.begin_anew();
+            self.state.start_new_run();
         }
         let is_first = self.progress.started.is_none();
         self.progress = Progress { session_begun: self.progress.session_begun, ..Progress::default() };
@@ -129,13 +129,14 @@ impl Session {
         let Some(next) = next else { return Ok(()) };
         // If only tool calls are denied, the model may end by itself.
         let mut shadows = Vec::new();
-        let reserved = budgets.reserve(state, next, |at_bound| at_bound != AtBound::Deny, &mut shadows).await;
+        let reserved =
+            budgets.reserve(state, next, |at_bound| at_bound != OnBudgetExceeded::Deny, &mut shadows).await;
         let ended = match reserved {
             Ok(reserved) => {
                 progress.last_turn = Some(reserved);
                 Ok(())
             }
-            Err(BudgetExceeded { at_bound: AtBound::Finish, reason, .. }) => {
+            Err(BudgetExceeded { at_bound: OnBudgetExceeded::Finish, reason, .. }) => {
                 Err(Ending::Finished { reason: Some(reason.code), content: reason.message })
             }
             Err(BudgetExceeded { reason, .. }) => {
@@ -203,7 +204,7 @@ impl Session {
 
     /// The configuration after hooks and policies, and the changes that policies in shadow mode would have
     /// made.
-    pub(super) fn configure(&self, mut config: Config, at_init: bool) -> (Config, Vec<RunShadow>) {
+    pub(super) fn configure(&self, mut config: Config, at_init: bool) -> (Config, Vec<RunShadowEffect>) {
         for hook in &self.hooks {
             let said = self.hooks().call(hook, "on_config", |hook, run| hook.on_config(run, &config));
             if let Some(Some(patch)) = said {
@@ -249,9 +250,9 @@ impl Session {
 
     /// Records what policies in shadow mode would have done to the run, and notifies observers; of each the
     /// same only once.
-    pub(super) fn note_shadows(&mut self, shadows: Vec<RunShadow>) {
+    pub(super) fn note_shadows(&mut self, shadows: Vec<RunShadowEffect>) {
         for shadow in shadows {
-            let same = |known: &RunShadow| (&known.id, known.verdict) == (&shadow.id, shadow.verdict);
+            let same = |known: &RunShadowEffect| (&known.id, known.verdict) == (&shadow.id, shadow.verdict);
             if !self.progress.stats.shadows.iter().any(same) {
                 let run = &self.run.request_id;
                 self.shared.services.notify(|observer| observer.on_run_shadow(run, &shadow));

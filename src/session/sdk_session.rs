@@ -172,7 +172,7 @@ impl<E: ToolExecutor> Armed<E> {
         let stored = session.refresh_state().await;
         let (layers, conversation) = (session.layers(), session.conversation());
         let occurrences: Vec<String> =
-            calls.iter().map(|call| session.state.name_occurrence(&call.id)).collect();
+            calls.iter().map(|call| session.state.unique_call_id(&call.id)).collect();
         let mut runner = session.runner(&layers, &conversation, &self.inner.executor);
         for (position, (call, occurrence)) in calls.into_iter().zip(occurrences).enumerate() {
             let prepared = runner.prepare(call.clone(), occurrence, &stored).await;
@@ -335,7 +335,7 @@ impl Driven {
     async fn make(&mut self, executor: &impl ToolExecutor, asked: ToolCall, started: Instant) -> Outcome {
         let stored = match self.session.stored_state().await {
             Ok(Some(stored)) => {
-                self.take_in(|state| state.unite_with_store(&stored));
+                self.take_in(|state| state.merge_stored(&stored));
                 Ok(())
             }
             Ok(None) => Ok(()),
@@ -345,7 +345,7 @@ impl Driven {
             self.merge();
             let session = &mut self.session;
             session.halt_if_aborted();
-            let occurrence = session.state.name_occurrence(&asked.id);
+            let occurrence = session.state.unique_call_id(&asked.id);
             let (layers, conversation) = (session.layers(), session.conversation());
             let mut runner = session.runner(&layers, &conversation, executor);
             let prepared = runner.prepare(asked.clone(), occurrence, &stored).await;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::document::{Node, NodeValue};
+use super::document::{Node, YamlValue};
 
 /// The maximum number of values copied by all anchors and aliases.
 const MAX_COPIED_NODES: usize = 100_000;
@@ -19,7 +19,7 @@ pub(super) struct Size {
 }
 
 pub(super) struct Target {
-    value: NodeValue,
+    value: YamlValue,
     pub(super) size: Size,
 }
 
@@ -59,7 +59,7 @@ impl Anchors {
     }
 
     /// Copies the value of an anchor. Returns `None` if that exceeds the limit.
-    pub(super) fn copy(&mut self, id: usize) -> Option<NodeValue> {
+    pub(super) fn copy(&mut self, id: usize) -> Option<YamlValue> {
         let size = self.targets.get(&id)?.size;
         if !self.charge(size) {
             return None;
@@ -78,11 +78,11 @@ impl Anchors {
 fn measure(node: &Node) -> Size {
     let leaf = |bytes| Size { nodes: 1, bytes, height: 0 };
     match &node.value {
-        NodeValue::Null | NodeValue::Bool(_) => leaf(0),
-        NodeValue::Number(number) => leaf(number.text().len()),
-        NodeValue::String(text) => leaf(text.text.len()),
-        NodeValue::Sequence(items) => measure_all(items.iter().map(|item| (0, item))),
-        NodeValue::Mapping(entries) => {
+        YamlValue::Null | YamlValue::Bool(_) => leaf(0),
+        YamlValue::Number(number) => leaf(number.text().len()),
+        YamlValue::String(text) => leaf(text.text.len()),
+        YamlValue::Sequence(items) => measure_all(items.iter().map(|item| (0, item))),
+        YamlValue::Mapping(entries) => {
             measure_all(entries.iter().map(|entry| (entry.key.len(), &entry.value)))
         }
     }

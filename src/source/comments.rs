@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::document::{Node, NodeValue};
+use super::document::{Node, YamlValue};
 use crate::diagnostic::{Source, SourceId, Span};
 
 static COMMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -77,9 +77,9 @@ fn lines_to_skip(rest: &str) -> usize {
 
 fn collect_texts(node: &Node, found: &mut Vec<(usize, usize)>) {
     match &node.value {
-        NodeValue::String(_) => found.push((node.span.start, node.span.end)),
-        NodeValue::Sequence(items) => items.iter().for_each(|item| collect_texts(item, found)),
-        NodeValue::Mapping(entries) => entries.iter().for_each(|entry| collect_texts(&entry.value, found)),
+        YamlValue::String(_) => found.push((node.span.start, node.span.end)),
+        YamlValue::Sequence(items) => items.iter().for_each(|item| collect_texts(item, found)),
+        YamlValue::Mapping(entries) => entries.iter().for_each(|entry| collect_texts(&entry.value, found)),
         _ => {}
     }
 }

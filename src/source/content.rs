@@ -10,7 +10,7 @@ use crate::files::{MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadError};
 
 /// Why the content of a file can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FileProblem {
+pub enum FileContentError {
     /// It can't be read.
     Read(ReadError),
     /// It is not UTF-8.
@@ -30,7 +30,7 @@ pub struct NotUtf8 {
     utf16: bool,
 }
 
-impl From<ReadError> for FileProblem {
+impl From<ReadError> for FileContentError {
     fn from(error: ReadError) -> Self {
         Self::Read(error)
     }
@@ -42,7 +42,7 @@ pub fn read_named(
     namer: &str,
     name: &str,
     ending: &str,
-) -> (PathBuf, Result<String, FileProblem>) {
+) -> (PathBuf, Result<String, FileContentError>) {
     let path = Path::new(namer).parent().unwrap_or(Path::new("")).join(name);
     let is_hidden = |part: Component<'_>| match part {
         Component::Normal(part) => part.as_encoded_bytes().starts_with(b"."),
@@ -51,12 +51,13 @@ pub fn read_named(
     // In an absolute path only the file name is checked for hidden parts: the directories above it are not part of the rules.
     let named = if Path::new(name).is_absolute() { path.file_name().map(Path::new) } else { None };
     // Hidden files and other file types are not for rules: diagnostics would show their content.
-    let is_ours = name.ends_with(ending) && !named.unwrap_or(Path::new(name)).components().any(is_hidden);
-    if !is_ours && !sources.roots().are_anywhere() {
+    let has_own_type =
+        name.ends_with(ending) && !named.unwrap_or(Path::new(name)).components().any(is_hidden);
+    if !has_own_type && !sources.roots().are_anywhere() {
         return (path, Err(ReadError::Outside.into()));
     }
-    let bytes = sources.roots().read_named(&path).map_err(FileProblem::from);
-    let text = bytes.and_then(|bytes| decode(bytes.to_vec()).map_err(FileProblem::NotUtf8));
+    let bytes = sources.roots().read_named(&path).map_err(FileContentError::from);
+    let text = bytes.and_then(|bytes| decode(bytes.to_vec()).map_err(FileContentError::NotUtf8));
     (path, text)
 }
 
@@ -85,7 +86,7 @@ impl NotUtf8 {
     }
 }
 
-impl FileProblem {
+impl FileContentError {
     /// The diagnostic for a file that another one refers to, at the position of the reference.
     pub fn at(&self, name: Span, path: &Path) -> Diagnostic {
         let path = path.display();

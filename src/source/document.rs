@@ -7,14 +7,14 @@ use crate::json::{Map, Number, Value};
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The value.
-    pub value: NodeValue,
+    pub value: YamlValue,
     /// Its position (of an alias: the position of the alias).
     pub span: Span,
 }
 
 /// The value of a [`Node`].
 #[derive(Clone, Debug)]
-pub enum NodeValue {
+pub enum YamlValue {
     /// `null`, `~`, or an empty value
     Null,
     /// `true`, `false`
@@ -35,12 +35,12 @@ pub struct Text {
     /// The string value.
     pub text: String,
     /// Its notation, for positions inside the string.
-    pub style: TextStyle,
+    pub style: StringStyle,
 }
 
 /// The notation of a string scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextStyle {
+pub enum StringStyle {
     /// Plain, on one line: byte offsets in the string and in the file correspond.
     Plain,
     /// Quoted, or on several lines.
@@ -71,7 +71,7 @@ impl Node {
     /// The entries, if this is a mapping.
     pub fn entries(&self) -> Option<&[Entry]> {
         match &self.value {
-            NodeValue::Mapping(entries) => Some(entries),
+            YamlValue::Mapping(entries) => Some(entries),
             _ => None,
         }
     }
@@ -79,7 +79,7 @@ impl Node {
     /// The items, if this is a list.
     pub fn items(&self) -> Option<&[Node]> {
         match &self.value {
-            NodeValue::Sequence(items) => Some(items),
+            YamlValue::Sequence(items) => Some(items),
             _ => None,
         }
     }
@@ -87,7 +87,7 @@ impl Node {
     /// The string, if this is one.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
-            NodeValue::String(text) => Some(&text.text),
+            YamlValue::String(text) => Some(&text.text),
             _ => None,
         }
     }
@@ -95,7 +95,7 @@ impl Node {
     /// The boolean, if this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match &self.value {
-            NodeValue::Bool(value) => Some(*value),
+            YamlValue::Bool(value) => Some(*value),
             _ => None,
         }
     }
@@ -103,7 +103,7 @@ impl Node {
     /// The number, if this is one.
     pub fn as_number(&self) -> Option<&Number> {
         match &self.value {
-            NodeValue::Number(number) => Some(number),
+            YamlValue::Number(number) => Some(number),
             _ => None,
         }
     }
@@ -111,24 +111,24 @@ impl Node {
     /// The type for messages: `a string`, `a mapping`.
     pub fn type_name(&self) -> &'static str {
         match &self.value {
-            NodeValue::Null => "nothing",
-            NodeValue::Bool(_) => "a boolean",
-            NodeValue::Number(_) => "a number",
-            NodeValue::String(_) => "a string",
-            NodeValue::Sequence(_) => "a list",
-            NodeValue::Mapping(_) => "a mapping",
+            YamlValue::Null => "nothing",
+            YamlValue::Bool(_) => "a boolean",
+            YamlValue::Number(_) => "a number",
+            YamlValue::String(_) => "a string",
+            YamlValue::Sequence(_) => "a list",
+            YamlValue::Mapping(_) => "a mapping",
         }
     }
 
     /// The value as JSON, without positions.
     pub fn to_json(&self) -> Value {
         match &self.value {
-            NodeValue::Null => Value::Null,
-            NodeValue::Bool(value) => Value::Bool(*value),
-            NodeValue::Number(number) => Value::Number(number.clone()),
-            NodeValue::String(text) => Value::String(text.text.clone()),
-            NodeValue::Sequence(items) => items.iter().map(Node::to_json).collect(),
-            NodeValue::Mapping(entries) => Value::Object(
+            YamlValue::Null => Value::Null,
+            YamlValue::Bool(value) => Value::Bool(*value),
+            YamlValue::Number(number) => Value::Number(number.clone()),
+            YamlValue::String(text) => Value::String(text.text.clone()),
+            YamlValue::Sequence(items) => items.iter().map(Node::to_json).collect(),
+            YamlValue::Mapping(entries) => Value::Object(
                 entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect::<Map>(),
             ),
         }

@@ -34,7 +34,7 @@ const MAX_ENTRIES: usize = 100_000;
 
 /// The files at and below the paths of a bundle, not yet read.
 #[derive(Debug, Default)]
-pub struct Survey {
+pub struct BundleFiles {
     /// The rules files, each once.
     pub files: Vec<PathBuf>,
     /// The policy tests found next to them, below a directory.
@@ -48,7 +48,7 @@ pub struct Survey {
 }
 
 /// Equal if both searches found the same files.
-impl PartialEq for Survey {
+impl PartialEq for BundleFiles {
     fn eq(&self, other: &Self) -> bool {
         let Self { files, tests, directories, diagnostics, roots: _ } = self;
         (files, tests, directories, diagnostics)
@@ -56,11 +56,11 @@ impl PartialEq for Survey {
     }
 }
 
-impl Eq for Survey {}
+impl Eq for BundleFiles {}
 
 /// Finds the files of the bundle at these paths, as [`load`](super::load) reads them.
-pub fn survey(paths: &[PathBuf]) -> Survey {
-    survey_for(Wanted::Rules, paths, Roots::of(paths))
+pub fn survey(paths: &[PathBuf]) -> BundleFiles {
+    find_files(Wanted::Rules, paths, Roots::of(paths))
 }
 
 /// The kind of files to find below a path.
@@ -82,12 +82,12 @@ impl Wanted {
 }
 
 /// Finds files of this kind.
-pub(super) fn survey_for(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Survey {
-    let found = Survey { roots, ..Survey::default() };
+pub(super) fn find_files(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> BundleFiles {
+    let found = BundleFiles { roots, ..BundleFiles::default() };
     let mut finder = Finder { wanted, found, known: HashSet::new(), entries: 0 };
     for path in paths {
         if !finder.find(path) {
-            finder.found.diagnostics.push(too_many(path));
+            finder.found.diagnostics.push(too_many_files(path));
             break;
         }
     }
@@ -96,7 +96,7 @@ pub(super) fn survey_for(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Sur
 
 struct Finder {
     wanted: Wanted,
-    found: Survey,
+    found: BundleFiles,
     /// The canonical paths of the files found so far, without symbolic links.
     known: HashSet<PathBuf>,
     /// How many directory entries were visited.
@@ -125,7 +125,7 @@ impl Finder {
                     return self.add(path, place);
                 }
             }
-            Ok(_) => self.found.diagnostics.push(not_regular(path)),
+            Ok(_) => self.found.diagnostics.push(not_a_regular_file(path)),
             Err(error) => self.found.diagnostics.push(unreachable_path(path, error)),
         }
         true
@@ -181,7 +181,7 @@ impl Finder {
                     continue;
                 }
                 Ok(Entry { path, .. }) if !self.wanted.takes(&path) => continue,
-                Ok(Entry { path, .. }) => not_regular(&path),
+                Ok(Entry { path, .. }) => not_a_regular_file(&path),
                 // The target of a broken link is unknown, so rules may be missing: never skip it silently.
                 Err((path, error)) => unreachable_path(&path, error),
             };
@@ -225,7 +225,7 @@ fn visible_children(directory: &Path, limit: usize) -> io::Result<Option<Vec<(Os
     Ok(Some(names))
 }
 
-fn too_many(path: &Path) -> Diagnostic {
+fn too_many_files(path: &Path) -> Diagnostic {
     let name = path.display().to_string();
     let message = format!(
         "there are too many files below `{name}`: a bundle has at most {MAX_FILES} files, among {MAX_ENTRIES} entries"
@@ -244,7 +244,7 @@ pub(super) fn unreadable(path: &Path, kind: io::ErrorKind) -> Diagnostic {
     }
 }
 
-pub(super) fn not_regular(path: &Path) -> Diagnostic {
+pub(super) fn not_a_regular_file(path: &Path) -> Diagnostic {
     let name = path.display().to_string();
     let message = format!("`{name}` is neither a file nor a directory");
     Diagnostic::of_file(&UNREADABLE_FILE, name, message)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::content::{NotUtf8, decode};
 use super::document::Node;
-use super::files::{Survey, Wanted, not_regular, survey_for, unreadable};
+use super::files::{BundleFiles, Wanted, find_files, not_a_regular_file, unreadable};
 use super::parse::parse_within;
 use crate::diagnostic::{
     BUNDLE_TOO_LARGE, Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span,
@@ -56,7 +56,7 @@ pub fn load_policy_tests(paths: &[PathBuf]) -> Loaded {
 }
 
 fn load_wanted(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Loaded {
-    let Survey { files, diagnostics, roots, .. } = survey_for(wanted, paths, roots);
+    let BundleFiles { files, diagnostics, roots, .. } = find_files(wanted, paths, roots);
     let sources = SourceMap::with_roots(roots.clone());
     let mut loaded = Loaded { sources, diagnostics, ..Loaded::default() };
     for path in files {
@@ -73,7 +73,7 @@ fn load_wanted(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Loaded {
             }
             Err(ReadError::Unreadable(kind)) => loaded.diagnostics.push(unreadable(&path, kind)),
             // It was a regular file below the roots when it was found.
-            Err(_) => loaded.diagnostics.push(not_regular(&path)),
+            Err(_) => loaded.diagnostics.push(not_a_regular_file(&path)),
         }
     }
     loaded.diagnostics.sort();
@@ -85,7 +85,7 @@ fn load_wanted(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Loaded {
 pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (N, T)>) -> Loaded {
     let texts: Vec<(String, String)> =
         texts.into_iter().map(|(name, text)| (name.into(), text.into())).collect();
-    let roots = Roots::of_names(texts.iter().map(|(name, _)| name.as_str()));
+    let roots = Roots::from_names(texts.iter().map(|(name, _)| name.as_str()));
     load_texts_below(texts, roots)
 }
 

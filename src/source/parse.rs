@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry as Slot;
 use granit_parser::{Event, Parser, ScalarStyle, Span as YamlSpan, StrInput, StructureStyle};
 
 use super::aliases::Anchors;
-use super::document::{Entry, Node, NodeValue, Text, TextStyle};
+use super::document::{Entry, Node, StringStyle, Text, YamlValue};
 use super::refusals;
 use super::scalar::{Plain, resolve};
 use super::syntax;
@@ -80,7 +80,7 @@ impl<'t> Reader<'t, '_> {
             Some(Err(error)) => {
                 let diagnostic = syntax::explain(self.source, self.text, &error);
                 // A parser error on a line with a known problem adds no information.
-                if !self.is_on_a_wrong_line(&diagnostic) {
+                if !self.follows_problem_on_same_line(&diagnostic) {
                     self.diagnostics.push(diagnostic);
                 }
                 Err(Stop)
@@ -89,7 +89,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn is_on_a_wrong_line(&self, diagnostic: &Diagnostic) -> bool {
+    fn follows_problem_on_same_line(&self, diagnostic: &Diagnostic) -> bool {
         let last = self.diagnostics.iter().last().and_then(|last| last.span);
         last.zip(diagnostic.span).is_some_and(|(last, new)| {
             last.source == new.source
@@ -159,9 +159,9 @@ impl<'t> Reader<'t, '_> {
             Event::Alias(id) => self.alias(id, place, depth)?,
             Event::UnresolvedAlias(name) => {
                 self.refuse(refusals::unknown_alias(place, &name));
-                Node { value: NodeValue::Null, span: place }
+                Node { value: YamlValue::Null, span: place }
             }
-            _ => Node { value: NodeValue::Null, span: place },
+            _ => Node { value: YamlValue::Null, span: place },
         };
         if let Some(id) = anchor
             && !self.anchors.close(id, &node)
@@ -178,7 +178,7 @@ impl<'t> Reader<'t, '_> {
             let (event, place) = self.next()?;
             if matches!(event, Event::SequenceEnd) {
                 span.end = self.collection_end(style, span, &place);
-                return Ok(Node { value: NodeValue::Sequence(items), span });
+                return Ok(Node { value: YamlValue::Sequence(items), span });
             }
             let item = self.node(event, &place, depth + 1)?;
             span.end = span.end.max(item.span.end);
@@ -194,7 +194,7 @@ impl<'t> Reader<'t, '_> {
             let (event, place) = self.next()?;
             if matches!(event, Event::MappingEnd) {
                 span.end = self.collection_end(style, span, &place);
-                return Ok(Node { value: NodeValue::Mapping(entries), span });
+                return Ok(Node { value: YamlValue::Mapping(entries), span });
             }
             let key_node = self.node(event, &place, depth + 1)?;
             let (event, place) = self.next()?;
@@ -246,17 +246,17 @@ impl<'t> Reader<'t, '_> {
 
     fn key(&mut self, node: Node) -> Option<(String, Span)> {
         match node.value {
-            NodeValue::String(Text { text, style: TextStyle::Plain }) if text == "<<" => {
+            YamlValue::String(Text { text, style: StringStyle::Plain }) if text == "<<" => {
                 self.refuse(refusals::merge_key(node.span));
                 None
             }
-            NodeValue::String(Text { text, .. }) => Some((text, node.span)),
-            NodeValue::Sequence(_) | NodeValue::Mapping(_) => {
+            YamlValue::String(Text { text, .. }) => Some((text, node.span)),
+            YamlValue::Sequence(_) | YamlValue::Mapping(_) => {
                 let before = self.text.get(..node.span.start).unwrap_or("");
                 self.refuse(refusals::collection_as_key(&node, before));
                 None
             }
-            NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {
+            YamlValue::Null | YamlValue::Bool(_) | YamlValue::Number(_) => {
                 self.diagnostics.push(refusals::scalar_as_key(&node, self.written(node.span)));
                 None
             }
@@ -267,17 +267,17 @@ impl<'t> Reader<'t, '_> {
         let written = self.written(span);
         let trimmed = Span { end: span.start + written.trim_end().len(), ..span };
         let text_style = match style {
-            ScalarStyle::Plain if written == value => TextStyle::Plain,
-            ScalarStyle::Plain | ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => TextStyle::Quoted,
-            ScalarStyle::Literal => TextStyle::Literal,
-            ScalarStyle::Folded => TextStyle::Folded,
+            ScalarStyle::Plain if written == value => StringStyle::Plain,
+            ScalarStyle::Plain | ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => StringStyle::Quoted,
+            ScalarStyle::Literal => StringStyle::Literal,
+            ScalarStyle::Folded => StringStyle::Folded,
         };
-        let string = || NodeValue::String(Text { text: value.to_owned(), style: text_style });
+        let string = || YamlValue::String(Text { text: value.to_owned(), style: text_style });
         let resolved = if style == ScalarStyle::Plain { resolve(value) } else { Plain::String };
         let value = match resolved {
-            Plain::Null => NodeValue::Null,
-            Plain::Bool(value) => NodeValue::Bool(value),
-            Plain::Number(number) => NodeValue::Number(number),
+            Plain::Null => YamlValue::Null,
+            Plain::Bool(value) => YamlValue::Bool(value),
+            Plain::Number(number) => YamlValue::Number(number),
             Plain::String => string(),
             Plain::NotFinite => {
                 self.refuse(refusals::not_finite(trimmed, value));
@@ -302,10 +302,10 @@ impl<'t> Reader<'t, '_> {
     fn alias(&mut self, id: usize, span: Span, depth: usize) -> Result<Node, Stop> {
         if self.anchors.is_open(id) {
             self.refuse(refusals::alias_inside_itself(span, self.written(span)));
-            return Ok(Node { value: NodeValue::Null, span });
+            return Ok(Node { value: YamlValue::Null, span });
         }
         let Some(target) = self.anchors.target(id) else {
-            return Ok(Node { value: NodeValue::Null, span });
+            return Ok(Node { value: YamlValue::Null, span });
         };
         let size = target.size;
         if depth + size.height > MAX_NESTING + 1 {

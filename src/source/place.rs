@@ -2,39 +2,39 @@
 
 use std::ops::Range;
 
-use super::document::{Node, NodeValue, TextStyle};
+use super::document::{Node, StringStyle, YamlValue};
 use crate::diagnostic::{SourceMap, Span};
 
 /// Returns the span in the file for a byte range of a node's string.
 ///
 /// Exact for plain strings on one line, quoted ones on one line without escapes, and literal blocks (`|`). For any other node, and
 /// for a range outside of its string, the span of the whole node.
-pub fn place_in(sources: &SourceMap, node: &Node, range: Range<usize>) -> Span {
-    exact_place(sources, node, range).unwrap_or(node.span)
+pub fn span_in(sources: &SourceMap, node: &Node, range: Range<usize>) -> Span {
+    exact_span_in(sources, node, range).unwrap_or(node.span)
 }
 
 /// Returns the same span, or `None` if the string is not in the file verbatim.
-pub fn exact_place(sources: &SourceMap, node: &Node, range: Range<usize>) -> Option<Span> {
-    let NodeValue::String(text) = &node.value else { return None };
+pub fn exact_span_in(sources: &SourceMap, node: &Node, range: Range<usize>) -> Option<Span> {
+    let YamlValue::String(text) = &node.value else { return None };
     text.text.get(range.clone())?;
     let span = node.span;
     let file = sources.get(span.source)?.text();
     let written = file.get(span.start..span.end)?;
     // An alias has the span of its use, where other text is: compare the string instead of assuming it.
     let (start, end) = match text.style {
-        TextStyle::Plain => (written == text.text).then_some((range.start, range.end))?,
-        TextStyle::Quoted => {
+        StringStyle::Plain => (written == text.text).then_some((range.start, range.end))?,
+        StringStyle::Quoted => {
             let inner = written.get(1..written.len().checked_sub(1)?)?;
             (inner == text.text).then_some((range.start + 1, range.end + 1))?
         }
-        TextStyle::Literal => {
+        StringStyle::Literal => {
             let line_start = file.get(..span.start)?.rfind('\n')? + 1;
             let block = file.get(line_start..)?;
             let start = offset_in_block(block, &text.text, range.start)?;
             let end = offset_in_block(block, &text.text, range.end)?;
             return Some(Span::new(span.source, line_start + start, line_start + end));
         }
-        TextStyle::Folded => return None,
+        StringStyle::Folded => return None,
     };
     Some(Span::new(span.source, span.start + start, span.start + end))
 }
@@ -88,13 +88,13 @@ mod tests {
             let root = parse(source, file, &mut diagnostics).unwrap();
             let node = root.get("v").unwrap();
             let start = node.as_str().unwrap().find(needle).unwrap();
-            let span = place_in(&sources, node, start..start + needle.len());
+            let span = span_in(&sources, node, start..start + needle.len());
             if exact {
                 assert_eq!(file.get(span.start..span.end), Some(needle), "{file}");
             } else {
                 assert_eq!(span, node.span, "{file}");
             }
-            assert_eq!(place_in(&sources, node, 0..1000), node.span, "{file}");
+            assert_eq!(span_in(&sources, node, 0..1000), node.span, "{file}");
         }
     }
 
@@ -104,7 +104,7 @@ mod tests {
         let mut sources = SourceMap::default();
         let source = sources.add("x.yaml", file);
         let root = parse(source, file, &mut Diagnostics::default()).unwrap();
-        let span = place_in(&sources, root.get("w").unwrap(), 1..2);
+        let span = span_in(&sources, root.get("w").unwrap(), 1..2);
         assert_eq!(file.get(span.start..span.end), Some("*x"));
     }
 }

@@ -1,6 +1,6 @@
 //! Diagnostics for unsupported YAML features: problem and fix, for authors of rules files.
 
-use super::document::{Node, NodeValue};
+use super::document::{Node, YamlValue};
 use super::parse::{MAX_NESTING, MAX_PROBLEMS};
 use crate::diagnostic::{
     BAD_ALIAS, DUPLICATE_KEY, Diagnostic, EMPTY_FILE, SEVERAL_DOCUMENTS, SourceId, Span, YAML_FEATURE,
@@ -31,7 +31,7 @@ pub(super) fn merge_key(at: Span) -> Diagnostic {
 
 /// A list or a mapping as a key; `before` is the file up to it.
 pub(super) fn collection_as_key(node: &Node, before: &str) -> Diagnostic {
-    if before.ends_with('{') && matches!(node.value, NodeValue::Mapping(_)) {
+    if before.ends_with('{') && matches!(node.value, YamlValue::Mapping(_)) {
         let span = Span { start: node.span.start - 1, ..node.span };
         return Diagnostic::new(
             &YAML_FEATURE,
@@ -50,7 +50,7 @@ pub(super) fn scalar_as_key(node: &Node, written: &str) -> Diagnostic {
         return Diagnostic::new(&YAML_FEATURE, node.span, "the key before `:` is missing")
             .help("write the key, or quote the `:` if it belongs to a string");
     }
-    let kind = if matches!(node.value, NodeValue::Null) { "null" } else { node.type_name() };
+    let kind = if matches!(node.value, YamlValue::Null) { "null" } else { node.type_name() };
     Diagnostic::new(&YAML_FEATURE, node.span, format!("the key `{written}` is {kind}, not a string"))
         .help(format!("quote it: `\"{written}\"`"))
 }

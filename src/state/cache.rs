@@ -13,10 +13,10 @@ use crate::host::{Account, CacheEntry, CacheSpace};
 use crate::json::{MAX_DEPTH, Value};
 
 /// The maximum number of spaces; each policy that caches uses one.
-pub const SPACES: usize = 1024;
+pub const MAX_SPACES: usize = 1024;
 
 /// The maximum size of an entry with its key, in bytes of JSON.
-const LARGEST_ENTRY: usize = 1 << 20;
+const MAX_ENTRY_BYTES: usize = 1 << 20;
 
 /// All cache spaces of a store.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl Caches {
         }
         if !self.spaces.contains(space.name) && entry.is_some() && space.max_entries > 0 {
             self.spaces.put(space.name.to_owned(), Space::new(generation));
-            self.let_spaces_go();
+            self.drop_excess_spaces();
         }
         self.remove(space.name, key);
         if let (Some((entry, size)), Some(kept)) = (entry, self.spaces.get_mut(space.name)) {
@@ -114,8 +114,8 @@ impl Caches {
         }
     }
 
-    fn let_spaces_go(&mut self) {
-        while self.spaces.len() > SPACES {
+    fn drop_excess_spaces(&mut self) {
+        while self.spaces.len() > MAX_SPACES {
             if let Some((_, space)) = self.spaces.pop_lru() {
                 self.release_all(space);
             }
@@ -131,7 +131,7 @@ impl Caches {
                 return;
             }
             let heaviest = heaviest(kept.held.iter().map(|(account, held)| (*account, *held)));
-            let Some(key) = kept.oldest_of(&heaviest) else { return };
+            let Some(key) = kept.least_recently_used(&heaviest) else { return };
             self.remove(space.name, &key);
         }
     }
@@ -141,9 +141,11 @@ impl Caches {
         while self.used > self.capacity {
             let heaviest = heaviest(self.held.iter().map(|(account, held)| (*account, *held)));
             // The least recently used space comes last.
-            let is_there = |space: &Space| heaviest.iter().any(|account| space.held.contains_key(account));
-            let found = self.spaces.iter().rev().find(|(_, space)| is_there(space));
-            let found = found.and_then(|(name, space)| Some((name.clone(), space.oldest_of(&heaviest)?)));
+            let program_exists =
+                |space: &Space| heaviest.iter().any(|account| space.held.contains_key(account));
+            let found = self.spaces.iter().rev().find(|(_, space)| program_exists(space));
+            let found =
+                found.and_then(|(name, space)| Some((name.clone(), space.least_recently_used(&heaviest)?)));
             let Some((name, key)) = found else { return };
             self.remove(&name, &key);
         }
@@ -175,7 +177,7 @@ impl Space {
     }
 
     /// The key of the least recently used entry of these accounts.
-    fn oldest_of(&self, accounts: &HashSet<Account>) -> Option<String> {
+    fn least_recently_used(&self, accounts: &HashSet<Account>) -> Option<String> {
         let oldest = self.entries.iter().rev().find(|(_, kept)| accounts.contains(&kept.account));
         oldest.map(|(key, _)| key.clone())
     }
@@ -191,15 +193,15 @@ fn release(held: &mut HashMap<Account, usize>, account: Account, less: usize) {
 }
 
 /// The estimated size of a result with its key, in bytes, without serialising it. Returns `None` if it can't be stored:
-/// larger than [`LARGEST_ENTRY`], or nested too deeply.
+/// larger than [`MAX_ENTRY_BYTES`], or nested too deeply.
 pub fn fits(key: &str, output: &Value) -> Option<usize> {
-    let room = room_beside(output, LARGEST_ENTRY.checked_sub(key.len())?, MAX_DEPTH)?;
-    Some(LARGEST_ENTRY - room)
+    let room = remaining_room(output, MAX_ENTRY_BYTES.checked_sub(key.len())?, MAX_DEPTH)?;
+    Some(MAX_ENTRY_BYTES - room)
 }
 
 /// The capacity that remains after storing a value as JSON. Returns `None` if the value does not fit, or is nested too
 /// deeply.
-pub fn room_beside(value: &Value, room: usize, depth: usize) -> Option<usize> {
+pub fn remaining_room(value: &Value, room: usize, depth: usize) -> Option<usize> {
     // The comma after the value, or the closing bracket of its container.
     let room = room.checked_sub(1)?;
     match value {
@@ -208,12 +210,12 @@ pub fn room_beside(value: &Value, room: usize, depth: usize) -> Option<usize> {
         Value::String(text) => room.checked_sub(text.len() + 2),
         Value::Array(items) => {
             let (room, depth) = (room.checked_sub(1)?, depth.checked_sub(1)?);
-            items.iter().try_fold(room, |room, item| room_beside(item, room, depth))
+            items.iter().try_fold(room, |room, item| remaining_room(item, room, depth))
         }
         Value::Object(entries) => {
             let (room, depth) = (room.checked_sub(1)?, depth.checked_sub(1)?);
             entries.iter().try_fold(room, |room, (key, value)| {
-                room_beside(value, room.checked_sub(key.len() + 3)?, depth)
+                remaining_room(value, room.checked_sub(key.len() + 3)?, depth)
             })
         }
     }
@@ -252,18 +254,18 @@ mod tests {
             json!((0..500).map(|key| (key.to_string(), json!(key))).collect::<crate::json::Map>()),
         ] {
             let text = value.to_string().len();
-            let size = LARGEST_ENTRY - room_beside(&value, LARGEST_ENTRY, MAX_DEPTH).unwrap();
+            let size = MAX_ENTRY_BYTES - remaining_room(&value, MAX_ENTRY_BYTES, MAX_DEPTH).unwrap();
             assert!(size >= text && size <= text + text / 10 + 8, "{size} for {text}");
         }
     }
 
     #[test]
     fn rejects_values_that_are_too_large_or_too_deep() {
-        let half = "x".repeat(LARGEST_ENTRY / 2);
+        let half = "x".repeat(MAX_ENTRY_BYTES / 2);
         assert!(fits("k", &json!({"a": half})).is_some());
         assert!(fits("k", &json!({"a": half, "b": half})).is_none());
         assert!(fits(&half, &json!(half)).is_none());
-        assert!(fits("k", &json!(vec![0; LARGEST_ENTRY])).is_none());
+        assert!(fits("k", &json!(vec![0; MAX_ENTRY_BYTES])).is_none());
         let nested = |depth| (0..depth).fold(json!(1), |value, _| json!([value]));
         assert!(fits("k", &nested(MAX_DEPTH)).is_some());
         assert!(fits("k", &nested(MAX_DEPTH + 1)).is_none());
@@ -284,11 +286,11 @@ mod tests {
         let mut caches = Caches::new(10_000);
         let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here("late"), "k");
         put(&mut caches, "first");
-        for number in 0..SPACES {
+        for number in 0..MAX_SPACES {
             assert!(holds(&mut caches, "first"));
             put(&mut caches, &format!("s{number}"));
         }
-        assert_eq!(caches.spaces.len(), SPACES);
+        assert_eq!(caches.spaces.len(), MAX_SPACES);
         assert!(!holds(&mut caches, "s0"));
         assert!(holds(&mut caches, "first"));
         // The generation from before the space was dropped is rejected: the space may have been cleared since.

@@ -60,7 +60,7 @@ impl MemoryStore {
         self.caches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kept_records(&self) -> MutexGuard<'_, Records> {
+    fn lock_records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -132,19 +132,19 @@ impl StateStore for MemoryStore {
     }
 
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
-        Box::pin(async move { Ok(self.kept_records().get(key)) })
+        Box::pin(async move { Ok(self.lock_records().get(key)) })
     }
 
     fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
-        Box::pin(async move { self.kept_records().write(now, write) })
+        Box::pin(async move { self.lock_records().write(now, write) })
     }
 
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
-        Box::pin(async move { Ok(self.kept_records().has_lost(account)) })
+        Box::pin(async move { Ok(self.lock_records().has_lost(account)) })
     }
 
     fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
-        Box::pin(async move { Ok(self.kept_records().page(space, after, limit)) })
+        Box::pin(async move { Ok(self.lock_records().page(space, after, limit)) })
     }
 }
 

@@ -13,10 +13,10 @@ mod shares;
 mod tracked;
 
 #[cfg(feature = "file-store")]
-pub use file::{FileStore, FileStoreError};
+pub use file::{SqliteOpenError, SqliteStore};
 pub use memory::MemoryStore;
-pub use open::{OpenError, file_of, open};
-pub use sealed::{IntegrityError, SealedStore, sealed, was_sealed};
+pub use open::{StoreUrlError, file_path, open};
+pub use sealed::{IntegrityError, SealedStore, has_seals, sealed};
 pub use shares::Capacity;
 #[cfg(feature = "mcp")]
-pub(crate) use shares::{Shares, heaviest};
+pub(crate) use shares::{CapacityShares, heaviest};

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use super::MemoryStore;
 #[cfg(feature = "file-store")]
-use super::file::{FileStore, FileStoreError};
+use super::file::{SqliteOpenError, SqliteStore};
 use crate::host::StateStore;
 
 /// Why a store can't be opened by its name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
+pub enum StoreUrlError {
     /// The name is invalid.
     #[error("{0}")]
     Name(String),
     /// The file can't be opened.
     #[cfg(feature = "file-store")]
     #[error(transparent)]
-    File(#[from] FileStoreError),
+    File(#[from] SqliteOpenError),
 }
 
 /// The valid names, for error messages.
@@ -27,18 +27,18 @@ const KINDS: &str = "write `file:PATH`, or `memory:` for a store that ends with 
 ///
 /// # Errors
 /// If the name is invalid, or the file can't be opened.
-pub fn open(name: &str) -> Result<Arc<dyn StateStore>, OpenError> {
-    if let Some(path) = file_of(name)? {
+pub fn open(name: &str) -> Result<Arc<dyn StateStore>, StoreUrlError> {
+    if let Some(path) = file_path(name)? {
         return in_file(path);
     }
     let Some((kind, place)) = name.split_once(':') else {
-        return Err(OpenError::Name(format!("`{name}` has no store type; {KINDS}")));
+        return Err(StoreUrlError::Name(format!("`{name}` has no store type; {KINDS}")));
     };
     match kind {
         "memory" if place.is_empty() => Ok(Arc::new(MemoryStore::default())),
-        "memory" => Err(OpenError::Name(format!("`memory:` takes no path; {KINDS}"))),
+        "memory" => Err(StoreUrlError::Name(format!("`memory:` takes no path; {KINDS}"))),
         // The rest of the name may contain a password.
-        _ => Err(OpenError::Name(format!("`{kind}:` is not a store type; {KINDS}"))),
+        _ => Err(StoreUrlError::Name(format!("`{kind}:` is not a store type; {KINDS}"))),
     }
 }
 
@@ -46,31 +46,31 @@ pub fn open(name: &str) -> Result<Arc<dyn StateStore>, OpenError> {
 ///
 /// # Errors
 /// If the name begins with `file:` and has no valid path.
-pub fn file_of(name: &str) -> Result<Option<&Path>, OpenError> {
+pub fn file_path(name: &str) -> Result<Option<&Path>, StoreUrlError> {
     let Some(place) = name.strip_prefix("file:") else { return Ok(None) };
     let path = match place.strip_prefix("//") {
         None => place,
         Some(path) if path.starts_with('/') => path,
         Some(path) => {
-            return Err(OpenError::Name(format!(
+            return Err(StoreUrlError::Name(format!(
                 "`file://{path}` names another machine; write `file:{path}`"
             )));
         }
     };
     if path.is_empty() {
-        return Err(OpenError::Name(format!("`file:` has no path; {KINDS}")));
+        return Err(StoreUrlError::Name(format!("`file:` has no path; {KINDS}")));
     }
     Ok(Some(Path::new(path)))
 }
 
 #[cfg(feature = "file-store")]
-fn in_file(path: &Path) -> Result<Arc<dyn StateStore>, OpenError> {
-    Ok(Arc::new(FileStore::open(path)?))
+fn in_file(path: &Path) -> Result<Arc<dyn StateStore>, StoreUrlError> {
+    Ok(Arc::new(SqliteStore::open(path)?))
 }
 
 #[cfg(not(feature = "file-store"))]
-fn in_file(_: &Path) -> Result<Arc<dyn StateStore>, OpenError> {
-    Err(OpenError::Name(
+fn in_file(_: &Path) -> Result<Arc<dyn StateStore>, StoreUrlError> {
+    Err(StoreUrlError::Name(
         "this build does not support `file:` stores; build it with the feature `file-store`".to_owned(),
     ))
 }

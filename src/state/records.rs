@@ -6,13 +6,13 @@ use std::ops::Bound;
 
 use jiff::Timestamp;
 
-use super::cache::room_beside;
-use super::shares::{Shares, UNITS_OF_MIB, units};
+use super::cache::remaining_room;
+use super::shares::{CapacityShares, UNITS_PER_MIB, units};
 use crate::host::{Account, LARGEST_RECORD, Page, Record, RecordKey, StoreError, WhenFull, Write};
 use crate::json::{MAX_DEPTH, Value};
 
 /// The number of accounts whose lost records are tracked. Beyond it, any account counts as having lost records.
-const LOST: usize = 100_000;
+const MAX_TRACKED_LOSSES: usize = 100_000;
 
 /// All records, by space and key.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Records {
     due: BTreeSet<(Timestamp, String, String)>,
     /// The records of each account, in the order in which they were written.
     written: BTreeSet<(Account, String, u64, String)>,
-    shares: Shares,
+    shares: CapacityShares,
     lost: HashSet<Account>,
     anyone_lost: bool,
     /// The latest version number.
@@ -44,7 +44,7 @@ impl Records {
             spaces: HashMap::new(),
             due: BTreeSet::new(),
             written: BTreeSet::new(),
-            shares: Shares::new(capacity),
+            shares: CapacityShares::new(capacity),
             lost: HashSet::new(),
             anyone_lost: false,
             version: 0,
@@ -73,7 +73,7 @@ impl Records {
         let (account, held) = standing.map_or((account, 0), |kept| (kept.account, kept.units));
         let more = units.saturating_sub(held);
         while !self.shares.admits(&account, more) {
-            self.lose_of(account);
+            self.mark_lost(account);
             let oldest = (when_full == WhenFull::EvictOldest).then(|| self.oldest(&account, key)).flatten();
             let Some((space, oldest)) = oldest else { return Err(used_up(self.shares.capacity())) };
             self.remove(&space, &oldest);
@@ -98,9 +98,9 @@ impl Records {
         others.next().map(|(_, space, _, key)| (space.clone(), key.clone()))
     }
 
-    fn lose_of(&mut self, account: Account) {
+    fn mark_lost(&mut self, account: Account) {
         self.lost.insert(account);
-        if self.lost.len() > LOST {
+        if self.lost.len() > MAX_TRACKED_LOSSES {
             self.lost.clear();
             self.anyone_lost = true;
         }
@@ -140,7 +140,7 @@ impl Records {
 pub fn used_up(capacity: usize) -> StoreError {
     StoreError::QuotaExceeded(format!(
         "this caller's share of the store's {} MiB for records is full",
-        capacity / UNITS_OF_MIB
+        capacity / UNITS_PER_MIB
     ))
 }
 
@@ -149,7 +149,7 @@ pub fn used_up(capacity: usize) -> StoreError {
 /// # Errors
 /// If it is too large, or nested too deeply to be read back.
 pub fn check_size(value: &Value) -> Result<usize, StoreError> {
-    match room_beside(value, LARGEST_RECORD, MAX_DEPTH - 1) {
+    match remaining_room(value, LARGEST_RECORD, MAX_DEPTH - 1) {
         Some(room) => Ok(LARGEST_RECORD - room),
         None => Err(StoreError::Unavailable(format!(
             "a record must be at most {} MiB and nested less than {MAX_DEPTH} levels deep",

@@ -24,24 +24,24 @@ pub struct Capacity {
 }
 
 /// Bytes in a unit.
-const UNIT: usize = 4096;
-pub const UNITS_OF_MIB: usize = (1 << 20) / UNIT;
+const UNIT_BYTES: usize = 4096;
+pub const UNITS_PER_MIB: usize = (1 << 20) / UNIT_BYTES;
 
 /// The number of units for this many bytes.
 pub fn units(bytes: usize) -> usize {
-    bytes / UNIT + 1
+    bytes / UNIT_BYTES + 1
 }
 
 /// The usage of a capacity, by holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shares {
+pub struct CapacityShares {
     capacity: usize,
     used: usize,
     /// Usage by tenants and callers; no two of them have the same id.
     holders: HashMap<Vec<u8>, usize>,
 }
 
-impl Shares {
+impl CapacityShares {
     /// An unused capacity.
     pub fn new(capacity: usize) -> Self {
         Self { capacity, used: 0, holders: HashMap::new() }
@@ -97,11 +97,11 @@ impl Shares {
 
 /// The accounts that caused an item to grow, in order: when it shrinks, the earliest growth is released first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Charges(VecDeque<(Account, usize)>);
+pub struct AccountCharges(VecDeque<(Account, usize)>);
 
-impl Charges {
+impl AccountCharges {
     /// Charges growth since the last call to an account, or releases shrinkage.
-    pub fn follow(&mut self, shares: &mut Shares, size: usize, account: &Account) {
+    pub fn follow(&mut self, shares: &mut CapacityShares, size: usize, account: &Account) {
         let mut charged: usize = self.0.iter().map(|(_, held)| held).sum();
         if charged < size {
             shares.charge(account, size - charged);
@@ -122,13 +122,13 @@ impl Charges {
     }
 
     /// Releases everything.
-    pub fn release(&mut self, shares: &mut Shares) {
+    pub fn release(&mut self, shares: &mut CapacityShares) {
         self.follow(shares, 0, &Account::NOBODY);
     }
 }
 
 #[cfg(any(test, feature = "file-store"))]
-impl Charges {
+impl AccountCharges {
     /// Restores what [`iter`](Self::iter) returned.
     pub fn from_parts(parts: impl IntoIterator<Item = (Account, usize)>) -> Self {
         Self(parts.into_iter().filter(|(_, held)| *held > 0).collect())
@@ -150,14 +150,14 @@ pub fn heaviest(accounts: impl IntoIterator<Item = (Account, usize)>) -> HashSet
         *tenant = (tenant.0 + held, tenant.1.max(*held));
     }
     let most = tenants.values().map(|(held, _)| *held).max().unwrap_or_default();
-    let gives_way =
+    let account_to_evict =
         |(account, held): &&(Account, usize)| tenants.get(account.tenant()) == Some(&(most, *held));
-    accounts.iter().filter(gives_way).map(|(account, _)| *account).collect()
+    accounts.iter().filter(account_to_evict).map(|(account, _)| *account).collect()
 }
 
 /// A subset of shares that are stored elsewhere, loaded for one operation.
 #[cfg(feature = "file-store")]
-impl Shares {
+impl CapacityShares {
     /// A subset without any holder yet.
     pub fn part(capacity: usize, used: usize) -> Self {
         Self { used, ..Self::new(capacity) }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     /// Acquires single units until no more are admitted.
-    fn fill(shares: &mut Shares, account: &Account) -> usize {
+    fn fill(shares: &mut CapacityShares, account: &Account) -> usize {
         let mut taken = 0;
         while shares.admits(account, 1) {
             shares.charge(account, 1);
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_single_caller_gets_a_third_and_a_single_tenant_a_half() {
         for capacity in [3, 30, 300, 3_000] {
-            let mut shares = Shares::new(capacity);
+            let mut shares = CapacityShares::new(capacity);
             assert_eq!(fill(&mut shares, &account(0, 0)), capacity / 3);
             for caller in 1..1_000 {
                 fill(&mut shares, &account(0, caller));
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_next_tenant_gets_a_third_of_the_free_capacity_whatever_others_hold() {
-        let mut shares = Shares::new(10_000);
+        let mut shares = CapacityShares::new(10_000);
         for tenant in 0..20 {
             for caller in 0..50 {
                 fill(&mut shares, &account(tenant, caller));
@@ -240,7 +240,7 @@ mod tests {
         fn totals_match_the_usage_of_all_accounts(
             steps in prop::collection::vec((0..3_usize, 0..3_usize, 0..9_usize, any::<bool>()), 0..200),
         ) {
-            let mut shares = Shares::new(60);
+            let mut shares = CapacityShares::new(60);
             let mut held: HashMap<Account, usize> = HashMap::new();
             for (tenant, caller, amount, gives_back) in steps {
                 let account = account(tenant, caller);

@@ -44,7 +44,7 @@ impl Case {
     }
 
     /// Whether a step answers an approval request.
-    pub(super) fn has_replies(&self) -> bool {
+    pub(super) fn has_approval_replies(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Reply(_)))
     }
 }

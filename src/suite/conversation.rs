@@ -29,7 +29,7 @@ pub(super) struct Conversation {
 }
 
 /// The result of a reply.
-pub(super) struct Replied {
+pub(super) struct ReplyResult {
     /// The outcome of the answered call.
     pub(super) meant: Outcome,
     /// The outcomes of other calls that are no longer pending.
@@ -40,7 +40,7 @@ pub(super) struct Replied {
 
 /// The error of a reply that has no pending call, or can't be resumed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotReplied {
+pub(super) enum ReplyError {
     #[error("no approval was requested for this call")]
     NotAsked(Option<Box<Outcome>>),
     #[error("{0} calls of `{1}` are pending; name one by its id: {2}")]
@@ -93,7 +93,7 @@ impl Conversation {
         reply: &Reply,
         tools: &impl ToolExecutor,
         clock: &ManualClock,
-    ) -> Result<Replied, NotReplied> {
+    ) -> Result<ReplyResult, ReplyError> {
         let request = self.request(&reply.to)?;
         if let Some(answer) = answer(reply, &request) {
             let answer = match (&reply.by, &self.keys) {
@@ -116,14 +116,14 @@ impl Conversation {
         self.outcomes.extend(round.outcomes.iter().cloned());
         // The outcome of a call completed earlier is unchanged.
         let meant = self.outcomes.iter().rfind(is_meant).cloned();
-        let meant = meant.ok_or(NotReplied::NotAsked(None))?;
+        let meant = meant.ok_or(ReplyError::NotAsked(None))?;
         let over = |outcome: &Outcome| !is_meant(&outcome) && outcome.approval.is_none();
         let others = round.outcomes.into_iter().filter(over).collect();
-        Ok(Replied { meant, others, ignored: ignored.map(|ignored| ignored.why) })
+        Ok(ReplyResult { meant, others, ignored: ignored.map(|ignored| ignored.why) })
     }
 
     /// The last approval request of a call: of a pending one, or else of a completed one.
-    fn request(&self, to: &str) -> Result<RequestPart, NotReplied> {
+    fn request(&self, to: &str) -> Result<RequestPart, ReplyError> {
         let occurrences = self.history.occurrences();
         let mut meant: Vec<_> = occurrences.iter().filter(|call| call.call.id == to).collect();
         if meant.is_empty() {
@@ -137,7 +137,7 @@ impl Conversation {
             several => {
                 let ids: Vec<String> =
                     several.iter().map(|(call, _)| format!("`{}`", call.call.id)).collect();
-                return Err(NotReplied::Ambiguous(several.len(), to.to_owned(), ids.join(", ")));
+                return Err(ReplyError::Ambiguous(several.len(), to.to_owned(), ids.join(", ")));
             }
         }
         match asked().next_back() {
@@ -145,7 +145,7 @@ impl Conversation {
             None => {
                 let id = meant.last().map(|call| call.call.id.as_str());
                 let came = self.outcomes.iter().rev().find(|outcome| Some(outcome.id.as_str()) == id);
-                Err(NotReplied::NotAsked(came.cloned().map(Box::new)))
+                Err(ReplyError::NotAsked(came.cloned().map(Box::new)))
             }
         }
     }
@@ -166,14 +166,14 @@ fn answer(reply: &Reply, request: &RequestPart) -> Option<ResponsePart> {
     match &reply.said {
         Said::Nothing => return None,
         Said::Approve | Said::Deny => {}
-        Said::Edit(input) => answer.edited_input = Some(laid_over(request.input.as_ref(), input)),
+        Said::Edit(input) => answer.edited_input = Some(merge_input(request.input.as_ref(), input)),
         Said::Answer(output) => answer.output = Some(output.clone()),
         Said::Cancel => answer.cancel = true,
     }
     Some(answer)
 }
 
-fn laid_over(shown: Option<&Value>, changes: &Value) -> Value {
+fn merge_input(shown: Option<&Value>, changes: &Value) -> Value {
     match (shown, changes) {
         (Some(Value::Object(shown)), Value::Object(changes)) => {
             let mut input = shown.clone();

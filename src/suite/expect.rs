@@ -32,24 +32,24 @@ enum Wanted {
     Outcome(OutcomeKind),
     Policy(String),
     Code(String),
-    Message(TextTest),
-    Question(TextTest),
+    Message(StringTest),
+    Question(StringTest),
     Input(Value),
     Output(Value),
-    Error(TextTest),
+    Error(StringTest),
     /// With the condition as written.
     Holds(Condition, Value),
-    TookPart(String),
-    TookNoPart(String),
+    PolicyMatched(String),
+    PolicyNotMatched(String),
     Runs(usize),
-    Ignored(TextTest),
+    Ignored(StringTest),
 }
 
 /// The expectation on a string.
 #[derive(Debug)]
-enum TextTest {
-    Is(String),
-    Has { contains: Option<String>, matches: Option<Regex> },
+enum StringTest {
+    Equals(String),
+    Partial { contains: Option<String>, matches: Option<Regex> },
 }
 
 /// The actual result of a call: everything that expectations can test.
@@ -101,12 +101,12 @@ fn read_field(entry: &Entry, reader: &mut FileReader<'_>, checks: &mut Vec<Check
     let many = || node.items().unwrap_or(std::slice::from_ref(node));
     let wanted = match field {
         "outcome" => node.as_str().and_then(outcome).map(Wanted::Outcome),
-        "policy" => reader.policy_id(node).map(Wanted::Policy),
+        "policy" => reader.read_policy_id(node).map(Wanted::Policy),
         "code" => text().map(Wanted::Code),
-        "message" => TextTest::read(node, reader).map(Wanted::Message),
-        "question" => TextTest::read(node, reader).map(Wanted::Question),
-        "error" => TextTest::read(node, reader).map(Wanted::Error),
-        "ignored" => TextTest::read(node, reader).map(Wanted::Ignored),
+        "message" => StringTest::read(node, reader).map(Wanted::Message),
+        "question" => StringTest::read(node, reader).map(Wanted::Question),
+        "error" => StringTest::read(node, reader).map(Wanted::Error),
+        "ignored" => StringTest::read(node, reader).map(Wanted::Ignored),
         "input" => Some(Wanted::Input(node.to_json())),
         "output" => Some(Wanted::Output(node.to_json())),
         "runs" => node
@@ -117,8 +117,8 @@ fn read_field(entry: &Entry, reader: &mut FileReader<'_>, checks: &mut Vec<Check
         _ => {
             for item in many() {
                 let wanted = match field {
-                    "policies" => reader.policy_id(item).map(Wanted::TookPart),
-                    "not_policies" => reader.policy_id(item).map(Wanted::TookNoPart),
+                    "policies" => reader.read_policy_id(item).map(Wanted::PolicyMatched),
+                    "not_policies" => reader.read_policy_id(item).map(Wanted::PolicyNotMatched),
                     _ => reader.condition(item).map(|condition| Wanted::Holds(condition, item.to_json())),
                 };
                 checks.extend(wanted.map(|wanted| Check::new(item, field, wanted, reader)));
@@ -192,11 +192,11 @@ impl Check {
                 };
                 (truth == Truth::Yes, written.clone(), word.into())
             }
-            Wanted::TookPart(id) => {
+            Wanted::PolicyMatched(id) => {
                 let policies = took_part();
                 (policies.contains(&id.as_str()), id.as_str().into(), policies.into())
             }
-            Wanted::TookNoPart(id) => {
+            Wanted::PolicyNotMatched(id) => {
                 let policies = took_part();
                 (!policies.contains(&id.as_str()), id.as_str().into(), policies.into())
             }
@@ -238,10 +238,10 @@ impl Came<'_> {
     }
 }
 
-impl TextTest {
+impl StringTest {
     fn read(node: &Node, reader: &mut FileReader<'_>) -> Option<Self> {
         if let Some(text) = node.as_str() {
-            return Some(Self::Is(text.to_owned()));
+            return Some(Self::Equals(text.to_owned()));
         }
         let contains = node.get("contains").and_then(Node::as_str).map(str::to_owned);
         let matches = node.get("matches").and_then(|node| reader.regex(node));
@@ -254,14 +254,14 @@ impl TextTest {
             );
             return None;
         }
-        Some(Self::Has { contains, matches })
+        Some(Self::Partial { contains, matches })
     }
 
     fn holds(&self, text: Option<&str>) -> bool {
         let Some(text) = text else { return false };
         match self {
-            Self::Is(expected) => text == expected,
-            Self::Has { contains, matches } => {
+            Self::Equals(expected) => text == expected,
+            Self::Partial { contains, matches } => {
                 contains.as_ref().is_none_or(|part| text.contains(part.as_str()))
                     && matches.as_ref().is_none_or(|regex| regex.is_match(text))
             }
@@ -271,8 +271,8 @@ impl TextTest {
     /// The test as written.
     fn to_json(&self) -> Value {
         match self {
-            Self::Is(text) => text.as_str().into(),
-            Self::Has { contains, matches } => {
+            Self::Equals(text) => text.as_str().into(),
+            Self::Partial { contains, matches } => {
                 let contains = contains.as_ref().map(|part| ("contains".to_owned(), part.as_str().into()));
                 let matches = matches.as_ref().map(|regex| ("matches".to_owned(), regex.as_str().into()));
                 Value::Object(contains.into_iter().chain(matches).collect())

@@ -7,7 +7,7 @@ use super::read;
 use super::run::Suite;
 use crate::authoring::meant;
 use crate::diagnostic::{Diagnostic, Diagnostics, NO_RULES_FILES, SourceMap, Span, UNKNOWN_POLICY};
-use crate::policy::Chains;
+use crate::policy::CompiledPolicies;
 use crate::source::{self, Loaded, is_policy_test};
 use crate::text::{cut, inert};
 
@@ -50,12 +50,12 @@ fn read_all(loaded: Loaded) -> LoadedSuite {
 
 impl LoadedSuite {
     /// The ids of the policies named in tests.
-    pub fn policies_named(&self) -> impl Iterator<Item = &str> {
+    pub fn named_policies(&self) -> impl Iterator<Item = &str> {
         self.named.iter().map(|(_, id)| id.as_str())
     }
 
     /// Reports policies that are named in tests but missing from the bundle.
-    pub fn check_against(&mut self, chains: &Chains) {
+    pub fn check_against(&mut self, chains: &CompiledPolicies) {
         let ids: BTreeSet<&str> = chains.policies().iter().map(|policy| policy.id.as_str()).collect();
         for (span, id) in self.named.iter().filter(|(_, id)| !ids.contains(id.as_str())) {
             // Finding a suggestion is slow in a large bundle, and further diagnostics are not shown.
@@ -76,10 +76,10 @@ impl LoadedSuite {
 
 /// The paths to load the bundle from: all except test files and directories that contain only tests.
 pub fn rules_paths(paths: &[PathBuf]) -> Vec<PathBuf> {
-    paths.iter().filter(|path| !holds_only_tests(path)).cloned().collect()
+    paths.iter().filter(|path| !contains_only_tests(path)).cloned().collect()
 }
 
-fn holds_only_tests(path: &Path) -> bool {
+fn contains_only_tests(path: &Path) -> bool {
     if !path.is_dir() {
         return is_policy_test(path);
     }

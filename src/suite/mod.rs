@@ -34,10 +34,11 @@ mod shapes;
 mod stub;
 
 pub use coverage::{
-    Coverage, CoverageReport, CoveredFile, CoveredPlace, CoveredPolicy, CoveredSide, NotCounted, Side, WhyNot,
+    Coverage, CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy, Side, UncountedPolicy,
+    WhyNot,
 };
-pub use generate::{GenerateError, Generated, Origin, generate};
+pub use generate::{GenerateError, GeneratedTests, Origin, generate};
 pub use load::{LoadedSuite, load, load_texts, rules_paths};
 pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, ReplyReport, Report};
 pub use run::Suite;
-pub use shapes::tests_record;
+pub use shapes::test_file_record;

@@ -9,7 +9,7 @@ use regex::Regex;
 
 use super::case::TestFile;
 use super::read_case;
-use super::shapes::tests_record;
+use super::shapes::test_file_record;
 use super::stub::Stub;
 use crate::authoring::{Polarity, Reader, Shape};
 use crate::diagnostic::{
@@ -24,7 +24,7 @@ use crate::text::{cut, inert};
 use crate::tools::{self, ToolDescriptor};
 
 /// The default start of a case's clock.
-pub(super) const NOON: &str = "2026-01-01T12:00:00Z";
+pub(super) const DEFAULT_CLOCK_START: &str = "2026-01-01T12:00:00Z";
 
 /// The reader of one test file: collects diagnostics, and holds the settings shared by all cases.
 pub(super) struct FileReader<'a> {
@@ -37,7 +37,7 @@ pub(super) struct FileReader<'a> {
 }
 
 /// The result of reading one test file.
-pub(super) struct FileRead {
+pub(super) struct ParsedTestFile {
     pub(super) file: TestFile,
     /// The ids of the policies that it names, with their spans.
     pub(super) named: Vec<(Span, String)>,
@@ -46,8 +46,12 @@ pub(super) struct FileRead {
 }
 
 /// Reads one test file.
-pub(super) fn read(file: &LoadedFile, sources: &mut SourceMap, diagnostics: &mut Diagnostics) -> FileRead {
-    Shape::Record(tests_record()).check(&file.root, "a test file", diagnostics);
+pub(super) fn read(
+    file: &LoadedFile,
+    sources: &mut SourceMap,
+    diagnostics: &mut Diagnostics,
+) -> ParsedTestFile {
+    Shape::Record(test_file_record()).check(&file.root, "a test file", diagnostics);
     policy::check_version(&file.root, diagnostics);
     let mut reader = FileReader {
         reader: Reader::new(diagnostics, sources),
@@ -59,18 +63,18 @@ pub(super) fn read(file: &LoadedFile, sources: &mut SourceMap, diagnostics: &mut
     // Undecided conditions do not hold, in stubs and in expectations.
     reader.reader.polarity = Polarity::Permitting;
     let root = &file.root;
-    let noon = NOON.parse().unwrap_or(Timestamp::UNIX_EPOCH);
+    let noon = DEFAULT_CLOCK_START.parse().unwrap_or(Timestamp::UNIX_EPOCH);
     reader.clock = root.get("clock").and_then(|node| reader.time(node)).unwrap_or(noon);
     reader.context = root.get("context").map(|node| reader.mapping(node, "context")).unwrap_or_default();
     reader.stubs = read_case::stubs(root.get("stubs"), &mut reader);
     let tools = root.get("tools").map(|node| read_tools(node, &mut reader)).unwrap_or_default();
     let nodes = root.get("cases").and_then(Node::items).unwrap_or_default();
-    check_names(nodes, &mut reader);
+    check_case_names(nodes, &mut reader);
     let cases = nodes.iter().flat_map(|node| read_case::read(node, &mut reader)).map(Arc::new).collect();
     let name = reader.reader.name_of(file.source);
-    FileRead {
+    ParsedTestFile {
         file: TestFile { name, tools: Arc::new(tools), cases },
-        drawn_files: reader.reader.drawn_paths,
+        drawn_files: reader.reader.referenced_paths,
         named: reader.named,
     }
 }
@@ -91,7 +95,7 @@ impl FileReader<'_> {
     }
 
     /// Reads a policy id, which must exist in the bundle.
-    pub(super) fn policy_id(&mut self, node: &Node) -> Option<String> {
+    pub(super) fn read_policy_id(&mut self, node: &Node) -> Option<String> {
         let id = node.as_str()?.to_owned();
         self.named.push((node.span, id.clone()));
         Some(id)
@@ -125,7 +129,7 @@ impl FileReader<'_> {
 
     /// Rewords diagnostics that are phrased for the conditions of policies.
     fn reword(&mut self, reported: usize) {
-        for diagnostic in self.reader.reported_since(reported) {
+        for diagnostic in self.reader.problems_since(reported) {
             if diagnostic.code == &MISSING_QUANTIFIER {
                 diagnostic.message = "this path may yield several values, and `each` is missing".to_owned();
             } else if diagnostic.code == &PATH_NOT_HERE {
@@ -166,7 +170,7 @@ impl FileReader<'_> {
     }
 }
 
-fn check_names(nodes: &[Node], reader: &mut FileReader<'_>) {
+fn check_case_names(nodes: &[Node], reader: &mut FileReader<'_>) {
     let mut first: HashMap<&str, Span> = HashMap::new();
     for node in nodes.iter().filter_map(|case| case.get("name")) {
         let Some(name) = node.as_str() else { continue };

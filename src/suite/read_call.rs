@@ -8,10 +8,10 @@ use crate::call::ToolCall;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE};
 use crate::host::ToolError;
 use crate::json::{Map, Value};
-use crate::source::{Entry, Node, NodeValue};
+use crate::source::{Entry, Node, YamlValue};
 
 /// A call, with the row of a table merged over it.
-pub(super) struct Laid<'n> {
+pub(super) struct LayeredCall<'n> {
     /// The call that the row varies, if any.
     pub(super) base: Option<&'n Node>,
     /// The row, or the call itself.
@@ -21,7 +21,7 @@ pub(super) struct Laid<'n> {
 /// The keys that define a tool's answer.
 const ANSWER_KEYS: [&str; 3] = ["returns", "fails", "answers"];
 
-impl<'n> Laid<'n> {
+impl<'n> LayeredCall<'n> {
     fn get(&self, key: &str) -> Option<&'n Node> {
         self.own.get(key).or_else(|| self.base?.get(key))
     }
@@ -56,7 +56,7 @@ fn is_answer_key(entry: &Entry) -> bool {
 
 /// Reads a call, the `number`th of its case. Returns `None` if its shape is invalid, which is already reported.
 pub(super) fn read(
-    laid: &Laid<'_>,
+    laid: &LayeredCall<'_>,
     expect: Option<&Node>,
     context: &Map,
     number: usize,
@@ -109,14 +109,14 @@ pub(super) fn answers(node: &Node, reader: &mut FileReader<'_>) -> Option<Answer
                 );
             }
             let items = list.value.items()?.iter().filter(|item| item.entries().is_some());
-            Some(items.filter_map(|item| answer_of_list(item, reader)).collect())
+            Some(items.filter_map(|item| read_list_answer(item, reader)).collect())
         }
         None if entries.iter().any(is_answer_key) => Some(vec![answer(node, reader)]),
         None => None,
     }
 }
 
-fn answer_of_list(node: &Node, reader: &mut FileReader<'_>) -> Option<Answer> {
+fn read_list_answer(node: &Node, reader: &mut FileReader<'_>) -> Option<Answer> {
     if node.entries()?.is_empty() {
         reader.report(
             Diagnostic::new(&EMPTY_VALUE, node.span, "this answer is empty")
@@ -136,7 +136,7 @@ fn answer(node: &Node, reader: &mut FileReader<'_>) -> Answer {
 fn failure(node: &Node) -> ToolError {
     let text = |key| node.get(key).and_then(Node::as_str);
     match &node.value {
-        NodeValue::String(message) => ToolError::new(&message.text),
+        YamlValue::String(message) => ToolError::new(&message.text),
         _ => ToolError {
             kind: text("kind").map(str::to_owned),
             ..ToolError::new(text("message").unwrap_or_default())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::case::{Case, Row, Step};
 use super::read::FileReader;
-use super::read_call::{self, Laid};
+use super::read_call::{self, LayeredCall};
 use super::read_step::{Steps, is_wait};
 use super::shapes::{CASE, ROUND_CALL, ROW, STEP};
 use super::stub::Stub;
@@ -15,10 +15,10 @@ use crate::json::Map;
 use crate::source::Node;
 
 /// The maximum of `session.calls` for one tool.
-const MAX_COUNTED: u64 = 10_000;
+const MAX_SESSION_CALLS: u64 = 10_000;
 
 /// The parts of a case that all of its rows share.
-struct Setting<'n> {
+struct CaseTemplate<'n> {
     case: &'n Node,
     context: &'n Map,
     steps: Arc<Vec<Step>>,
@@ -42,34 +42,34 @@ pub(super) fn read(case: &Node, reader: &mut FileReader<'_>) -> Vec<Case> {
     let steps: Vec<Step> = items(case, "steps").iter().filter_map(|node| read.read(node, reader)).collect();
     read.check_ids(reader);
     let told = reader.reported() > reported;
-    let setting = Setting { case, context: &context, steps: Arc::new(steps), read: &read, told };
+    let setting = CaseTemplate { case, context: &context, steps: Arc::new(steps), read: &read, told };
     let Some(rows) = case.get("rows").and_then(Node::items) else {
         return setting.run(None, reader).into_iter().collect();
     };
     (1..).zip(rows).filter_map(|(number, row)| setting.run(Some((number, row)), reader)).collect()
 }
 
-impl Setting<'_> {
+impl CaseTemplate<'_> {
     /// Builds the case for a row, or the only one.
     fn run(&self, row: Option<(usize, &Node)>, reader: &mut FileReader<'_>) -> Option<Case> {
         let case = self.case;
         let node = row.map_or(case, |(_, row)| row);
         let call = case.get("call").filter(|call| call.entries().is_some());
         let tried = call.and_then(|call| {
-            let laid = Laid { base: row.map(|_| call), own: row.map_or(call, |(_, row)| row) };
+            let laid = LayeredCall { base: row.map(|_| call), own: row.map_or(call, |(_, row)| row) };
             let expect = row.and_then(|(_, row)| row.get("expect")).or_else(|| case.get("expect"));
             read_call::read(&laid, expect, self.context, self.read.calls + 1, reader)
         });
         if let Some(call) = &tried {
             let stands = row.map(|(_, row)| row).or(case.get("call")).unwrap_or(case);
-            self.read.check_tried(call, stands, reader);
+            self.read.check_tested_call(call, stands, reader);
         }
         let expected = match &tried {
             Some(call) => call.expect.is_some(),
             None => self.steps.iter().any(Step::expects),
         };
         let has_calls = tried.is_some() || self.read.calls > 0;
-        if has_calls && !expected && !self.told && !self.misspells_expect(row.map(|(_, row)| row)) {
+        if has_calls && !expected && !self.told && !self.has_misspelled_expect(row.map(|(_, row)| row)) {
             let (message, help) = match row {
                 Some(_) => {
                     ("this row has no expectation", "add `expect:` to it, or beside the `call:` for all rows")
@@ -100,12 +100,12 @@ impl Setting<'_> {
     }
 
     /// Whether an unknown key may be a misspelled `expect`; the unknown key alone is then reported.
-    fn misspells_expect(&self, row: Option<&Node>) -> bool {
-        CASE.may_be_misspelled(self.case, "expect")
-            || row.is_some_and(|row| ROW.may_be_misspelled(row, "expect"))
+    fn has_misspelled_expect(&self, row: Option<&Node>) -> bool {
+        CASE.has_misspelling_of(self.case, "expect")
+            || row.is_some_and(|row| ROW.has_misspelling_of(row, "expect"))
             || items(self.case, "steps").iter().any(|step| {
-                STEP.may_be_misspelled(step, "expect")
-                    || items(step, "round").iter().any(|call| ROUND_CALL.may_be_misspelled(call, "expect"))
+                STEP.has_misspelling_of(step, "expect")
+                    || items(step, "round").iter().any(|call| ROUND_CALL.has_misspelling_of(call, "expect"))
             })
     }
 }
@@ -116,7 +116,7 @@ fn items<'n>(node: &'n Node, key: &str) -> &'n [Node] {
 
 /// Reports keys without the key that they need.
 fn check_keys(case: &Node, reader: &mut FileReader<'_>) {
-    if case.get("call").is_some() || CASE.may_be_misspelled(case, "call") {
+    if case.get("call").is_some() || CASE.has_misspelling_of(case, "call") {
         return;
     }
     let entries = case.entries().unwrap_or_default();
@@ -127,7 +127,7 @@ fn check_keys(case: &Node, reader: &mut FileReader<'_>) {
             _ => "add the `call:` that the rows vary",
         };
         reader.report(Diagnostic::new(&MISSING_KEY, stray.key_span, message).help(help));
-    } else if !CASE.may_be_misspelled(case, "steps") {
+    } else if !CASE.has_misspelling_of(case, "steps") {
         let steps = items(case, "steps");
         if steps.iter().all(is_wait) {
             reader.report(
@@ -162,17 +162,18 @@ fn read_session(node: &Node, reader: &mut FileReader<'_>) -> SessionState {
     }
     if let Some(facts) = node.get("facts") {
         for (name, value) in reader.mapping(facts, "facts") {
-            session.keep_fact(&name, None, value);
+            session.set_fact(&name, None, value);
         }
     }
     if let Some(calls) = node.get("calls") {
         for (tool, count) in reader.mapping(calls, "calls") {
-            match count.as_u64().filter(|count| *count <= MAX_COUNTED) {
+            match count.as_u64().filter(|count| *count <= MAX_SESSION_CALLS) {
                 Some(count) => (0..count).for_each(|_| session.count_call(&tool)),
                 None => {
                     let place = calls.get(&tool).map_or(calls.span, |count| count.span);
-                    let message =
-                        format!("the number of runs of a tool must be an integer from 0 to {MAX_COUNTED}");
+                    let message = format!(
+                        "the number of runs of a tool must be an integer from 0 to {MAX_SESSION_CALLS}"
+                    );
                     reader
                         .report(Diagnostic::new(&OUT_OF_RANGE, place, message).help("write for example `2`"));
                 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::case::{CallStep, Reply, Said, Step};
 use super::expect::Expectation;
 use super::read::FileReader;
-use super::read_call::{self, Laid};
+use super::read_call::{self, LayeredCall};
 use super::shapes::STEP;
 use crate::authoring::{head, meant};
 use crate::diagnostic::{CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, MISSING_KEY, NOTHING_CALLED, Span};
@@ -16,18 +16,18 @@ use crate::text::{cut, inert};
 
 const OF_CALLS: &[&str] =
     &["input", "context", "server", "id", "returns", "fails", "answers", "takes", "expect"];
-const OF_PEOPLE: &[&str] = &["by", "roles", "reason", "expect"];
+const REPLY_KEYS: &[&str] = &["by", "roles", "reason", "expect"];
 
 /// The key that determines a step's form, of which each step has exactly one, and the keys allowed beside it.
 const FORMS: [(&str, &[&str]); 9] = [
     ("tool", OF_CALLS),
     ("wait", &[]),
     ("round", &[]),
-    ("approve", OF_PEOPLE),
-    ("deny", OF_PEOPLE),
+    ("approve", REPLY_KEYS),
+    ("deny", REPLY_KEYS),
     ("edit", &["input", "by", "roles", "reason", "expect"]),
     ("answer", &["output", "by", "roles", "reason", "expect"]),
-    ("cancel", OF_PEOPLE),
+    ("cancel", REPLY_KEYS),
     ("resume", &["expect"]),
 ];
 
@@ -66,7 +66,7 @@ impl<'n> Steps<'n> {
         let entries = node.entries()?;
         let form = entries.iter().find_map(|entry| Some((entry, beside(&entry.key)?)));
         let Some((form, beside)) = form else {
-            if !FORMS.iter().any(|(form, _)| STEP.may_be_misspelled(node, form)) {
+            if !FORMS.iter().any(|(form, _)| STEP.has_misspelling_of(node, form)) {
                 reader
                     .report(Diagnostic::new(&MISSING_KEY, head(node), "this step has no action").help(
                     "add `tool:`, `wait:` or `round:`, or an answer to an approval request, as in `- { approve: refund }`",
@@ -102,7 +102,7 @@ impl<'n> Steps<'n> {
 
     fn call(&mut self, node: &Node, reader: &mut FileReader<'_>) -> Option<CallStep> {
         self.calls += 1;
-        let laid = Laid { base: None, own: node };
+        let laid = LayeredCall { base: None, own: node };
         let read = read_call::read(&laid, node.get("expect"), self.context, self.calls, reader)?;
         let place = id_place(node);
         self.known.push(Known { id: read.call.id.clone(), tool: read.call.tool.clone(), place });
@@ -126,7 +126,7 @@ impl<'n> Steps<'n> {
         }
         let mut given = |key: &str, example: &str| {
             let given = node.get(key).map(Node::to_json);
-            if given.is_none() && !STEP.may_be_misspelled(node, key) {
+            if given.is_none() && !STEP.has_misspelling_of(node, key) {
                 let message = format!("`{key}` is missing beside `{}`", form.key);
                 let help = format!("add it, as in `{example}`");
                 reader.report(Diagnostic::new(&MISSING_KEY, head(node), message).help(help));
@@ -168,7 +168,7 @@ impl<'n> Steps<'n> {
     }
 
     /// The same for the call under test.
-    pub(super) fn check_tried(&self, call: &CallStep, node: &Node, reader: &mut FileReader<'_>) {
+    pub(super) fn check_tested_call(&self, call: &CallStep, node: &Node, reader: &mut FileReader<'_>) {
         self.check_id(&call.call.id, id_place(node), self.known.len(), reader);
     }
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::case::{CallStep, Case, Identities, Reply, Step, TestFile};
-use super::conversation::{Conversation, NotReplied};
+use super::conversation::{Conversation, ReplyError};
 use super::coverage::Coverage;
 use super::expect::{Came, Expectation};
 use super::report::{CallReport, CaseReport, Failure, FileReport, ReplyReport, Report};
@@ -18,7 +18,7 @@ use crate::engine::{Engine, EngineBuilder};
 use crate::host::ManualClock;
 use crate::json::Value;
 use crate::kernel::Listener;
-use crate::policy::Chains;
+use crate::policy::CompiledPolicies;
 use crate::session::Session;
 use crate::tools::ToolDescriptor;
 
@@ -59,44 +59,48 @@ impl Suite {
         let has = |name: &str| name.to_lowercase().contains(&text);
         let mut files = self.files.clone();
         for file in files.iter_mut().filter(|file| !has(&file.name)) {
-            file.cases.retain(|case| has(&case.blank_report().full_name()));
+            file.cases.retain(|case| has(&case.empty_report().full_name()));
         }
         files.retain(|file| !file.cases.is_empty());
         Self { files }
     }
 
     /// Runs all cases against a bundle, in order.
-    pub fn run(&self, chains: &Arc<Chains>) -> Report {
-        self.run_with(chains, &mut |_| {})
+    pub fn run(&self, chains: &Arc<CompiledPolicies>) -> Report {
+        self.run_with_progress(chains, &mut |_| {})
     }
 
     /// Runs all cases against a bundle, in order, and calls `seen` with each report as soon as the case has ended.
-    pub fn run_with(&self, chains: &Arc<Chains>, seen: &mut dyn FnMut(&CaseReport)) -> Report {
-        self.run_heard(chains, None, seen)
+    pub fn run_with_progress(
+        &self,
+        chains: &Arc<CompiledPolicies>,
+        seen: &mut dyn FnMut(&CaseReport),
+    ) -> Report {
+        self.run_with_listener(chains, None, seen)
     }
 
-    /// Like [`Suite::run_with`], and records which branches of the bundle the cases take.
-    pub fn run_covered(
+    /// Like [`Suite::run_with_progress`], and records which branches of the bundle the cases take.
+    pub fn run_with_coverage(
         &self,
-        chains: &Arc<Chains>,
+        chains: &Arc<CompiledPolicies>,
         coverage: &Arc<Coverage>,
         seen: &mut dyn FnMut(&CaseReport),
     ) -> Report {
         let listener: Arc<dyn Listener> = Arc::clone(coverage) as _;
-        self.run_heard(chains, Some(&listener), seen)
+        self.run_with_listener(chains, Some(&listener), seen)
     }
 
-    /// Like [`Suite::run_with`], with a listener for every evaluation of a policy. A case that never ends keeps sending events.
-    pub fn run_heard(
+    /// Like [`Suite::run_with_progress`], with a listener for every evaluation of a policy. A case that never ends keeps sending events.
+    pub fn run_with_listener(
         &self,
-        chains: &Arc<Chains>,
+        chains: &Arc<CompiledPolicies>,
         listener: Option<&Arc<dyn Listener>>,
         seen: &mut dyn FnMut(&CaseReport),
     ) -> Report {
         let files = self.files.iter().map(|file| {
             let run = |case| {
                 let rules = Rules { chains: Arc::clone(chains), listener: listener.cloned() };
-                let report = run_apart(rules, Arc::clone(&file.tools), case, MAX_TIME, run_case);
+                let report = run_on_thread(rules, Arc::clone(&file.tools), case, MAX_TIME, run_case);
                 seen(&report);
                 report
             };
@@ -108,24 +112,24 @@ impl Suite {
 
 /// The rules that a case runs against.
 struct Rules {
-    chains: Arc<Chains>,
+    chains: Arc<CompiledPolicies>,
     listener: Option<Arc<dyn Listener>>,
 }
 
 /// Whether a case passes against a bundle within this time.
 pub(super) fn passes(
-    chains: Arc<Chains>,
+    chains: Arc<CompiledPolicies>,
     tools: Arc<Vec<ToolDescriptor>>,
     case: &Arc<Case>,
     limit: Duration,
 ) -> bool {
-    run_apart(Rules { chains, listener: None }, tools, case, limit, run_case).passed
+    run_on_thread(Rules { chains, listener: None }, tools, case, limit, run_case).passed
 }
 
 type RunCase = fn(Rules, &[ToolDescriptor], &Case) -> CaseReport;
 
 /// Runs a case on a thread of its own. The thread of a case that never ends is abandoned.
-fn run_apart(
+fn run_on_thread(
     rules: Rules,
     tools: Arc<Vec<ToolDescriptor>>,
     case: &Arc<Case>,
@@ -139,8 +143,8 @@ fn run_apart(
         let _ = send.send(run(rules, &tools, &shared));
     });
     let failed = |note: String| {
-        let mut report = case.blank_report();
-        report.fail_as_a_whole(note);
+        let mut report = case.empty_report();
+        report.add_case_failure(note);
         report
     };
     let thread = match thread {
@@ -168,7 +172,7 @@ fn run_case(rules: Rules, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
     let Rules { chains, listener } = rules;
     let clock = ManualClock::new(case.clock);
     let mut engine = engine(chains, tools, &clock);
-    let conversation = case.has_replies().then(Conversation::new);
+    let conversation = case.has_approval_replies().then(Conversation::new);
     if conversation.is_some() {
         engine = Conversation::engine(engine);
     }
@@ -180,7 +184,7 @@ fn run_case(rules: Rules, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
         session = session.heard_by(listener);
     }
     *session.state_mut() = case.session.clone();
-    let mut run = Run { case, clock, session, conversation, report: case.blank_report() };
+    let mut run = Run { case, clock, session, conversation, report: case.empty_report() };
     case.steps.iter().for_each(|step| run.step(step));
     if let Some(tried) = &case.tried {
         run.calls(std::slice::from_ref(tried));
@@ -190,7 +194,11 @@ fn run_case(rules: Rules, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
 }
 
 /// The engine of a case. Its random numbers are seeded, so that no case passes by chance.
-pub(super) fn engine(chains: Arc<Chains>, tools: &[ToolDescriptor], clock: &ManualClock) -> EngineBuilder {
+pub(super) fn engine(
+    chains: Arc<CompiledPolicies>,
+    tools: &[ToolDescriptor],
+    clock: &ManualClock,
+) -> EngineBuilder {
     Engine::builder(chains).tools(tools.iter().cloned()).clock(clock.clone()).seed(SEED)
 }
 
@@ -232,7 +240,7 @@ impl Run<'_> {
                     self.came(step, &outcome, runs, step.expect.as_ref(), None);
                 }
             }
-            Err(error) => self.report.fail_as_a_whole(error.to_string()),
+            Err(error) => self.report.add_case_failure(error.to_string()),
         }
     }
 
@@ -243,7 +251,7 @@ impl Run<'_> {
         let session = &mut self.session;
         let replied = match clock.drive(conversation.reply(session, reply, &tools, &clock)) {
             Ok(replied) => replied,
-            Err(error) => return self.report.failures.push(not_replied(reply, &error)),
+            Err(error) => return self.report.failures.push(reply_failure(reply, &error)),
         };
         let said = ReplyReport {
             said: reply.said.word().to_owned(),
@@ -275,9 +283,9 @@ impl Run<'_> {
 }
 
 /// The failure of a reply that has no pending call, or can't be resumed.
-fn not_replied(reply: &Reply, error: &NotReplied) -> Failure {
+fn reply_failure(reply: &Reply, error: &ReplyError) -> Failure {
     let came = match error {
-        NotReplied::NotAsked(Some(outcome)) => outcome.outcome.name().into(),
+        ReplyError::NotAsked(Some(outcome)) => outcome.outcome.name().into(),
         _ => Value::Null,
     };
     Failure {
@@ -293,7 +301,7 @@ fn not_replied(reply: &Reply, error: &NotReplied) -> Failure {
 
 impl Case {
     /// The report of a case that has not run.
-    fn blank_report(&self) -> CaseReport {
+    fn empty_report(&self) -> CaseReport {
         CaseReport {
             name: self.name.clone(),
             row: self.row.as_ref().map(|row| row.number),
@@ -307,7 +315,7 @@ impl Case {
 }
 
 impl CaseReport {
-    fn fail_as_a_whole(&mut self, note: String) {
+    fn add_case_failure(&mut self, note: String) {
         self.failures.push(Failure {
             place: self.place.clone(),
             call: None,
@@ -350,7 +358,7 @@ mod tests {
         let suite = load_texts([("a.test.yaml", CASES)]).suite;
         let file = &suite.files[0];
         let rules = Rules { chains, listener: None };
-        let report = run_apart(rules, Arc::clone(&file.tools), &file.cases[0], limit, run);
+        let report = run_on_thread(rules, Arc::clone(&file.tools), &file.cases[0], limit, run);
         assert!(!report.passed);
         report.failures.into_iter().filter_map(|failure| failure.note).collect()
     }
@@ -365,7 +373,7 @@ mod tests {
     fn reports_a_hang_as_a_failure_of_its_case() {
         let hangs: RunCase = |_, _, case| {
             ManualClock::new(case.clock).drive(std::future::pending::<()>());
-            case.blank_report()
+            case.empty_report()
         };
         let notes = notes(hangs, Duration::from_millis(20));
         assert_eq!(notes, ["it did not end within 0 s: a call waits forever"]);

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::authoring::{Field, Record, Shape};
-use crate::matcher::{self, CONDITION};
+use crate::matcher::{self, CONDITION_RECORD};
 
 const DURATION: Shape = Shape::Text("a duration such as `30s`, `5m` or `1h30m`");
 const NAME: Shape = Shape::Text("a name");
@@ -71,7 +71,7 @@ pub(super) static EXPECT: Record = Record {
         ),
         Field::optional(
             "where",
-            Shape::OneOrMany(&Shape::Record(&CONDITION)),
+            Shape::OneOrMany(&Shape::Record(&CONDITION_RECORD)),
             "Conditions as in `match`, on the result of the call: `$.input`, `$.output`, `$.error`, and `$.session` after the call \
              or its round. They must all hold; an undecided condition does not.",
         ),
@@ -134,7 +134,7 @@ static STUB: Record = Record {
     fields: &[
         Field::required(
             "match",
-            matcher::SHAPE,
+            matcher::MATCH_SHAPE,
             "The calls that it answers, as in a policy. Conditions read the arguments that the tool receives; `$.session` is empty.",
         ),
         RETURNS,
@@ -348,6 +348,6 @@ fn leak(shape: Shape) -> &'static Shape {
 }
 
 /// The schema of a test file.
-pub fn tests_record() -> &'static Record {
+pub fn test_file_record() -> &'static Record {
     &TESTS
 }

@@ -8,7 +8,7 @@ mod parse;
 mod render;
 
 pub use parse::TemplateError;
-pub use render::{RenderError, Rendered};
+pub use render::{RenderError, RenderedMessage};
 
 use std::collections::BTreeSet;
 
@@ -108,7 +108,7 @@ impl Template {
                 // An index has no name, so a read of one element counts as a read of all.
                 steps.iter().fold(&mut names, |at, step| match step {
                     Step::Key(name) => at.add_member(std::slice::from_ref(name)),
-                    Step::Index(_) => at.add_any(),
+                    Step::Index(_) => at.add_any_member(),
                 });
             }
         }

@@ -122,7 +122,7 @@ impl<'t> Reader<'t> {
 
     fn subject(&mut self, extra: &[&str]) -> Result<Subject, TemplateError> {
         let start = self.at;
-        let name = self.take_while(in_name);
+        let name = self.take_while(is_name_char);
         if name.is_empty() {
             return Err(self.unexpected());
         }
@@ -145,7 +145,7 @@ impl<'t> Reader<'t> {
 
     fn step(&mut self) -> Result<Option<Step>, TemplateError> {
         if self.take(".") {
-            let key = self.take_while(in_name);
+            let key = self.take_while(is_name_char);
             return if key.is_empty() { Err(self.unexpected()) } else { Ok(Some(Step::Key(key.to_owned()))) };
         }
         if !self.take("[") {
@@ -193,7 +193,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-fn in_name(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }
 

@@ -7,11 +7,11 @@ mod names;
 mod scripts;
 mod unmarked;
 
-pub use names::folded_name;
-pub use scripts::{imitated_latin, mixed_scripts};
+pub use names::fold_name;
+pub use scripts::{find_imitated_latin, find_mixed_scripts};
 pub use unmarked::{
-    Unmarked, spelled_out, unmarked, unmarked_json, unmarked_message, unmarked_name, unmarked_quoted,
-    unmarked_up_to,
+    EscapedText, escape_json, escape_markup_up_to, escape_message, escape_name, escape_non_ascii,
+    escape_quoted, unmarked,
 };
 
 use crate::unicode::is_invisible;

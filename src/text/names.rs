@@ -7,7 +7,7 @@
 /// use callgate::text::folded_name;
 /// assert!(folded_name("Amount_EUR").eq(folded_name("amountEur")));
 /// ```
-pub fn folded_name(name: &str) -> impl Iterator<Item = char> {
+pub fn fold_name(name: &str) -> impl Iterator<Item = char> {
     let folded = name.chars().map(|c| match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),
         other => other,

@@ -8,7 +8,7 @@
 /// assert_eq!(mixed_scripts("p\u{430}ypal.com"), Some(vec!["Latin", "Cyrillic"]));
 /// assert_eq!(mixed_scripts("paypal.com"), None);
 /// ```
-pub fn mixed_scripts(text: &str) -> Option<Vec<&'static str>> {
+pub fn find_mixed_scripts(text: &str) -> Option<Vec<&'static str>> {
     let mut scripts = Vec::new();
     for script in text.chars().filter(|c| c.is_alphabetic()).filter_map(script) {
         if !scripts.contains(&script) {
@@ -26,14 +26,14 @@ pub fn mixed_scripts(text: &str) -> Option<Vec<&'static str>> {
 /// assert_eq!(imitated_latin("\u{441}\u{441}"), Some("Cyrillic"));
 /// assert_eq!(imitated_latin("россия"), None);
 /// ```
-pub fn imitated_latin(text: &str) -> Option<&'static str> {
+pub fn find_imitated_latin(text: &str) -> Option<&'static str> {
     let mut letters = text.chars().filter(|c| c.is_alphabetic()).peekable();
     let script = script(*letters.peek()?)?;
-    letters.all(looks_latin).then_some(script)
+    letters.all(is_latin_lookalike).then_some(script)
 }
 
 /// Cyrillic, Greek and Armenian letters that look like Latin letters.
-fn looks_latin(c: char) -> bool {
+fn is_latin_lookalike(c: char) -> bool {
     "асеорхуіїјѕһԁԛԝԍѵкгАВСЕНІЈКМОРЅТУХԌԚԜΥΖΑΒΕΗΙΚΜΝΟΡΤΧανορυικχηϲϳսօոցհյքզոՕՏԼ".contains(c)
 }
 
@@ -90,7 +90,7 @@ mod tests {
             ("\u{1d41a}dmin", Some(vec!["mathematical", "Latin"])),
             ("\u{ff41}dmin", Some(vec!["full-width Latin", "Latin"])),
         ] {
-            assert_eq!(mixed_scripts(text), mixed, "{text}");
+            assert_eq!(find_mixed_scripts(text), mixed, "{text}");
         }
     }
 }

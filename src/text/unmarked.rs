@@ -21,7 +21,7 @@ const MAX_MARKS: usize = 2;
 /// Escaped text with a length limit. Text that is too long keeps its beginning and its end; its [`Display`](fmt::Display) is
 /// one line with the number of missing characters between the two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unmarked {
+pub struct EscapedText {
     /// The whole text, or its beginning.
     pub text: String,
     /// How many characters of the original are not shown.
@@ -30,7 +30,7 @@ pub struct Unmarked {
     pub end: String,
 }
 
-impl fmt::Display for Unmarked {
+impl fmt::Display for EscapedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;
         match self.left_out {
@@ -51,18 +51,18 @@ impl fmt::Display for Unmarked {
 /// assert_eq!(unmarked("https://example.com"), r"https\u003a//example.com");
 /// ```
 pub fn unmarked(text: &str) -> String {
-    unmarked_up_to(text, usize::MAX).text
+    escape_markup_up_to(text, usize::MAX).text
 }
 
 /// Escapes a text, limited to `limit` characters.
-pub fn unmarked_up_to(text: &str, limit: usize) -> Unmarked {
+pub fn escape_markup_up_to(text: &str, limit: usize) -> EscapedText {
     let mut writer = Writer::new(limit);
     writer.text(text, Form::Exact);
     writer.finish()
 }
 
 /// Escapes a text and quotes it as a JSON string, limited to `limit` characters.
-pub fn unmarked_quoted(text: &str, limit: usize) -> Unmarked {
+pub fn escape_quoted(text: &str, limit: usize) -> EscapedText {
     let mut writer = Writer::new(limit);
     writer.quoted(text);
     writer.finish()
@@ -76,12 +76,12 @@ pub fn unmarked_quoted(text: &str, limit: usize) -> Unmarked {
 /// assert_eq!(unmarked_name("send_email", 100).text, "send_email");
 /// assert_eq!(unmarked_name("send on mail", 100).text, "\"send on mail\"");
 /// ```
-pub fn unmarked_name(name: &str, limit: usize) -> Unmarked {
+pub fn escape_name(name: &str, limit: usize) -> EscapedText {
     let is_plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '+' | ':');
     match !name.is_empty() && name.chars().all(is_plain) && unmarked(name) == name {
-        true => unmarked_up_to(name, limit),
-        false => unmarked_quoted(name, limit),
+        true => escape_markup_up_to(name, limit),
+        false => escape_quoted(name, limit),
     }
 }
 
@@ -93,7 +93,7 @@ pub fn unmarked_name(name: &str, limit: usize) -> Unmarked {
 /// let shown = unmarked_json(&json!({"to": "ana@example.com", "body": "*now*\n"}), 100);
 /// assert_eq!(shown.text, r#"{"to": "ana@example.com", "body": "\u002anow\u002a\n"}"#);
 /// ```
-pub fn unmarked_json(value: &Value, limit: usize) -> Unmarked {
+pub fn escape_json(value: &Value, limit: usize) -> EscapedText {
     let mut writer = Writer::new(limit);
     writer.value(value, 0);
     writer.finish()
@@ -101,14 +101,14 @@ pub fn unmarked_json(value: &Value, limit: usize) -> Unmarked {
 
 /// Escapes a message, limited to `limit` characters. Existing escapes stay, so messages composed of escaped values can pass through
 /// this function repeatedly; white space collapses to one space. So this is not exact: two messages may look the same.
-pub fn unmarked_message(text: &str, limit: usize) -> Unmarked {
+pub fn escape_message(text: &str, limit: usize) -> EscapedText {
     let mut writer = Writer::new(limit);
     writer.text(&text.split_whitespace().collect::<Vec<_>>().join(" "), Form::Message);
     writer.finish()
 }
 
 /// Escapes markup and everything beyond ASCII: reveals the real characters of a text that looks like something else.
-pub fn spelled_out(text: &str, limit: usize) -> Unmarked {
+pub fn escape_non_ascii(text: &str, limit: usize) -> EscapedText {
     let mut writer = Writer::new(limit);
     writer.text(text, Form::SpelledOut);
     writer.finish()
@@ -171,7 +171,7 @@ impl Writer {
         }
     }
 
-    fn finish(mut self) -> Unmarked {
+    fn finish(mut self) -> EscapedText {
         if self.left_out > 0 {
             self.last.iter_mut().chain(self.end.front_mut()).for_each(Unit::escape_beside_gap);
         }
@@ -179,7 +179,7 @@ impl Writer {
         text.extend(self.last.map(|unit| unit.text));
         let rest = if self.left_out > 0 { &mut end } else { &mut text };
         rest.extend(self.end.into_iter().map(|unit| unit.text));
-        Unmarked { text, left_out: self.left_out, end }
+        EscapedText { text, left_out: self.left_out, end }
     }
 
     fn unit(&mut self, unit: Unit) {
@@ -477,25 +477,31 @@ mod tests {
     #[test]
     fn escaping_a_message_is_idempotent() {
         let message = format!("Pay {} to\n  {}?", unmarked("<1>"), unmarked("a\\b\nc"));
-        assert_eq!(unmarked_message(&message, 100).text, r"Pay \u003c1\u003e to a\u005cb\nc?");
-        assert_eq!(unmarked_message(r"a\*b", 100).text, r"a\u005c\u002ab");
+        assert_eq!(escape_message(&message, 100).text, r"Pay \u003c1\u003e to a\u005cb\nc?");
+        assert_eq!(escape_message(r"a\*b", 100).text, r"a\u005c\u002ab");
     }
 
     #[test]
     fn truncates_between_escapes_and_counts_the_rest() {
-        let cut = |text, limit| unmarked_up_to(text, limit).to_string();
+        let cut = |text, limit| escape_markup_up_to(text, limit).to_string();
         assert_eq!(cut("ab<c", 7), "ab…[1 character not shown]…c");
         assert_eq!(cut("ab<c", 9), unmarked("ab<c"));
         assert_eq!(cut("abcdefghijklmnop", 9), "abcdef…[7 characters not shown]…nop");
-        assert_eq!(unmarked_json(&json!([1, "a"]), 4).to_string(), "[1,…[4 characters not shown]…]");
+        assert_eq!(escape_json(&json!([1, "a"]), 4).to_string(), "[1,…[4 characters not shown]…]");
     }
 
     #[test]
     fn escapes_markup_next_to_a_gap() {
-        assert_eq!(unmarked_up_to("aa_bbbbb_c", 6).to_string(), r"aa_b…[4 characters not shown]…\u005fc");
-        assert_eq!(unmarked_up_to("aaa_bbb@cc", 9).to_string(), r"aaa_bb…[1 character not shown]…\u0040cc");
         assert_eq!(
-            unmarked_up_to("aaaaa_bbbb@cc", 9).to_string(),
+            escape_markup_up_to("aa_bbbbb_c", 6).to_string(),
+            r"aa_b…[4 characters not shown]…\u005fc"
+        );
+        assert_eq!(
+            escape_markup_up_to("aaa_bbb@cc", 9).to_string(),
+            r"aaa_bb…[1 character not shown]…\u0040cc"
+        );
+        assert_eq!(
+            escape_markup_up_to("aaaaa_bbbb@cc", 9).to_string(),
             r"aaaaa\u005f…[4 characters not shown]…\u0040cc"
         );
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::ToolDescriptor;
-use super::sanitised::{at_top, complete, definitions, in_openapi};
+use super::sanitised::{complete, definitions, flatten_top_level, to_gemini_schema};
 use crate::json::{self, Map, Value, json};
 use crate::message::Dialect;
 
@@ -28,11 +28,11 @@ pub fn for_provider(tools: &[ToolDescriptor], dialect: Dialect) -> ProviderTools
     let mut listed = Vec::new();
     let mut mapped = Map::new();
     for tool in tools {
-        let name = accepted_name(tool, &names);
+        let name = unique_provider_name(tool, &names);
         names.insert(name.clone(), (tool.server.clone(), tool.name.clone()));
         let description = tool.description.clone().unwrap_or_default();
         let schema = tool.input_schema.clone().unwrap_or_else(|| json!({}));
-        let mut parameters = at_top(&schema);
+        let mut parameters = flatten_top_level(&schema);
         listed.push(match dialect {
             Dialect::OpenaiChat => json!({
                 "type": "function",
@@ -51,7 +51,7 @@ pub fn for_provider(tools: &[ToolDescriptor], dialect: Dialect) -> ProviderTools
             }
             Dialect::Gemini => {
                 let definitions = definitions(&schema);
-                parameters = in_openapi(&parameters, &definitions, 0);
+                parameters = to_gemini_schema(&parameters, &definitions, 0);
                 let empty = parameters.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty);
                 match empty {
                     // Gemini rejects an object without properties; a function without parameters takes none.
@@ -70,7 +70,7 @@ pub fn for_provider(tools: &[ToolDescriptor], dialect: Dialect) -> ProviderTools
 }
 
 /// A unique name that all providers accept: letters, digits, `_` and `-`, first a letter or `_`, at most 64 characters.
-fn accepted_name(tool: &ToolDescriptor, taken: &BTreeMap<String, (Option<String>, String)>) -> String {
+fn unique_provider_name(tool: &ToolDescriptor, taken: &BTreeMap<String, (Option<String>, String)>) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let mut name: String = tool.name.chars().map(|c| if fits(c) { c } else { '_' }).collect();
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {

@@ -9,13 +9,13 @@ use crate::json::{MAX_DEPTH, Map, Value, json};
 
 /// A schema whose top level is a plain object: the properties of all alternatives are merged, and only what every
 /// alternative requires is required.
-pub(super) fn at_top(schema: &Value) -> Value {
+pub(super) fn flatten_top_level(schema: &Value) -> Value {
     let mut top = schema.as_object().cloned().unwrap_or_default();
     let mut alternatives = Vec::new();
     for key in ["oneOf", "anyOf", "allOf"] {
         let all = key == "allOf";
         for branch in top.remove(key).as_ref().and_then(Value::as_array).into_iter().flatten() {
-            alternatives.push((all, at_top(branch)));
+            alternatives.push((all, flatten_top_level(branch)));
         }
     }
     for key in ["enum", "not", "const", "if", "then", "else"] {
@@ -96,7 +96,7 @@ pub(super) fn definitions(schema: &Value) -> Map {
 }
 
 /// The part of a schema that Gemini's `Schema` supports.
-pub(super) fn in_openapi(schema: &Value, definitions: &Map, depth: usize) -> Value {
+pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) -> Value {
     // A deeper schema, or a recursive one, is replaced with a plain string schema.
     const DEEPEST: usize = 12;
     let Some(members) = schema.as_object().filter(|_| depth < DEEPEST) else {
@@ -105,11 +105,11 @@ pub(super) fn in_openapi(schema: &Value, definitions: &Map, depth: usize) -> Val
     if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
         let name = reference.rsplit('/').next().unwrap_or_default();
         return match definitions.get(name) {
-            Some(definition) => in_openapi(definition, definitions, depth + 1),
+            Some(definition) => to_gemini_schema(definition, definitions, depth + 1),
             None => json!({ "type": "string" }),
         };
     }
-    let inner = |value: &Value| in_openapi(value, definitions, depth + 1);
+    let inner = |value: &Value| to_gemini_schema(value, definitions, depth + 1);
     let mut said = Map::new();
     for key in [
         "title",

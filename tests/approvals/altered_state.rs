@@ -1,4 +1,4 @@
-//! Whoever can write the database, but has neither the keys nor the anchor, makes calls fail, and never makes one run.
+//! An attacker who can write to the database, but has neither the keys nor the anchor, can make calls fail but never makes one run.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use callgate::host::{Account, RecordKey, StateStore, SystemClock, Write};
 use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
-use callgate::state::{FileStore, IntegrityError, SealedStore};
+use callgate::state::{IntegrityError, SealedStore, SqliteStore};
 use callgate::{Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::scene::{KEY, REFUNDS};
-use crate::workshop::{ended, rules};
+use crate::fixtures::{kind_and_code, rules};
 
 fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
@@ -36,12 +36,12 @@ impl ToolExecutor for Counting {
     }
 }
 
-/// A state in a file with its anchor, and who edits the file.
-struct Attacked {
+/// A state file with its anchor, and an attacker who edits the file.
+struct AttackedState {
     place: TempDir,
     store: Arc<dyn StateStore>,
     tool: Counting,
-    /// The file as it was at several moments.
+    /// Copies of the table at several moments.
     copies: Vec<Vec<Row>>,
     /// The history before the call ran.
     before: History,
@@ -50,17 +50,17 @@ struct Attacked {
 /// A row of the table `records`: space, key, value, version, forget_at.
 type Row = (String, String, String, i64, Option<i64>);
 
-fn opened(place: &TempDir) -> Arc<dyn StateStore> {
-    let store = FileStore::open(&place.path().join("state.db")).unwrap();
-    let anchor = FileStore::open_anchor(&place.path().join("state.db.anchor")).unwrap();
+fn open_store(place: &TempDir) -> Arc<dyn StateStore> {
+    let store = SqliteStore::open(&place.path().join("state.db")).unwrap();
+    let anchor = SqliteStore::open_anchor(&place.path().join("state.db.anchor")).unwrap();
     Arc::new(SealedStore::anchored(Arc::new(store), keys(), Arc::new(anchor), SystemClock))
 }
 
-impl Attacked {
-    /// A call is asked about, and runs if it is approved.
+impl AttackedState {
+    /// Makes a call that requires approval and, if it is approved, runs it.
     fn new(approved: bool) -> Self {
         let place = tempfile::tempdir().unwrap();
-        let store = opened(&place);
+        let store = open_store(&place);
         let call = Part::call("c1", "refund", json!({ "amount": 250 }));
         let before = History::new(vec![Message::new(Role::Assistant, vec![call])]);
         let mut attacked = Self { place, store, tool: Counting::default(), copies: Vec::new(), before };
@@ -90,9 +90,9 @@ impl Attacked {
         self.place.path().join("state.db")
     }
 
-    /// Another process opens the state.
+    /// Another process opens the state file.
     fn reopen(&mut self) {
-        self.store = opened(&self.place);
+        self.store = open_store(&self.place);
     }
 
     fn database(&self) -> Connection {
@@ -103,7 +103,7 @@ impl Attacked {
         let database = self.database();
         let select =
             database.prepare("SELECT space, key, value, version, forget_at FROM records ORDER BY 1, 2");
-        // Before the state is made there is no table.
+        // The table does not exist before the first write.
         let Ok(mut select) = select else { return Vec::new() };
         let row =
             |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
@@ -122,51 +122,56 @@ impl Attacked {
         self.database().execute(put, (&row.0, &row.1, &row.2, row.3, row.4)).unwrap();
     }
 
-    /// The session is resumed with the history from before the call ran.
+    /// Resumes the session with the history from before the call ran.
     fn resume(&mut self) -> Vec<(String, String)> {
         let (mut session, mut history) = (self.session(), self.before.clone());
         let Ok(round) = run(session.resume(&mut history, &self.tool)) else {
             return vec![("refused".to_owned(), String::new())];
         };
-        round.outcomes.iter().map(ended).map(|(kind, code)| (kind.to_owned(), code.to_owned())).collect()
+        round
+            .outcomes
+            .iter()
+            .map(kind_and_code)
+            .map(|(kind, code)| (kind.to_owned(), code.to_owned()))
+            .collect()
     }
 }
 
-/// The reproductions: what a settled call came to does not change, and it does not run again.
+/// Known attacks: the outcome of a completed call does not change, and the call does not run again.
 #[test]
-fn i4_a_settled_call_does_not_run_again_whatever_is_done_to_its_row() {
-    type Edit = fn(&Attacked);
+fn i4_completed_call_does_not_run_again_after_database_edits() {
+    type Edit = fn(&AttackedState);
     let edits: [(&str, Edit); 8] = [
-        ("its value is exchanged for the one it had while it was pending", |attacked| {
+        ("its value is replaced by its value while it was pending", |attacked| {
             for row in &attacked.copies[1] {
                 attacked.put(row);
             }
         }),
-        ("the same, under its latest version", |attacked| {
+        ("the same, with its latest version number", |attacked| {
             for row in &attacked.copies[1] {
                 let set = "UPDATE records SET value = ?1 WHERE space = ?2 AND key = ?3";
                 attacked.database().execute(set, (&row.2, &row.0, &row.1)).unwrap();
             }
         }),
-        ("it is removed", |attacked| {
+        ("its rows are removed", |attacked| {
             attacked.database().execute_batch("DELETE FROM records WHERE space = 'calls'").unwrap();
         }),
         ("all rows are removed", |attacked| {
             attacked.database().execute_batch("DELETE FROM records").unwrap();
         }),
-        ("all but the name of the store is removed", |attacked| {
+        ("all rows but the name of the store are removed", |attacked| {
             attacked.database().execute_batch("DELETE FROM records WHERE space <> 'owner'").unwrap();
         }),
-        ("it is to be forgotten at once", |attacked| {
+        ("it expires at once", |attacked| {
             attacked.database().execute_batch("UPDATE records SET forget_at = 0").unwrap();
         }),
-        ("it moves to another key", |attacked| {
+        ("its rows move to another key", |attacked| {
             attacked
                 .database()
                 .execute_batch("UPDATE records SET key = key || 'x' WHERE space = 'calls'")
                 .unwrap();
         }),
-        ("it is written in plain text", |attacked| {
+        ("its value is replaced by plain text", |attacked| {
             let plain = json!({ "version": 1, "call_id": "c1", "tool": "refund", "stage": "waiting" });
             let set = "UPDATE records SET value = ?1 WHERE space = 'calls'";
             attacked.database().execute(set, [plain.to_string()]).unwrap();
@@ -174,7 +179,7 @@ fn i4_a_settled_call_does_not_run_again_whatever_is_done_to_its_row() {
     ];
     for (name, edit) in edits {
         for reopened in [false, true] {
-            let mut attacked = Attacked::new(true);
+            let mut attacked = AttackedState::new(true);
             edit(&attacked);
             if reopened {
                 attacked.reopen();
@@ -183,7 +188,7 @@ fn i4_a_settled_call_does_not_run_again_whatever_is_done_to_its_row() {
                 let told = attacked.resume();
                 assert_eq!(attacked.runs(), 1, "{name}: {told:?}");
                 let (kind, code) = &told[0];
-                // Until a record is gone that is to be forgotten, what came of the call is known.
+                // Until an expired record is deleted, the outcome of the call is still known.
                 let is_known = (kind.as_str(), code.as_str()) == ("executed", "approved");
                 assert!(
                     kind == "refused" || (kind == "indeterminate" && code == "state_altered") || is_known,
@@ -194,12 +199,12 @@ fn i4_a_settled_call_does_not_run_again_whatever_is_done_to_its_row() {
     }
 }
 
-/// An answer in the database that nobody gave does not count, nor does one to another call.
+/// A forged approval in the database does not count, nor does an approval of another call.
 #[test]
-fn i3_a_call_that_nobody_answered_does_not_run_whatever_is_in_the_database() {
-    let mut attacked = Attacked::new(false);
-    let other = Attacked::new(true);
-    // All that was ever in the state of another call of the same name, approved under the same key.
+fn i3_unapproved_call_does_not_run_after_database_edits() {
+    let mut attacked = AttackedState::new(false);
+    let other = AttackedState::new(true);
+    // Every record of another call of the same name, approved under the same key.
     for copy in &other.copies {
         for row in copy {
             attacked.put(row);
@@ -210,10 +215,10 @@ fn i3_a_call_that_nobody_answered_does_not_run_whatever_is_in_the_database() {
     }
 }
 
-/// Who waits between reading and writing is refused, even if the database says that nothing changed meanwhile.
+/// A writer that pauses between read and write is rejected, even if the database claims that nothing changed meanwhile.
 #[test]
-fn i2_of_two_who_claim_a_call_one_succeeds_whatever_the_database_says() {
-    let attacked = Attacked::new(false);
+fn i2_only_one_of_two_claims_succeeds_after_database_edits() {
+    let attacked = AttackedState::new(false);
     let store = &attacked.store;
     let key = RecordKey { space: "calls", key: "k" };
     let write = |value: &Value, over| {
@@ -224,7 +229,7 @@ fn i2_of_two_who_claim_a_call_one_succeeds_whatever_the_database_says() {
     let seen = run(store.record(key)).unwrap().unwrap();
     let row = attacked.rows().into_iter().find(|row| row.1 == "k").unwrap();
     assert_eq!(write(&json!("claimed"), Some(seen.version)), Ok(true));
-    // The version that it had is put back, with the old value and with the new one.
+    // The old version number is restored, first with the new value, then with the old one.
     let back = "UPDATE records SET version = ?1 WHERE key = 'k'";
     attacked.database().execute(back, [row.3]).unwrap();
     assert_eq!(write(&json!("claimed by another"), Some(seen.version)), Ok(false));
@@ -235,12 +240,12 @@ fn i2_of_two_who_claim_a_call_one_succeeds_whatever_the_database_says() {
 }
 
 #[test]
-fn a_state_that_was_lost_is_not_taken_for_a_new_one() {
-    let attacked = Attacked::new(true);
+fn lost_state_is_not_mistaken_for_new_state() {
+    let attacked = AttackedState::new(true);
     let open = |store: &str, anchor: &str, digits: &str| {
         let at = |name: &str| attacked.place.path().join(name);
         let (store, anchor) =
-            (FileStore::open(&at(store)).unwrap(), FileStore::open_anchor(&at(anchor)).unwrap());
+            (SqliteStore::open(&at(store)).unwrap(), SqliteStore::open_anchor(&at(anchor)).unwrap());
         let keys = Keys::parse(&digits.repeat(32)).unwrap();
         let sealed = SealedStore::anchored(Arc::new(store), keys, Arc::new(anchor), SystemClock);
         (run(sealed.open()), sealed)
@@ -252,7 +257,7 @@ fn a_state_that_was_lost_is_not_taken_for_a_new_one() {
     assert_eq!(open(known, anchor, "6b").0, Err(IntegrityError::OtherKeys));
     assert_eq!(open("other.db", "other.anchor", "5a").0, Ok(()));
     assert_eq!(open("other.db", anchor, "5a").0, Err(IntegrityError::OtherAnchor));
-    // It can be accepted as it is, by an anchor that is new.
+    // A new anchor can accept the state as it is.
     let (refused, sealed) = open(known, "new.anchor", "5a");
     assert_eq!(refused, Err(IntegrityError::OtherAnchor));
     assert_eq!(run(sealed.accept()), Ok(()));
@@ -260,10 +265,10 @@ fn a_state_that_was_lost_is_not_taken_for_a_new_one() {
     assert_eq!(open(known, anchor, "5a").0, Err(IntegrityError::OtherAnchor));
 }
 
-/// One random edit of the table, with what was in it at some moment as material.
+/// One random edit of the table, built from earlier copies of its rows.
 #[derive(Clone, Debug)]
 enum Edit {
-    /// Puts a row of a copy back, perhaps at another row's key.
+    /// Restores a row of a copy, possibly under another row's key.
     Put {
         copy: usize,
         row: usize,
@@ -301,7 +306,7 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
     prop::collection::vec(edit, 1..12)
 }
 
-fn apply(attacked: &mut Attacked, edit: &Edit) {
+fn apply(attacked: &mut AttackedState, edit: &Edit) {
     let rows = attacked.rows();
     let row = |index: usize| (!rows.is_empty()).then(|| rows[index % rows.len()].clone());
     match edit {
@@ -342,10 +347,10 @@ fn apply(attacked: &mut Attacked, edit: &Edit) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// I2, I3, I4. Random edits never make a settled call run again, nor one that nobody answered.
+    /// I2, I3, I4. Random edits never make a completed call run again, nor an unapproved one.
     #[test]
-    fn i4_random_edits_of_the_database_run_no_call(edits in edits(), approved: bool) {
-        let mut attacked = Attacked::new(approved);
+    fn i4_random_database_edits_run_no_call(edits in edits(), approved: bool) {
+        let mut attacked = AttackedState::new(approved);
         for edit in &edits {
             apply(&mut attacked, edit);
         }

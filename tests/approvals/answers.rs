@@ -1,32 +1,32 @@
-//! Answers beside a plain yes or no: results of a person's own, ends of the run, several answers, late and unknown ones.
+//! Responses other than a plain approval or denial: results from an approver, cancellation, and multiple, late or unknown responses.
 
 use callgate::json::{Value, json};
 use callgate::message::{Approver, Message, ResponsePart, Role, Settled, approval_response};
 
 use super::scene::{REFUNDS, Scene};
-use crate::workshop::ended;
+use crate::fixtures::kind_and_code;
 
 fn refund() -> Value {
     json!({ "amount": 250, "note": "late" })
 }
 
 #[test]
-fn every_flow_works_without_keys_too() {
+fn every_flow_works_without_keys() {
     for mut scene in Scene::each(REFUNDS, &refund()) {
         scene.approve();
-        assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
         assert!(scene.resume().outcomes.is_empty());
         assert_eq!((scene.tool.count(), scene.results().len()), (1, 1));
     }
     for mut scene in Scene::each(REFUNDS, &refund()) {
         scene.deny(None);
-        assert_eq!(ended(&scene.outcome()), ("denied", "approval_denied"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("denied", "approval_denied"));
         assert_eq!(scene.tool.count(), 0);
     }
 }
 
 #[test]
-fn a_persons_own_result_may_be_null_and_is_settled_like_any_other() {
+fn approvers_result_may_be_null_and_completes_the_call() {
     let redacting = format!(
         "{REFUNDS}  - id: hide
     match: {{ tool: refund }}
@@ -37,9 +37,9 @@ fn a_persons_own_result_may_be_null_and_is_settled_like_any_other() {
         [(Value::Null, "null".to_owned()), (json!("paid to ana@example.com"), "paid to [email]".to_owned())]
     {
         for mut scene in Scene::each(&redacting, &refund()) {
-            scene.answer(ResponsePart { output: Some(output.clone()), ..scene.yes() });
+            scene.answer(ResponsePart { output: Some(output.clone()), ..scene.approval() });
             let outcome = scene.outcome();
-            assert_eq!(ended(&outcome), ("answered", "answered"));
+            assert_eq!(kind_and_code(&outcome), ("answered", "answered"));
             let result = &scene.results()[0];
             assert_eq!(result.settled, Settled::Output);
             assert!(!result.output.text().contains("ana@"), "{told}: {result:?}");
@@ -50,20 +50,20 @@ fn a_persons_own_result_may_be_null_and_is_settled_like_any_other() {
 }
 
 #[test]
-fn a_result_beside_a_no_is_none() {
+fn result_in_a_denial_is_ignored() {
     let mut scene = Scene::refund(250);
     let no = approval_response(scene.request().approval_id, false);
     scene.answer(ResponsePart { output: Some(json!("done")), edited_input: Some(json!({})), ..no });
     let outcome = scene.outcome();
-    assert_eq!(ended(&outcome), ("denied", "approval_denied"));
+    assert_eq!(kind_and_code(&outcome), ("denied", "approval_denied"));
     assert_eq!(outcome.output, None);
 }
 
-/// One who cancels ends the run: nothing that waits runs any more, wherever it stands and whatever was answered.
+/// Cancelling ends the run: no pending call runs, whatever its position and its other responses.
 #[test]
-fn who_cancels_ends_the_run() {
+fn cancelling_ends_the_run() {
     for (cancelled, in_store) in [(0, false), (1, false), (0, true), (1, true)] {
-        let mut scene = Scene::new(REFUNDS).sharing();
+        let mut scene = Scene::new(REFUNDS).with_shared_store();
         let calls = ["a", "b", "c"].map(|id| (id, "refund", json!({ "amount": 250, "of": id })));
         scene.model_calls(&calls);
         scene.round();
@@ -83,7 +83,7 @@ fn who_cancels_ends_the_run() {
         assert_eq!((outcomes.as_slice(), in_store), (&expected[..], in_store));
         assert!(!round.is_suspended());
         assert_eq!((scene.tool.count(), scene.results().len()), (0, 3));
-        // The next run is a run of its own.
+        // The next run is independent.
         scene.user_says("go on");
         assert!(scene.resume().outcomes.is_empty());
         scene.model_calls(&[("d", "refund", json!({ "amount": 5 }))]);
@@ -91,19 +91,19 @@ fn who_cancels_ends_the_run() {
     }
 }
 
-/// What each row of answers comes to: of people without names the strictest counts, of one with a name the first.
+/// The outcome of each combination of responses: of anonymous responses the strictest counts, of one named approver the first.
 #[test]
-fn of_several_answers_each_combination_has_one_outcome() {
+fn combinations_of_several_answers_have_defined_outcomes() {
     type Answers = fn(&Scene) -> Vec<ResponsePart>;
     let table: [(&str, Answers, &str); 8] = [
-        ("yes, yes", |of| vec![of.yes(), of.yes()], "executed"),
-        ("no, no", |of| vec![said_no(of), said_no(of)], "denied"),
-        ("yes, no", |of| vec![of.yes(), said_no(of)], "denied"),
-        ("no, yes", |of| vec![said_no(of), of.yes()], "denied"),
-        ("yes, end", |of| vec![of.yes(), ResponsePart { cancel: true, ..of.yes() }], "aborted"),
-        ("no, end", |of| vec![said_no(of), ResponsePart { cancel: true, ..of.yes() }], "aborted"),
-        ("named yes, then no", |of| vec![named(of, of.yes()), named(of, said_no(of))], "executed"),
-        ("named no, then yes", |of| vec![named(of, said_no(of)), named(of, of.yes())], "denied"),
+        ("yes, yes", |of| vec![of.approval(), of.approval()], "executed"),
+        ("no, no", |of| vec![denial(of), denial(of)], "denied"),
+        ("yes, no", |of| vec![of.approval(), denial(of)], "denied"),
+        ("no, yes", |of| vec![denial(of), of.approval()], "denied"),
+        ("yes, end", |of| vec![of.approval(), ResponsePart { cancel: true, ..of.approval() }], "aborted"),
+        ("no, end", |of| vec![denial(of), ResponsePart { cancel: true, ..of.approval() }], "aborted"),
+        ("named yes, then no", |of| vec![named(of, of.approval()), named(of, denial(of))], "executed"),
+        ("named no, then yes", |of| vec![named(of, denial(of)), named(of, of.approval())], "denied"),
     ];
     for (what, answers, outcome) in table {
         for mut scene in Scene::each(REFUNDS, &refund()) {
@@ -117,8 +117,8 @@ fn of_several_answers_each_combination_has_one_outcome() {
     }
 }
 
-fn said_no(of: &Scene) -> ResponsePart {
-    ResponsePart { approved: false, ..of.yes() }
+fn denial(of: &Scene) -> ResponsePart {
+    ResponsePart { approved: false, ..of.approval() }
 }
 
 fn named(of: &Scene, answer: ResponsePart) -> ResponsePart {
@@ -126,9 +126,9 @@ fn named(of: &Scene, answer: ResponsePart) -> ResponsePart {
 }
 
 #[test]
-fn an_answer_that_comes_again_after_the_result_changes_nothing() {
+fn repeated_answer_after_the_result_changes_nothing() {
     let mut scene = Scene::refund(250);
-    let again = scene.yes();
+    let again = scene.approval();
     scene.approve();
     scene.resume();
     assert!(scene.history.append_approval_response(again.clone()).is_err());
@@ -144,17 +144,17 @@ fn said_no_to(id: &str) -> ResponsePart {
 }
 
 #[test]
-fn an_answer_to_what_nobody_asked_is_named_as_ignored() {
+fn answer_to_unknown_request_is_reported_as_ignored() {
     let mut scene = Scene::refund(250);
     scene.history.push(Message::new(Role::Tool, vec![approval_response("approval_c7", true).into()]));
     let round = scene.resume();
-    assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"));
+    assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"));
     let ignored: Vec<_> = round.ignored.iter().map(|ignored| ignored.approval_id.as_str()).collect();
     assert_eq!(ignored, ["approval_c7"]);
 }
 
 #[test]
-fn some_calls_of_a_round_may_be_answered_and_others_not() {
+fn calls_of_a_round_can_be_answered_separately() {
     for keys in [true, false] {
         let mut scene = Scene::new(REFUNDS);
         if !keys {
@@ -185,55 +185,55 @@ fn some_calls_of_a_round_may_be_answered_and_others_not() {
 }
 
 #[test]
-fn people_may_talk_on_while_a_call_waits_and_answer_it_turns_later() {
+fn pending_call_can_be_answered_after_further_turns() {
     let mut scene = Scene::refund(250);
     scene.user_says("meanwhile: what is the time?");
-    assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
     scene.model_calls(&[("c2", "clock", json!({}))]);
     assert_eq!(scene.round().outcomes.len(), 1);
     scene.user_says("thanks");
     scene.approve();
     scene.user_says("and now?");
-    assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
     assert_eq!((scene.tool.count(), scene.results().len()), (2, 2));
-    // The result is the call's own, however much stands between them.
+    // The result belongs to the call, however many messages separate them.
     let calls = scene.history.occurrences();
     assert!(calls.iter().all(|call| call.result.is_some_and(|result| result.call_id == call.call.id)));
 }
 
-/// I3. A token in an answer is the question's own, or one that the host knows; any other makes the answer none.
+/// I3. A response must carry the token of its request, or one that the host accepts; with any other token it is ignored.
 #[test]
-fn i3_an_answer_with_another_token_counts_for_nothing() {
+fn i3_answer_with_wrong_token_is_ignored() {
     for mut scene in Scene::each(REFUNDS, &refund()) {
         for token in ["", "unsealed", "x.y"] {
-            scene.answer(ResponsePart { approval_token: Some(token.to_owned()), ..scene.yes() });
+            scene.answer(ResponsePart { approval_token: Some(token.to_owned()), ..scene.approval() });
         }
         let round = scene.resume();
-        assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"));
+        assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"));
         assert_eq!(round.ignored.len(), 3);
         assert_eq!(scene.tool.count(), 0);
         let token = scene.request().approval_token;
-        scene.answer(ResponsePart { approval_token: token, ..scene.yes() });
-        assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+        scene.answer(ResponsePart { approval_token: token, ..scene.approval() });
+        assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
     }
 }
 
 #[test]
-fn a_host_may_know_tokens_of_its_own() {
+fn host_can_accept_its_own_tokens() {
     let mut scene = Scene::refund(250);
-    let engine = crate::workshop::rules(REFUNDS)
+    let engine = crate::fixtures::rules(REFUNDS)
         .clock(scene.clock.clone())
         .store(scene.store.clone())
         .keys(scene.keys())
         .accepting_answers(|answer| answer.approval_token.as_deref() == Some("one-time"))
         .build();
-    scene.answer(ResponsePart { approval_token: Some("guessed".into()), ..scene.yes() });
+    scene.answer(ResponsePart { approval_token: Some("guessed".into()), ..scene.approval() });
     let session = || engine.session().named("talk").with_context(scene.context.clone());
     let mut history = scene.history.clone();
     let round = scene.clock.drive(session().resume(&mut history, &scene.tool)).unwrap();
     assert!(round.is_suspended());
-    let right = ResponsePart { approval_token: Some("one-time".into()), ..scene.yes() };
+    let right = ResponsePart { approval_token: Some("one-time".into()), ..scene.approval() };
     history.append_approval_response(right).unwrap();
     let round = scene.clock.drive(session().resume(&mut history, &scene.tool)).unwrap();
-    assert_eq!(ended(&round.outcomes[0]), ("executed", "approved"));
+    assert_eq!(kind_and_code(&round.outcomes[0]), ("executed", "approved"));
 }

@@ -1,10 +1,10 @@
-//! Who may answer, how many must, and several policies that ask about one call.
+//! Approvers and quorums, and several policies that require approval of one call.
 
 use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart, approval_response};
 
 use super::scene::{NEXT_KEY, Scene, pending};
-use crate::workshop::ended;
+use crate::fixtures::kind_and_code;
 
 fn approval(what: &str) -> String {
     format!("policies: [ {{ id: ask, match: refund, approval: {{ {what} }} }} ]")
@@ -18,9 +18,9 @@ fn named(name: &str) -> Approver {
     Approver::new(name)
 }
 
-/// Who answers in order, and what that comes to: `ana` is the one for whom the agent acts.
+/// Sequences of approvers with the resulting outcome; the agent acts for `ana`.
 #[test]
-fn i3_only_sealed_names_of_those_who_may_answer_count() {
+fn i3_only_sealed_names_of_eligible_approvers_count() {
     let lead = |name: &str| Approver::new(name).with_role("lead");
     type Row = (&'static str, Vec<(Approver, bool)>, &'static str, usize);
     let table: Vec<Row> = vec![
@@ -46,13 +46,13 @@ fn i3_only_sealed_names_of_those_who_may_answer_count() {
             1,
         ),
         ("quorum: 2, approvers: [role:lead]", vec![(lead("bea"), true), (lead("cid"), true)], "executed", 0),
-        // Where names do not count, one may say yes for oneself.
+        // If names do not count, requesters may approve their own calls.
         ("message: 'Go?'", vec![(named("ana"), true)], "executed", 0),
     ];
     for (what, answers, outcome, ignored) in table {
         for mut scene in Scene::each(&approval(what), &refund()) {
             for (by, approved) in answers.clone() {
-                let answer = ResponsePart { approved, ..scene.yes() };
+                let answer = ResponsePart { approved, ..scene.approval() };
                 scene.answer_as(by, answer);
             }
             let round = scene.resume();
@@ -67,53 +67,56 @@ fn i3_only_sealed_names_of_those_who_may_answer_count() {
 #[test]
 fn outcomes_say_who_approved() {
     let mut scene = Scene::asked(&approval("quorum: 2"), refund());
-    scene.answer_as(named("bea"), scene.yes());
-    scene.answer_as(named("cid"), scene.yes());
+    scene.answer_as(named("bea"), scene.approval());
+    scene.answer_as(named("cid"), scene.approval());
     assert_eq!(scene.outcome().approved.unwrap().by, ["bea", "cid"]);
     let mut scene = Scene::asked(&approval("approvers: [bea]"), refund());
-    scene.answer_as(named("bea"), ResponsePart { reason: Some("no".into()), approved: false, ..scene.yes() });
+    scene.answer_as(
+        named("bea"),
+        ResponsePart { reason: Some("no".into()), approved: false, ..scene.approval() },
+    );
     scene.resume();
     assert_eq!(scene.results()[0].output.text(), "bea denied this call: no");
 }
 
-/// I3. A name that is not sealed by the host, or is sealed to another question, is nobody's.
+/// I3. A name that the host did not seal, or that is sealed for another request, counts as anonymous.
 #[test]
-fn i3_a_name_without_its_seal_counts_for_nothing() {
+fn i3_approver_name_without_valid_seal_is_ignored() {
     let rules = approval("approvers: [bea]");
     type Forge = fn(&Scene) -> ResponsePart;
     let forgeries: [(&str, Forge); 5] = [
-        ("no name", Scene::yes),
-        ("no seal", |scene| ResponsePart { answered_by: Some(named("bea")), ..scene.yes() }),
-        ("a seal of nobody's", |scene| ResponsePart {
+        ("no name", Scene::approval),
+        ("no seal", |scene| ResponsePart { answered_by: Some(named("bea")), ..scene.approval() }),
+        ("an invalid seal", |scene| ResponsePart {
             answered_by: Some(named("bea")),
             answer_seal: Some("v1.x.y".into()),
-            ..scene.yes()
+            ..scene.approval()
         }),
         ("a seal of another server", |scene| {
             let other = Scene { keys: Some(NEXT_KEY.to_owned()), ..Scene::new(&scene.rules) };
             let mut other = other;
             other.ask(refund());
-            other.signed(named("bea"), other.yes())
+            other.signed(named("bea"), other.approval())
         }),
-        ("a seal to a later question", |scene| {
+        ("a seal for a later request", |scene| {
             let mut later = Scene::new(&scene.rules);
             later.advance(7);
             later.ask(refund());
-            later.signed(named("bea"), later.yes())
+            later.signed(named("bea"), later.approval())
         }),
     ];
     for (what, forge) in forgeries {
         let mut scene = Scene::asked(&rules, refund());
         scene.answer(forge(&scene));
         let round = scene.resume();
-        assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"), "{what}");
+        assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"), "{what}");
         assert_eq!((round.ignored.len(), scene.tool.count()), (1, 0), "{what}");
     }
 }
 
-/// Two policies ask in one request; what each demands must be met.
+/// Two policies share one request; the requirements of both must be met.
 #[test]
-fn several_policies_ask_once_and_each_wants_its_own() {
+fn several_policies_share_a_request_and_each_must_be_satisfied() {
     let two = |first: &str, second: &str| {
         format!(
             "policies:
@@ -139,7 +142,7 @@ fn several_policies_ask_once_and_each_wants_its_own() {
             for by in &answers {
                 match by {
                     None => scene.approve(),
-                    Some(by) => scene.answer_as(named(by), scene.yes()),
+                    Some(by) => scene.answer_as(named(by), scene.approval()),
                 }
             }
             let what = format!("{first} | {second} | {answers:?}");
@@ -150,7 +153,7 @@ fn several_policies_ask_once_and_each_wants_its_own() {
 }
 
 #[test]
-fn the_shortest_span_of_several_policies_counts() {
+fn shortest_expiry_of_several_policies_applies() {
     let rules = "policies:
   - { id: one, match: refund, approval: { expires: 2h } }
   - { id: two, match: refund, approval: { expires: 1h } }
@@ -158,12 +161,12 @@ fn the_shortest_span_of_several_policies_counts() {
     let mut scene = Scene::asked(rules, refund());
     scene.advance(3600);
     scene.approve();
-    assert_eq!(ended(&scene.outcome()), ("denied", "approval_expired"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("denied", "approval_expired"));
 }
 
-/// Of what several policies let be changed, only what all of them do may be.
+/// An argument is editable only if every policy that requires approval allows it.
 #[test]
-fn i1_a_place_is_changed_only_where_every_policy_lets_it_be() {
+fn i1_argument_is_editable_only_if_every_policy_allows_it() {
     let rules = "policies:
   - { id: one, match: refund, approval: { edits: [$.input.to, $.input.note] } }
   - { id: two, match: refund, approval: { edits: [$.input.to.zip, $.input.amount] } }
@@ -173,25 +176,25 @@ fn i1_a_place_is_changed_only_where_every_policy_lets_it_be() {
         let mut scene = Scene::asked(rules, input.clone());
         let mut given = input.clone();
         *given.pointer_mut(place).unwrap() = json!(7);
-        scene.answer(ResponsePart { edited_input: Some(given), ..scene.yes() });
+        scene.answer(ResponsePart { edited_input: Some(given), ..scene.approval() });
         assert_eq!(scene.outcome().outcome.name() == "executed", runs, "{place}");
     }
 }
 
-/// Where nothing permits a call, a person may; and so for each layer below.
+/// Unmatched calls may require approval, and so may those of each lower layer.
 #[test]
-fn layers_and_what_nothing_permits_ask_as_policies_do() {
+fn layers_and_unmatched_calls_require_approval_like_policies() {
     let unmatched = "defaults: { unmatched: approval }\npolicies: [ { id: ok, match: look, allow: {} } ]";
     for mut scene in Scene::each(unmatched, &refund()) {
         assert!(scene.request().policies.is_empty());
         scene.approve();
         assert_eq!(scene.outcome().outcome.name(), "executed");
     }
-    // I6. What nothing permits is denied by now.
+    // I6. Unmatched calls are denied by now.
     for mut scene in Scene::each(unmatched, &refund()) {
         scene.approve();
         scene.rules = unmatched.replace("unmatched: approval", "unmatched: deny");
-        assert_eq!(ended(&scene.outcome()), ("denied", "unmatched"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("denied", "unmatched"));
     }
     let lower = approval("message: 'Lower?', approvers: [bea]");
     let mut scene = Scene::new(&approval("message: 'Upper?', approvers: [bea]"));
@@ -200,7 +203,7 @@ fn layers_and_what_nothing_permits_ask_as_policies_do() {
     assert_eq!(pending(&round)[0].message.as_deref(), Some("Upper? Lower?"));
     scene.answer(approval_response("approval_c1", true));
     assert_eq!(scene.outcome().outcome.name(), "suspended");
-    scene.answer_as(named("bea"), scene.yes());
+    scene.answer_as(named("bea"), scene.approval());
     assert_eq!(scene.outcome().outcome.name(), "executed");
     assert_eq!(scene.tool.count(), 1);
 }

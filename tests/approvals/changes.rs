@@ -1,55 +1,55 @@
-//! What changed between the question and the answer: whose it is, the arguments, the policies, the tool.
+//! Changes between request and response: identity, arguments, policies, tool.
 
 use callgate::ToolDescriptor;
 use callgate::json::{Value, json};
 use callgate::message::Content;
 
 use super::scene::{REFUNDS, Scene, with_parts, with_request};
-use crate::workshop::ended;
+use crate::fixtures::kind_and_code;
 
 fn refund() -> Value {
     json!({ "amount": 250, "note": "late" })
 }
 
 /// Rules with one more policy.
-fn and(policy: &str) -> String {
+fn with_policy(policy: &str) -> String {
     format!("{REFUNDS}  - {policy}\n")
 }
 
-/// I3. A question of someone else's counts for nothing here, whatever is answered to it: it is asked anew.
+/// I3. A request of another conversation or tenant is ignored, whatever the response: approval is requested again.
 #[test]
-fn i3_a_question_of_another_conversation_or_tenant_counts_for_nothing() {
+fn i3_request_of_another_conversation_or_tenant_is_ignored() {
     type Move = fn(&mut Scene);
     let moves: [(&str, Move); 4] = [
         ("conversation", |scene| scene.conversation = "other".to_owned()),
         ("tenant", |scene| scene.context["tenant"] = "umbrella".into()),
         ("no tenant", |scene| scene.context = json!({ "principal": "ana" })),
-        ("null for a text", |scene| scene.context["tenant"] = Value::Null),
+        ("null for a string", |scene| scene.context["tenant"] = Value::Null),
     ];
     for (what, moved) in moves {
         for shared in [false, true] {
             for mut scene in Scene::each(REFUNDS, &refund()) {
                 if shared {
-                    scene = scene.sharing();
+                    scene = scene.with_shared_store();
                 }
                 let answered = scene.request().approval_token;
                 scene.approve();
                 moved(&mut scene);
                 let round = scene.resume();
-                assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"), "{what}");
+                assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"), "{what}");
                 assert_eq!(round.ignored.len(), 1, "{what}");
                 assert_ne!(scene.request().approval_token, answered, "{what}");
                 assert_eq!(scene.tool.count(), 0, "{what}");
                 scene.approve();
-                assert_eq!(ended(&scene.outcome()), ("executed", "approved"), "{what}");
+                assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"), "{what}");
             }
         }
     }
 }
 
-/// I1. Arguments that were changed in the history since are asked about anew; other writings of the same are the same.
+/// I1. Arguments that changed in the history require approval again; other spellings of equal JSON do not.
 #[test]
-fn i1_a_call_that_was_changed_since_is_asked_about_anew() {
+fn i1_call_with_changed_arguments_requires_approval_again() {
     for (input, same) in [
         (json!({ "amount": 251, "note": "late" }), false),
         (json!({ "amount": "250", "note": "late" }), false),
@@ -77,9 +77,9 @@ fn i1_a_call_that_was_changed_since_is_asked_about_anew() {
     }
 }
 
-/// I3. A call of another tool that takes an answered call's place is not run.
+/// I3. A call of another tool in the position of an approved call does not run.
 #[test]
-fn i3_a_tool_that_was_exchanged_since_is_not_run() {
+fn i3_approved_call_does_not_run_with_another_tool() {
     for mut scene in Scene::each(REFUNDS, &refund()) {
         scene.approve();
         scene.history = with_parts(&scene.history, |content| match content {
@@ -90,7 +90,7 @@ fn i3_a_tool_that_was_exchanged_since_is_not_run() {
         });
         scene.resume();
         assert_eq!(scene.tool.count(), 0);
-        // Nor with a question that was exchanged, too.
+        // Nor does it run if the request was changed as well.
         let mut forged = Scene { keys: scene.keys.clone(), ..Scene::asked(REFUNDS, refund()) };
         forged.approve();
         forged.history = with_request(&forged.history, |request| request.tool_name = Some("wipe".into()));
@@ -99,9 +99,9 @@ fn i3_a_tool_that_was_exchanged_since_is_not_run() {
     }
 }
 
-/// I6. A yes counts for what a policy does, not for how it is described or where it stands.
+/// I6. An approval depends on what a policy does, not on its description or position.
 #[test]
-fn i6_a_yes_counts_as_long_as_the_policy_does_the_same() {
+fn i6_approval_counts_while_the_policy_does_the_same() {
     let described = REFUNDS.replace("- id: ask", "- id: ask\n    description: Large refunds");
     let moved = format!(
         "policies:\n  - {{ id: first, match: other, deny: {{}} }}\n{}",
@@ -121,48 +121,48 @@ fn i6_a_yes_counts_as_long_as_the_policy_does_the_same() {
             scene.rules = rules.clone();
             let outcome = scene.outcome();
             let expected = if runs { ("executed", "approved") } else { ("suspended", "approval_required") };
-            assert_eq!(ended(&outcome), expected, "{what}");
+            assert_eq!(kind_and_code(&outcome), expected, "{what}");
             assert_eq!(scene.tool.count(), usize::from(runs), "{what}");
             assert_eq!(scene.requests().len(), usize::from(!runs), "{what}");
         }
     }
 }
 
-/// I6. The answer that is given to what is asked now is for now.
+/// I6. A response to the new request counts.
 #[test]
-fn i6_what_is_asked_anew_can_be_answered_anew() {
+fn i6_renewed_request_can_be_approved() {
     for mut scene in Scene::each(REFUNDS, &refund()) {
         scene.approve();
         scene.rules = REFUNDS.replace("gt: 100", "gt: 101");
-        assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
-        assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
         scene.approve();
-        assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
         assert_eq!((scene.tool.count(), scene.results().len()), (1, 1));
     }
 }
 
 #[test]
-fn i6_a_policy_that_came_since_asks_for_itself() {
+fn i6_added_policy_requires_its_own_approval() {
     for mut scene in Scene::each(REFUNDS, &refund()) {
         scene.approve();
-        scene.rules = and("{ id: more, match: refund, approval: { message: 'Really?' } }");
+        scene.rules = with_policy("{ id: more, match: refund, approval: { message: 'Really?' } }");
         let outcome = scene.outcome();
-        assert_eq!(ended(&outcome), ("suspended", "approval_required"));
-        // The yes that was given is kept: only the new policy asks.
+        assert_eq!(kind_and_code(&outcome), ("suspended", "approval_required"));
+        // The earlier approval is kept: only the new policy requires approval.
         assert_eq!(outcome.approval.unwrap().policies, ["more"]);
         scene.approve();
-        assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
     }
 }
 
 #[test]
-fn i6_without_its_policy_an_answer_still_counts() {
+fn i6_approval_still_counts_after_its_policy_is_removed() {
     for (approves, outcome) in [(true, ("executed", "approved")), (false, ("denied", "approval_denied"))] {
         for mut scene in Scene::each(REFUNDS, &refund()) {
             scene.rules = "policies: [ { id: other, match: other, deny: {} } ]".to_owned();
-            // What was asked is waited for, also where nobody would ask any more.
-            assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+            // A request stays pending even if no policy requires approval any more.
+            assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
             if approves {
                 scene.approve()
             } else {
@@ -175,9 +175,9 @@ fn i6_without_its_policy_an_answer_still_counts() {
     }
 }
 
-/// I6. A yes lifts nothing but the question: whatever else stops the call now stops it.
+/// I6. An approval satisfies only its own request: any other restriction applies when the call runs.
 #[test]
-fn i6_an_answered_call_meets_the_rules_of_now() {
+fn i6_approved_call_is_evaluated_against_current_rules() {
     for (policy, outcome) in [
         ("{ id: no, match: refund, deny: { code: closed } }", ("denied", "closed")),
         ("{ id: stop, match: refund, halt: {} }", ("halted", "halted")),
@@ -189,9 +189,9 @@ fn i6_an_answered_call_meets_the_rules_of_now() {
     ] {
         for mut scene in Scene::each(REFUNDS, &refund()) {
             scene.approve();
-            scene.rules = and(policy);
+            scene.rules = with_policy(policy);
             let ended_as = scene.outcome();
-            assert_eq!(ended(&ended_as), outcome, "{policy}");
+            assert_eq!(kind_and_code(&ended_as), outcome, "{policy}");
             assert_eq!((scene.tool.count(), scene.results().len()), (0, 1), "{policy}");
             scene.rules = REFUNDS.to_owned();
             assert!(scene.resume().outcomes.is_empty(), "{policy}");
@@ -200,13 +200,13 @@ fn i6_an_answered_call_meets_the_rules_of_now() {
 }
 
 #[test]
-fn i6_an_answered_call_takes_of_limits_like_any_other() {
-    let limited = and("{ id: few, match: refund, rate_limit: { limit: 1, per: 1h } }");
+fn i6_approved_call_consumes_limits() {
+    let limited = with_policy("{ id: few, match: refund, rate_limit: { limit: 1, per: 1h } }");
     for mut scene in Scene::each(&limited, &refund()) {
         scene.model_calls(&[("c2", "refund", json!({ "amount": 3 }))]);
         assert_eq!(scene.round().outcomes[0].outcome.name(), "executed");
         scene.approve();
-        assert_eq!(ended(&scene.outcome()), ("denied", "rate_limited"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("denied", "rate_limited"));
         assert_eq!(scene.tool.count(), 1);
     }
 }
@@ -216,7 +216,7 @@ fn tool(name: &str, schema: Value) -> ToolDescriptor {
 }
 
 #[test]
-fn a_tool_that_is_gone_or_takes_other_arguments_by_now_is_not_run() {
+fn tool_that_is_gone_or_changed_its_schema_does_not_run() {
     let loose = json!({ "type": "object" });
     let strict = json!({ "type": "object", "required": ["currency"] });
     for (tools, outcome) in [
@@ -230,7 +230,7 @@ fn a_tool_that_is_gone_or_takes_other_arguments_by_now_is_not_run() {
         scene.ask(refund());
         scene.approve();
         scene.tools = tools;
-        assert_eq!(ended(&scene.outcome()), outcome);
+        assert_eq!(kind_and_code(&scene.outcome()), outcome);
         assert_eq!(scene.tool.count(), usize::from(outcome.0 == "executed"));
         assert_eq!(scene.results().len(), 1);
     }

@@ -1,4 +1,4 @@
-//! For whom an approval is: the identity and what policies read of the context are bound to it.
+//! An approval is bound to the identity of the requester and to the context values that policies read.
 
 use callgate::json::{Value, json};
 use callgate::message::{Approver, Dialect, approval_response};
@@ -6,7 +6,7 @@ use callgate::{OutcomeKind, ToolCall};
 use proptest::prelude::*;
 
 use super::scene::{REFUNDS, Scene};
-use crate::workshop::ended;
+use crate::fixtures::kind_and_code;
 
 fn refund() -> Value {
     json!({ "amount": 250 })
@@ -16,11 +16,11 @@ fn ann() -> Value {
     json!({ "principal": "ann", "roles": ["agent", "night"], "tenant": "acme", "trace": "t-1", "plan": { "tier": 1 } })
 }
 
-/// Asked for `ann`, with and without keys, with both stores.
+/// Requested for `ann`, with and without keys, with both stores.
 fn asked(rules: &str) -> Vec<Scene> {
     let with_keys = Scene::new(rules);
     let without = Scene { keys: None, ..Scene::new(rules) };
-    let shared = Scene::new(rules).sharing();
+    let shared = Scene::new(rules).with_shared_store();
     let mut scenes = vec![with_keys, without, shared];
     for scene in &mut scenes {
         scene.context = ann();
@@ -36,14 +36,14 @@ fn with(change: impl Fn(&mut Value)) -> Value {
     context
 }
 
-/// Rules in which one more policy reads something.
-fn and(policy: &str) -> String {
+/// Rules with one more policy that reads something.
+fn with_policy(policy: &str) -> String {
     format!("{REFUNDS}  - {policy}\n")
 }
 
-/// Approved for ann, resumed as somebody else.
+/// Approved for ann, resumed as another principal.
 #[test]
-fn i3_an_approval_is_for_who_asked() {
+fn i3_approval_is_bound_to_its_requester() {
     let others = [
         ("another principal", with(|context| context["principal"] = "bob".into())),
         ("the approver", with(|context| context["principal"] = "bea".into())),
@@ -69,23 +69,23 @@ fn i3_an_approval_is_for_who_asked() {
                 scene.through(dialect);
             }
             let round = scene.resume();
-            assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"), "{who}");
+            assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"), "{who}");
             assert_eq!((round.ignored.len(), scene.tool.count()), (1, 0), "{who}");
             assert_ne!(scene.request().approval_token, token, "{who}");
-            // Nor is the question that was asked for them then one for ann.
+            // Nor does the request of the other principal then apply to ann.
             scene.approve();
             scene.context = ann();
-            assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"), "{who}");
+            assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"), "{who}");
             assert_eq!(scene.tool.count(), 0, "{who}");
             scene.approve();
-            assert_eq!(ended(&scene.outcome()), ("executed", "approved"), "{who}");
+            assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"), "{who}");
             assert_eq!(scene.tool.count(), 1, "{who}");
         }
     }
 }
 
 #[test]
-fn the_same_identity_in_another_form_is_the_same() {
+fn equivalent_identities_are_equal() {
     for context in [
         with(|context| context["principal"] = "Ann\u{a0}".into()),
         with(|context| context["roles"] = json!(["night", "agent", "night"])),
@@ -98,14 +98,14 @@ fn the_same_identity_in_another_form_is_the_same() {
         for mut scene in asked(REFUNDS) {
             scene.approve();
             scene.context = context.clone();
-            assert_eq!(ended(&scene.outcome()), ("executed", "approved"), "{context}");
+            assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"), "{context}");
         }
     }
 }
 
-/// Each way to read `context.plan`: what is read is bound, and nothing else.
+/// Each way to read `context.plan`: values that are read are bound, and no others.
 #[test]
-fn i1_what_policies_read_of_the_context_is_bound() {
+fn i1_context_values_read_by_policies_are_bound() {
     let readers = [
         "{ id: r, match: { tool: refund, where: [ { path: $.context.plan.tier, gt: 5 } ] }, deny: {} }",
         "{ id: r, match: { tool: refund, where: [ { path: '$.context[\"plan\"]', exists: false } ] }, deny: {} }",
@@ -127,19 +127,19 @@ fn i1_what_policies_read_of_the_context_is_bound() {
     ];
     let changed = with(|context| context["plan"] = json!({ "tier": 2 }));
     for reader in readers {
-        for mut scene in asked(&and(reader)) {
+        for mut scene in asked(&with_policy(reader)) {
             scene.approve();
             scene.context = changed.clone();
             let round = scene.resume();
             let told = format!("{reader}: {:?}", round.outcomes[0].reason);
-            assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"), "{told}");
+            assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"), "{told}");
             assert!(round.ignored[0].why.contains("context"), "{:?}", round.ignored);
             assert_eq!(scene.tool.count(), 0, "{told}");
         }
-        // The same with the context as it was.
-        for mut scene in asked(&and(reader)) {
+        // The same with the original context.
+        for mut scene in asked(&with_policy(reader)) {
             scene.approve();
-            assert_eq!(ended(&scene.outcome()).0, "executed", "{reader}");
+            assert_eq!(kind_and_code(&scene.outcome()).0, "executed", "{reader}");
         }
     }
     for other in [
@@ -150,17 +150,17 @@ fn i1_what_policies_read_of_the_context_is_bound() {
         "{ id: r, match: { tool: refund, where: [ { path: $.context.region, eq: eu } ] }, deny: {} }",
         "{ id: r, match: { tool: refund, where: [ { expr: 'context.trace == \"t-2\"' } ] }, deny: {} }",
     ] {
-        for mut scene in asked(&and(other)) {
+        for mut scene in asked(&with_policy(other)) {
             scene.approve();
             scene.context = changed.clone();
-            assert_eq!(ended(&scene.outcome()), ("executed", "approved"), "{other}");
+            assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"), "{other}");
         }
     }
 }
 
-/// Rules of a layer below the bundle read, too.
+/// Rules of a lower layer read the context, too.
 #[test]
-fn i1_what_lower_layers_read_is_bound() {
+fn i1_context_values_read_by_lower_layers_are_bound() {
     let mut scene = Scene::new(REFUNDS);
     scene.context = ann();
     scene.layers = vec![
@@ -169,13 +169,13 @@ fn i1_what_lower_layers_read_is_bound() {
     scene.ask(refund());
     scene.approve();
     scene.context["plan"] = json!({ "tier": 2 });
-    assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
     assert_eq!(scene.tool.count(), 0);
 }
 
-/// A script's own question is asked again for somebody else, from the script's start; for the same one it goes on.
+/// A script's own request is repeated for another principal, from the start of the script; for the same principal the script continues.
 #[test]
-fn i3_a_scripts_question_is_for_who_asked() {
+fn i3_request_of_a_script_is_bound_to_its_requester() {
     let script = "{ id: s, match: refund, around: { script: 'let lot = random(); approve(`For ${context.plan.tier}?`); next(input)' } }";
     for (context, runs) in [
         (ann(), true),
@@ -194,7 +194,7 @@ fn i3_a_scripts_question_is_for_who_asked() {
             if runs {
                 continue;
             }
-            assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"), "{told}");
+            assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"), "{told}");
             let tier = context["plan"]["tier"].to_string();
             assert_eq!(scene.request().message, Some(format!("For {tier}?")));
             scene.approve();
@@ -203,9 +203,9 @@ fn i3_a_scripts_question_is_for_who_asked() {
     }
 }
 
-/// Somebody else, for whom the script would not ask: it does not run by the yes that ann got, nor without one.
+/// For another principal the script would not require approval: the call runs neither with ann's approval nor without one.
 #[test]
-fn i3_a_script_that_would_not_ask_somebody_else_does_not_run() {
+fn i3_script_that_would_not_ask_another_principal_does_not_run() {
     let rules = "policies:
   - { id: keep, priority: 9, match: refund, cache: { ttl: 60s, scope: shared } }
   - { id: s, match: refund, around: { script: 'if context.principal == \"ann\" { approve(\"Go?\"); } next(input)' } }
@@ -213,20 +213,20 @@ fn i3_a_script_that_would_not_ask_somebody_else_does_not_run() {
     for mut scene in asked(rules) {
         scene.approve();
         scene.context["principal"] = "bob".into();
-        assert_eq!(ended(&scene.outcome()), ("denied", "approval_invalid"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("denied", "approval_invalid"));
         assert_eq!(scene.tool.count(), 0);
     }
 }
 
-/// In one process: the question is in the store only.
+/// In one process: only the store has the request.
 #[test]
-fn i3_an_approval_given_in_the_store_is_for_who_asked() {
+fn i3_approval_in_the_store_is_bound_to_its_requester() {
     for (context, outcome) in [
         (ann(), "executed"),
         (with(|context| context["principal"] = "bob".into()), "suspended"),
         (with(|context| context["roles"] = json!([])), "suspended"),
     ] {
-        let scene = Scene { context: ann(), ..Scene::new(REFUNDS).sharing() };
+        let scene = Scene { context: ann(), ..Scene::new(REFUNDS).with_shared_store() };
         let run = |scene: &Scene| {
             let mut session = scene.session().recorded();
             let call = ToolCall::new("c1", "refund", refund()).with_context(scene.context.clone());
@@ -245,9 +245,9 @@ fn i3_an_approval_given_in_the_store_is_for_who_asked() {
     }
 }
 
-/// What was remembered for ann stands for her as she was.
+/// A remembered approval for ann depends on her identity at that time.
 #[test]
-fn i3_a_remembered_approval_is_for_who_asked() {
+fn i3_remembered_approval_is_bound_to_its_requester() {
     let rules = "policies:
   - id: ask
     match: { tool: refund, where: [ { path: $.context.plan.tier, lt: 9 } ] }
@@ -273,12 +273,12 @@ fn i3_a_remembered_approval_is_for_who_asked() {
     }
 }
 
-/// The requester that is sealed is who asked, also where somebody else takes the question up.
+/// The sealed requester is the one who asked, even if another principal resumes.
 #[test]
-fn i3_who_asked_does_not_approve_by_resuming_as_somebody_else() {
+fn i3_requester_cannot_approve_by_resuming_as_another_principal() {
     let rules = "policies: [ { id: ask, match: refund, approval: { approvers: [bea, ann] } } ]";
     for mut scene in asked(rules) {
-        scene.answer_as(Approver::new("ann"), scene.yes());
+        scene.answer_as(Approver::new("ann"), scene.approval());
         scene.context["principal"] = "zoe".into();
         let round = scene.resume();
         assert_eq!(round.outcomes[0].outcome.name(), "suspended");
@@ -308,9 +308,9 @@ fn value() -> impl Strategy<Value = Option<Value>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// What is read and changed is asked about again; what is changed and not read runs.
+    /// A changed value that policies read requires approval again; a changed value that they do not read does not.
     #[test]
-    fn i1_what_is_read_and_changed_is_asked_about_again(
+    fn i1_changed_value_requires_approval_only_if_read(
         read in proptest::collection::btree_set(member(), 0..3),
         changes in proptest::collection::btree_map(member(), value(), 1..4),
         by_expression in any::<bool>(),
@@ -323,7 +323,7 @@ proptest! {
         }).collect();
         let mut scene = Scene { context: ann(), ..Scene::new(&format!("{REFUNDS}{readers}")) };
         if shared {
-            scene = scene.sharing();
+            scene = scene.with_shared_store();
         }
         scene.ask(refund());
         scene.approve();
@@ -336,7 +336,7 @@ proptest! {
         }
         let differs = |name: &str| {
             let (before, after) = (ann().get(name).cloned(), scene.context.get(name).cloned());
-            // Absent or null names nobody and no tenant alike, as long as nobody reads which.
+            // Absent and null both mean no principal and no tenant, unless a policy distinguishes them.
             match read.contains(name) {
                 true => before != after,
                 false => before.unwrap_or_default() != after.unwrap_or_default(),
@@ -347,7 +347,7 @@ proptest! {
         scene.through(dialect);
         let outcome = scene.outcome();
         let expected = if asks { ("suspended", "approval_required") } else { ("executed", "approved") };
-        prop_assert_eq!(ended(&outcome), expected, "{:?} read, {:?}", read, changes);
+        prop_assert_eq!(kind_and_code(&outcome), expected, "{:?} read, {:?}", read, changes);
         prop_assert_eq!(scene.tool.count(), usize::from(!asks));
     }
 }

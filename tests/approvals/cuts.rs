@@ -1,4 +1,4 @@
-//! A history is held by clients: whatever they make of it, it never makes a call's outcome more permissive.
+//! Clients hold the history: no edit of it makes the outcome of a call more permissive.
 
 use callgate::Outcome;
 use callgate::json::json;
@@ -9,7 +9,7 @@ use proptest::sample::{Index, select};
 
 use super::scene::{Scene, with_parts};
 
-/// Labels, facts and limits of a run, each read by a tool of its own.
+/// Labels, facts and limits of a run, each read by its own tool.
 const SEEING: &str = "policies:
   - { id: mark, match: read, label: { add: [untrusted] } }
   - { id: keep, match: look, fact: { name: order, key: $.input.id, value: $.input.status } }
@@ -20,7 +20,7 @@ const SEEING: &str = "policies:
   - { id: once, match: { tool: wipe, where: [ { path: $.session.calls.wipe, gte: 1 } ] }, deny: {} }
 ";
 
-/// What a client, or what compacts histories, makes of one.
+/// Edits by a client or by history compaction.
 #[derive(Clone, Debug)]
 enum Cut {
     Head(Index),
@@ -54,13 +54,13 @@ fn cuts() -> impl Strategy<Value = Vec<Cut>> {
     )
 }
 
-/// What a history says that its session has seen.
+/// The session state in a history.
 fn state(history: &History) -> Option<Part> {
     let parts = history.messages().iter().flat_map(Message::parts);
     parts.filter(|part| matches!(part.content(), Content::State(_))).cloned().next_back()
 }
 
-/// A history with one of its results exchanged.
+/// A history with one of its results replaced.
 fn with_nth_result(history: &History, which: &Index, change: fn(&ResultPart) -> Vec<Part>) -> History {
     let parts = history.messages().iter().flat_map(Message::parts);
     let count = parts.filter(|part| matches!(part.content(), Content::Result(_))).count();
@@ -142,8 +142,8 @@ fn strictness(outcome: &Outcome) -> u8 {
     }
 }
 
-/// The calls of a history that had a turn, with their results. Those of its last round that had none are new ones of the model.
-fn known(history: &History) -> Vec<String> {
+/// The evaluated calls of a history, with their results. Calls of the last round without a result are new ones of the model.
+fn known_calls(history: &History) -> Vec<String> {
     let calls = history.occurrences();
     let last = calls.last().map(|call| call.round);
     let is_new =
@@ -153,19 +153,19 @@ fn known(history: &History) -> Vec<String> {
     calls.iter().filter(|call| !is_new(call)).map(told).collect()
 }
 
-/// A session that has seen something.
-struct Seen {
+/// A session with recorded state.
+struct RecordedSession {
     scene: Scene,
-    /// Its history half-way.
+    /// Its history halfway.
     old: History,
-    /// What it kept at each point, with the calls that were known then.
+    /// Its state at each point, with the calls that were known then.
     kept: Vec<(Option<Part>, Vec<String>)>,
 }
 
-impl Seen {
+impl RecordedSession {
     fn new(tools: &[&str], shared: bool) -> Self {
         let scene = Scene::new(SEEING);
-        let mut scene = if shared { scene.sharing() } else { scene };
+        let mut scene = if shared { scene.with_shared_store() } else { scene };
         scene.resume();
         let mut old = scene.history.clone();
         let mut kept = vec![(None, Vec::new()), (state(&old), Vec::new())];
@@ -180,20 +180,20 @@ impl Seen {
             };
             scene.model_calls(&[(&format!("c{at}"), tool, json!({ "id": "a", "status": status }))]);
             scene.round();
-            kept.push((state(&scene.history), known(&scene.history)));
+            kept.push((state(&scene.history), known_calls(&scene.history)));
         }
         Self { scene, old, kept }
     }
 
-    /// The history after cuts, and whether it is the session's own as it was at some point, with what was kept then: that is not
-    /// changed but older, which only a store can tell.
+    /// The edited history, and the state of the session at an earlier point if the edited history equals the session's own at that point:
+    /// then it is not changed but older, which only a store can detect.
     fn cut(&self, cuts: &[Cut]) -> (History, bool) {
         let cut = cuts.iter().fold(self.scene.history.clone(), |history, by| cut(&history, &self.old, by));
-        let is_older = self.kept.contains(&(state(&cut), known(&cut)));
+        let is_older = self.kept.contains(&(state(&cut), known_calls(&cut)));
         (cut, is_older)
     }
 
-    /// What becomes of one more call.
+    /// The outcome of one more call.
     fn outcome_of(mut self, probe: &str, history: History) -> Outcome {
         self.scene.history = history;
         self.scene.model_calls(&[("probe", probe, json!({}))]);
@@ -204,19 +204,19 @@ impl Seen {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// I8. A history that was cut, compacted, reordered or edited makes no call's outcome more permissive than the whole one.
+    /// I8. No outcome after a history was truncated, compacted, reordered or edited is more permissive than with the whole history.
     #[test]
-    fn i8_no_cut_of_a_history_makes_an_outcome_more_permissive(
+    fn i8_edited_history_never_makes_an_outcome_more_permissive(
         tools in vec(select(vec!["read", "look", "look_closed", "pay", "note", "wipe"]), 1..6),
         cuts in cuts(),
         probe in select(vec!["send", "change", "pay", "wipe"]),
         shared in any::<bool>(),
     ) {
-        let seen = Seen::new(&tools, shared);
+        let seen = RecordedSession::new(&tools, shared);
         let (cut, is_older) = seen.cut(&cuts);
         prop_assume!(!is_older || shared);
         let cut = seen.outcome_of(probe, cut);
-        let whole = Seen::new(&tools, shared);
+        let whole = RecordedSession::new(&tools, shared);
         let history = whole.scene.history.clone();
         let whole = whole.outcome_of(probe, history);
         prop_assert!(strictness(&cut) >= strictness(&whole), "{cut:?}\n{whole:?}");

@@ -1,11 +1,11 @@
-//! Arguments that a person changes: what may be changed, what then runs, and what the model is told of it.
+//! Edits by approvers: which arguments are editable, what runs then, and what the model reads about it.
 
 use callgate::ToolDescriptor;
 use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart, Settled};
 
 use super::scene::{Scene, pending};
-use crate::workshop::ended;
+use crate::fixtures::kind_and_code;
 
 const EDITABLE: &str = "policies:
   - id: ask
@@ -18,7 +18,7 @@ fn refund() -> Value {
 }
 
 fn edited(of: &Scene, input: Value) -> ResponsePart {
-    ResponsePart { edited_input: Some(input), ..of.yes() }
+    ResponsePart { edited_input: Some(input), ..of.approval() }
 }
 
 fn with(change: impl Fn(&mut Value)) -> Value {
@@ -28,7 +28,7 @@ fn with(change: impl Fn(&mut Value)) -> Value {
 }
 
 #[test]
-fn i1_what_a_person_may_change_runs_as_they_changed_it_and_the_model_is_told() {
+fn i1_edited_arguments_run_and_are_reported_to_the_model() {
     for given in [
         with(|input| input["amount"] = 120.into()),
         with(|input| input["to"]["zip"] = 8020.into()),
@@ -38,7 +38,7 @@ fn i1_what_a_person_may_change_runs_as_they_changed_it_and_the_model_is_told() {
         for mut scene in Scene::each(EDITABLE, &refund()) {
             scene.answer(edited(&scene, given.clone()));
             let outcome = scene.outcome();
-            assert_eq!(ended(&outcome), ("executed", "approved"), "{given}");
+            assert_eq!(kind_and_code(&outcome), ("executed", "approved"), "{given}");
             assert!(outcome.approved.as_ref().unwrap().edited);
             assert_eq!(scene.tool.inputs(), std::slice::from_ref(&given));
             let told = scene.results()[0].output.text();
@@ -48,7 +48,7 @@ fn i1_what_a_person_may_change_runs_as_they_changed_it_and_the_model_is_told() {
 }
 
 #[test]
-fn i3_a_change_elsewhere_makes_the_answer_none() {
+fn i3_edit_of_non_editable_argument_invalidates_the_answer() {
     for given in [
         with(|input| input["note"] = "very late".into()),
         with(|input| drop(input.as_object_mut().unwrap().remove("note"))),
@@ -60,47 +60,47 @@ fn i3_a_change_elsewhere_makes_the_answer_none() {
         for mut scene in Scene::each(EDITABLE, &refund()) {
             scene.answer(edited(&scene, given.clone()));
             let round = scene.resume();
-            assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"), "{given}");
+            assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"), "{given}");
             assert_eq!(round.ignored.len(), 1, "{given}");
-            // As if it had not been given: another one counts.
+            // The response is ignored: another one counts.
             scene.approve();
-            assert_eq!(ended(&scene.outcome()), ("executed", "approved"), "{given}");
+            assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"), "{given}");
             assert_eq!(scene.tool.inputs(), [refund()]);
         }
     }
 }
 
 #[test]
-fn arguments_given_back_unchanged_are_no_change() {
+fn unchanged_arguments_are_not_an_edit() {
     for mut scene in Scene::each(EDITABLE, &refund()) {
         let same = json!({ "to": { "zip": 8010, "city": "Graz" }, "note": "late", "amount": 250.0 });
         scene.answer(edited(&scene, same));
         let outcome = scene.outcome();
-        assert_eq!(ended(&outcome), ("executed", "approved"));
+        assert_eq!(kind_and_code(&outcome), ("executed", "approved"));
         assert!(!outcome.approved.unwrap().edited);
         assert_eq!(scene.tool.inputs(), [refund()]);
     }
-    // Nor do they part those who say yes to the same.
+    // Nor do they make equal approvals differ.
     let mut scene = Scene::asked(&EDITABLE.replace("edits", "quorum: 2, edits"), refund());
     scene.answer_as(Approver::new("bea"), edited(&scene, refund()));
-    scene.answer_as(Approver::new("cid"), scene.yes());
-    assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+    scene.answer_as(Approver::new("cid"), scene.approval());
+    assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
 }
 
 #[test]
-fn people_who_change_arguments_differently_have_not_agreed() {
+fn approvals_with_different_edits_do_not_form_a_quorum() {
     let mut scene = Scene::asked(&EDITABLE.replace("edits", "quorum: 2, edits"), refund());
     let given = with(|input| input["amount"] = 120.into());
     scene.answer_as(Approver::new("bea"), edited(&scene, given.clone()));
-    scene.answer_as(Approver::new("cid"), scene.yes());
-    assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+    scene.answer_as(Approver::new("cid"), scene.approval());
+    assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
     scene.answer_as(Approver::new("dan"), edited(&scene, given.clone()));
-    assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
     assert_eq!(scene.tool.inputs(), [given]);
 }
 
 #[test]
-fn arguments_that_do_not_fit_their_schema_are_not_run() {
+fn edited_arguments_that_violate_the_schema_are_not_run() {
     let own = json!({ "type": "object", "properties": { "amount": { "maximum": 500 } } });
     let policys = EDITABLE.replace(
         "edits: [$.input.amount, $.input.to]",
@@ -116,16 +116,16 @@ fn arguments_that_do_not_fit_their_schema_are_not_run() {
         scene.ask(refund());
         scene.answer(edited(&scene, with(|input| input["amount"] = 900.into())));
         let outcome = scene.outcome();
-        assert_eq!(ended(&outcome), ("invalid", "schema_violation"));
+        assert_eq!(kind_and_code(&outcome), ("invalid", "schema_violation"));
         assert_eq!(scene.results()[0].settled, Settled::Error);
         assert_eq!(scene.tool.count(), 0);
         assert!(scene.resume().outcomes.is_empty());
     }
 }
 
-/// I10. People are shown no secrets; what they leave as it was shown stays what it really is.
+/// I10. Approvers see no secrets; redacted values that they leave alone keep their real value.
 #[test]
-fn i1_what_is_hidden_from_people_keeps_its_real_value() {
+fn i1_redacted_value_keeps_its_real_value_when_unedited() {
     let rules = format!(
         "{EDITABLE}  - id: hide
     match: {{ tool: refund }}
@@ -139,7 +139,7 @@ fn i1_what_is_hidden_from_people_keeps_its_real_value() {
         shown["amount"] = 120.into();
         scene.answer(edited(&scene, shown));
         let outcome = scene.outcome();
-        assert_eq!(ended(&outcome), ("executed", "approved"));
+        assert_eq!(kind_and_code(&outcome), ("executed", "approved"));
         assert!(!outcome.input.to_string().contains("ana@"));
         assert!(!scene.results()[0].output.text().contains("ana@"));
         let mut real = input.clone();
@@ -149,7 +149,7 @@ fn i1_what_is_hidden_from_people_keeps_its_real_value() {
 }
 
 #[test]
-fn i6_changed_arguments_go_through_gate_again() {
+fn i6_edited_arguments_pass_the_gate_again() {
     let denying = format!(
         "{EDITABLE}  - id: never
     match: {{ tool: refund, where: [ {{ path: $.input.amount, gt: 1000 }} ] }}
@@ -158,13 +158,13 @@ fn i6_changed_arguments_go_through_gate_again() {
     );
     let mut scene = Scene::asked(&denying, refund());
     scene.answer(edited(&scene, with(|input| input["amount"] = 2000.into())));
-    assert_eq!(ended(&scene.outcome()), ("denied", "denied"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("denied", "denied"));
     assert_eq!((scene.tool.count(), scene.results().len()), (0, 1));
 }
 
-/// I1. What another policy asks about is what the person made of it, and both yeses are for that.
+/// I1. Another policy requires approval of the edited arguments, and both approvals are for those.
 #[test]
-fn i1_changed_arguments_that_another_policy_asks_about_are_asked_about_as_they_are_now() {
+fn i1_another_policy_requires_approval_of_the_edited_arguments() {
     let asking = format!(
         "{EDITABLE}  - id: boss
     match: {{ tool: refund, where: [ {{ path: $.input.amount, gt: 1000 }} ] }}
@@ -175,21 +175,21 @@ fn i1_changed_arguments_that_another_policy_asks_about_are_asked_about_as_they_a
     for mut scene in Scene::each(&asking, &refund()) {
         scene.answer(edited(&scene, large.clone()));
         let round = scene.resume();
-        assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"));
+        assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"));
         let asked = pending(&round).remove(0);
         assert_eq!((asked.policies.as_slice(), &asked.input), (&["boss".to_owned()][..], &large));
         assert_eq!(scene.request().input, Some(large.clone()));
         assert_eq!(scene.tool.count(), 0);
         scene.approve();
         let outcome = scene.outcome();
-        assert_eq!(ended(&outcome), ("executed", "approved"));
+        assert_eq!(kind_and_code(&outcome), ("executed", "approved"));
         assert!(outcome.approved.unwrap().edited);
         assert_eq!(scene.tool.inputs(), std::slice::from_ref(&large));
     }
 }
 
 #[test]
-fn i1_changed_arguments_that_a_transform_changes_again_are_asked_about_as_they_would_run() {
+fn i1_transformed_edits_require_approval_as_they_would_run() {
     let rules = format!(
         "{EDITABLE}  - id: cap
     match: {{ tool: refund, where: [ {{ path: $.input.amount, gt: 500 }} ] }}
@@ -199,20 +199,20 @@ fn i1_changed_arguments_that_a_transform_changes_again_are_asked_about_as_they_w
     for (amount, outcome) in [(400, ("executed", "approved")), (900, ("suspended", "approval_required"))] {
         let mut scene = Scene::asked(&rules, refund());
         scene.answer(edited(&scene, with(|input| input["amount"] = amount.into())));
-        assert_eq!(ended(&scene.outcome()), outcome);
+        assert_eq!(kind_and_code(&scene.outcome()), outcome);
         assert_eq!(scene.tool.count(), usize::from(amount == 400));
         if amount == 900 {
             let shown = with(|input| input["amount"] = 500.into());
             assert_eq!(scene.request().input, Some(shown.clone()));
             scene.approve();
-            assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+            assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
             assert_eq!(scene.tool.inputs(), [shown]);
         }
     }
 }
 
 #[test]
-fn i1_a_call_that_a_transform_changed_runs_as_people_saw_it() {
+fn i1_transformed_call_runs_as_approvers_saw_it() {
     let rules = format!(
         "{EDITABLE}  - id: mark
     match: {{ tool: refund }}
@@ -223,7 +223,7 @@ fn i1_a_call_that_a_transform_changed_runs_as_people_saw_it() {
         let shown = scene.request().input.unwrap();
         assert_eq!(shown["reviewed"], json!(true));
         scene.approve();
-        assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
         assert_eq!(scene.tool.inputs(), [shown]);
     }
 }

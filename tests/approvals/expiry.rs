@@ -1,4 +1,4 @@
-//! Questions that lapse, on clocks that jump.
+//! Expiry of approval requests, with clocks that jump.
 
 use callgate::host::Clock;
 use callgate::json::json;
@@ -6,7 +6,7 @@ use callgate::message::ResponsePart;
 use jiff::{SignedDuration, Timestamp};
 
 use super::scene::{REFUNDS, Scene};
-use crate::workshop::ended;
+use crate::fixtures::kind_and_code;
 
 const DAY: i64 = 24 * 3600;
 
@@ -14,9 +14,9 @@ fn after(start: Timestamp, seconds: i64) -> Timestamp {
     start + SignedDuration::from_secs(seconds)
 }
 
-/// I3. A yes counts until the question lapses, and not at that moment any more, also one that was given in time.
+/// I3. An approval counts until the request expires, exclusively, even if it was given in time.
 #[test]
-fn i3_a_question_lapses_at_its_moment() {
+fn i3_request_expires_exactly_at_its_expiry_time() {
     for (seconds, answered, outcome) in [
         (DAY - 1, false, ("suspended", "approval_required")),
         (DAY - 1, true, ("executed", "approved")),
@@ -30,7 +30,7 @@ fn i3_a_question_lapses_at_its_moment() {
             }
             scene.clock.set(after(scene.clock.now(), seconds));
             let what = format!("{seconds} {answered}");
-            assert_eq!(ended(&scene.outcome()), outcome, "{what}");
+            assert_eq!(kind_and_code(&scene.outcome()), outcome, "{what}");
             assert_eq!(scene.tool.count(), usize::from(outcome.0 == "executed"), "{what}");
             let told = if outcome.0 == "denied" { "lapsed" } else { "" };
             assert!(scene.results().iter().all(|result| result.output.text().contains(told)), "{what}");
@@ -39,30 +39,30 @@ fn i3_a_question_lapses_at_its_moment() {
 }
 
 #[test]
-fn a_no_counts_for_ever() {
+fn denial_never_expires() {
     let mut scene = Scene::refund(250);
     scene.deny(Some("no"));
     scene.clock.set(after(scene.clock.now(), 2 * DAY));
-    assert_eq!(ended(&scene.outcome()), ("denied", "approval_denied"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("denied", "approval_denied"));
 }
 
 #[test]
-fn a_question_without_a_span_never_lapses() {
+fn request_without_expiry_never_expires() {
     let mut scene = Scene::asked(&REFUNDS.replace(", expires: 24h", ""), json!({ "amount": 250 }));
     assert_eq!(scene.request().expires_at, None);
     scene.clock.set(after(scene.clock.now(), 1000 * DAY));
-    assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
     scene.approve();
-    assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
 }
 
-/// I3. While the clock says that a question is still to be asked, its answer waits, and is not lost.
+/// I3. While the clock is before the time of the request, its response is neither applied nor lost.
 #[test]
-fn i3_a_clock_that_is_set_back_lets_nothing_run() {
+fn i3_clock_set_back_runs_nothing() {
     for (back, outcome) in [
         (3600, ("suspended", "approval_required")),
         (61, ("suspended", "approval_required")),
-        // Clocks of several machines differ by a little.
+        // Small clock skew between machines is tolerated.
         (60, ("executed", "approved")),
         (1, ("executed", "approved")),
     ] {
@@ -70,46 +70,46 @@ fn i3_a_clock_that_is_set_back_lets_nothing_run() {
         let asked = scene.clock.now();
         scene.approve();
         scene.clock.set(after(asked, -back));
-        assert_eq!(ended(&scene.outcome()), outcome, "{back}");
+        assert_eq!(kind_and_code(&scene.outcome()), outcome, "{back}");
         scene.clock.set(asked);
         if outcome.0 == "suspended" {
-            assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+            assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
         }
         assert_eq!(scene.tool.count(), 1);
     }
 }
 
-/// I4. What lapsed by a clock that ran ahead stays so when it is set right.
+/// I4. A request that expired by a fast clock stays expired after the clock is corrected.
 #[test]
-fn i4_a_clock_that_jumps_ahead_and_back_does_not_revive_a_lapsed_question() {
+fn i4_expired_request_stays_expired_after_clock_correction() {
     for mut scene in Scene::with_both_stores(REFUNDS) {
         scene.ask(json!({ "amount": 250 }));
         let (asked, before) = (scene.clock.now(), scene.history.clone());
         scene.approve();
         scene.clock.set(after(asked, 300 * DAY));
-        assert_eq!(ended(&scene.outcome()), ("denied", "approval_expired"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("denied", "approval_expired"));
         scene.clock.set(asked);
         assert!(scene.resume().outcomes.is_empty());
-        // Nor does a history from before.
+        // Nor does an older history revive it.
         scene.history = before;
         scene.approve();
-        assert_eq!(ended(&scene.outcome()), ("denied", "approval_expired"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("denied", "approval_expired"));
         assert_eq!(scene.tool.count(), 0);
     }
 }
 
-/// A longer life that a client writes into its history is not believed.
+/// A later expiry time that a client writes into its history is rejected.
 #[test]
-fn i3_a_question_lives_no_longer_than_it_was_given() {
+fn i3_client_cannot_extend_the_expiry_of_a_request() {
     let scene = Scene::refund(250);
     for expires in [None, Some("2099-01-01T00:00:00Z".to_owned()), Some("never".to_owned())] {
         let lasting = super::scene::with_request(&scene.history, |request| {
             request.expires_at = expires.clone();
         });
         let mut tried = Scene { history: lasting, ..Scene::new(REFUNDS) };
-        tried.answer(ResponsePart { approved: true, ..tried.yes() });
+        tried.answer(ResponsePart { approved: true, ..tried.approval() });
         let round = tried.resume();
-        assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"));
+        assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"));
         assert_eq!((round.ignored.len(), tried.tool.count()), (1, 0));
     }
 }

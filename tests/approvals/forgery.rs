@@ -1,4 +1,4 @@
-//! Questions and answers that were forged, changed, exchanged or moved.
+//! Requests and responses that were forged, changed, swapped or moved.
 
 use std::cell::OnceCell;
 
@@ -10,15 +10,15 @@ use callgate::message::{
 use callgate::ToolCall;
 
 use super::scene::{KEY, NEXT_KEY, REFUNDS, Scene, with_parts, with_request};
-use crate::workshop::ended;
+use crate::fixtures::kind_and_code;
 
 fn refund() -> Value {
     json!({ "amount": 250, "note": "late" })
 }
 
-/// I3. Each way of tampering with a question that was answered: nothing runs, and it is asked anew or ended.
+/// I3. Each way of tampering with an approved request: nothing runs, and approval is required again or the call ends.
 #[test]
-fn i3_a_question_that_was_tampered_with_runs_nothing() {
+fn i3_request_that_was_tampered_with_runs_nothing() {
     type Tamper = fn(&mut RequestPart);
     let ways: [(&str, Tamper); 9] = [
         ("no token", |request| request.approval_token = None),
@@ -50,9 +50,9 @@ fn i3_a_question_that_was_tampered_with_runs_nothing() {
     }
 }
 
-/// I3. Questions of two calls whose tokens, or answers, were exchanged.
+/// I3. Requests of two calls with swapped tokens or responses.
 #[test]
-fn i3_a_token_of_another_call_counts_for_nothing() {
+fn i3_token_of_another_call_is_rejected() {
     let mut scene = Scene::new(REFUNDS);
     scene.model_calls(&[("a", "refund", refund()), ("b", "refund", json!({ "amount": 900 }))]);
     scene.round();
@@ -64,7 +64,7 @@ fn i3_a_token_of_another_call_counts_for_nothing() {
     let round = scene.resume();
     assert!(round.outcomes.iter().all(|outcome| outcome.outcome.name() == "suspended"));
     assert_eq!(scene.tool.count(), 0);
-    // An answer that repeats the other call's token.
+    // A response with the other call's token.
     let token = scene.requests().into_iter().find(|request| request.approval_id == "approval_b").unwrap();
     scene.answer(ResponsePart {
         approval_token: token.approval_token,
@@ -74,9 +74,9 @@ fn i3_a_token_of_another_call_counts_for_nothing() {
     assert_eq!(scene.tool.count(), 0);
 }
 
-/// I3. The whole question of one call put under another of the same id.
+/// I3. The whole request of one call under another call of the same id.
 #[test]
-fn i3_a_question_under_another_call_counts_for_nothing() {
+fn i3_request_moved_to_another_call_is_rejected() {
     let mut scene = Scene::refund(250);
     scene.approve();
     let large = json!({ "amount": 9000, "note": "late" });
@@ -85,27 +85,27 @@ fn i3_a_question_under_another_call_counts_for_nothing() {
         _ => None,
     });
     let round = scene.resume();
-    assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"));
+    assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"));
     assert_eq!((scene.tool.count(), scene.request().input), (0, Some(large)));
 }
 
-/// I4. An older question with its answer, put back after a newer one was asked.
+/// I4. An older request with its response, restored after a newer request.
 #[test]
-fn i4_an_older_question_does_not_come_back() {
+fn i4_older_request_cannot_be_replayed() {
     let mut scene = Scene::refund(250);
     scene.approve();
     let old = scene.history.clone();
     scene.rules = REFUNDS.replace("gt: 100", "gt: 90");
     scene.advance(60);
-    assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
     scene.history = old;
-    assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
     assert_eq!(scene.tool.count(), 0);
 }
 
-/// I3. An answer before its question, or in a text, is none.
+/// I3. A response before its request, or inside a text part, does not count.
 #[test]
-fn i3_an_answer_in_another_place_is_none() {
+fn i3_answer_in_another_position_is_ignored() {
     let answer = approval_response("approval_c1", true);
     let text = answer.to_json().to_string();
     for (role, part, first) in [
@@ -126,9 +126,9 @@ fn i3_an_answer_in_another_place_is_none() {
     }
 }
 
-/// A key that was exchanged: old questions count until it is taken out, and new ones are sealed with the new one.
+/// Key rotation: old requests count until the old key is removed, and new ones are sealed with the new key.
 #[test]
-fn i3_questions_of_an_older_key_count_until_it_is_taken_out() {
+fn i3_requests_of_an_older_key_count_until_its_removal() {
     let both = format!("{NEXT_KEY},{KEY}");
     for (keys, outcome) in
         [(both.as_str(), ("executed", "approved")), (NEXT_KEY, ("suspended", "approval_required"))]
@@ -138,40 +138,40 @@ fn i3_questions_of_an_older_key_count_until_it_is_taken_out() {
             scene.approve();
             scene.keys = Some(keys.to_owned());
             if scene.store.is_shared() && keys == NEXT_KEY {
-                // A store that nobody opened with both keys is still sealed with the older one.
+                // A store that was never opened with both keys is still sealed with the older one.
                 assert!(scene.refused().contains("made with other keys"));
                 continue;
             }
-            assert_eq!(ended(&scene.outcome()), outcome);
+            assert_eq!(kind_and_code(&scene.outcome()), outcome);
             if outcome.0 == "suspended" {
                 scene.approve();
-                assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+                assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
             }
             assert_eq!(scene.tool.count(), 1);
         }
     }
 }
 
-/// I3. What a process without keys asked counts for nothing in another one, with keys and without.
+/// I3. A request of a process without keys does not count in another process, with or without keys.
 #[test]
-fn i3_questions_of_a_process_without_keys_end_with_it() {
+fn i3_requests_of_a_process_without_keys_end_with_it() {
     for keys in [Some(KEY.to_owned()), None] {
         let mut scene = Scene { keys: None, ..Scene::new(REFUNDS) };
         scene.ask(refund());
         scene.approve();
         (scene.keys, scene.process) = (keys, OnceCell::new());
         let round = scene.resume();
-        assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"));
+        assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"));
         assert_eq!((round.ignored.len(), scene.tool.count()), (1, 0));
         scene.approve();
-        assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
     }
 }
 
-/// I8. A store that processes share is not used without keys: nobody is asked by it, and nothing is written into it.
+/// I8. A shared store is not used without keys: it serves no requests, and nothing is written to it.
 #[test]
-fn i8_a_shared_store_is_not_used_without_keys() {
-    let mut scene = Scene { keys: None, ..Scene::new(REFUNDS) }.sharing();
+fn i8_shared_store_is_not_used_without_keys() {
+    let mut scene = Scene { keys: None, ..Scene::new(REFUNDS) }.with_shared_store();
     let mut session = scene.session();
     scene.model_calls(&[("c1", "refund", refund())]);
     let refused = scene.clock.drive(session.round(&mut scene.history, &scene.tool)).unwrap_err();
@@ -179,14 +179,14 @@ fn i8_a_shared_store_is_not_used_without_keys() {
     let mut alone = scene.engine().session();
     let call = ToolCall::new("c2", "refund", refund());
     let outcome = scene.clock.drive(alone.execute(call, &scene.tool));
-    assert_eq!(ended(&outcome), ("denied", "store_unavailable"));
+    assert_eq!(kind_and_code(&outcome), ("denied", "store_unavailable"));
     let written = scene.clock.drive(scene.store.records("calls", None, 1)).unwrap();
     assert_eq!((written.records.len(), scene.tool.count()), (0, 0));
 }
 
-/// I3. A question that was taken out of the history: the store's stands; one that no store knows is not made up.
+/// I3. For a request that was removed from the history the one in the store applies; a request that no store has is not invented.
 #[test]
-fn i3_a_call_whose_question_was_taken_out_does_not_run() {
+fn i3_call_without_its_request_does_not_run() {
     for knows in [true, false] {
         let mut scene = Scene::refund(250);
         let asked = scene.request();
@@ -198,10 +198,10 @@ fn i3_a_call_whose_question_was_taken_out_does_not_run() {
         }
         let outcome = scene.outcome();
         if knows {
-            assert_eq!(ended(&outcome), ("suspended", "approval_required"));
+            assert_eq!(kind_and_code(&outcome), ("suspended", "approval_required"));
             assert_eq!(scene.request(), asked);
         } else {
-            assert_eq!(ended(&outcome), ("indeterminate", "unfinished"));
+            assert_eq!(kind_and_code(&outcome), ("indeterminate", "unfinished"));
             assert_eq!(scene.results().len(), 1);
         }
         assert_eq!(scene.tool.count(), 0);

@@ -1,4 +1,4 @@
-//! Hooks of the host's around calls that are suspended and resumed: they take part as in live calls, and what was approved is what runs.
+//! Host hooks around suspended and resumed calls: they take part as in live calls, and exactly the approved call runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use callgate::ToolError;
 use callgate::json::{Map, Value, json};
-use callgate::lifecycle::{Before, HookCall, OnError, RequiredApproval, ToolHooks};
+use callgate::lifecycle::{Before, ErrorAction, HookCall, RequiredApproval, ToolHooks};
 use callgate::message::{Approver, ResponsePart};
 use proptest::prelude::*;
 
 use super::scene::{REFUNDS, Scene};
-use crate::workshop::ended;
+use crate::fixtures::kind_and_code;
 
 pub const NONE: &str = "policies: []";
 const ASK: &str =
     "policies: [ { id: ask, match: refund, approval: { message: 'Refund?', edits: [$.input.limit] } } ]";
 
-/// A scene in which the model asks for a refund, with these hooks.
-pub fn asked(rules: &str, hooks: Vec<ToolHooks>, input: Value) -> Scene {
+/// A scene with these hooks in which the model asks for a refund.
+pub fn scene_with_hooks(rules: &str, hooks: Vec<ToolHooks>, input: Value) -> Scene {
     let mut scene = Scene::new(rules);
     scene.hooks = hooks;
     scene.ask(input);
@@ -29,8 +29,8 @@ pub fn before(says: impl Fn(&HookCall<'_>) -> Before + Send + Sync + 'static) ->
     vec![ToolHooks::new("hook").before(says)]
 }
 
-/// A hook that says the first of these until the call was asked about, and the second from then on.
-fn turning(first: Before, then: Before) -> Vec<ToolHooks> {
+/// A hook that returns the first value until the call is suspended, and the second from then on.
+fn changing_hooks(first: Before, then: Before) -> Vec<ToolHooks> {
     let count = Arc::new(AtomicUsize::new(0));
     before(move |_| match count.fetch_add(1, Ordering::SeqCst) {
         0 => first.clone(),
@@ -49,48 +49,48 @@ fn plus_one(call: &HookCall<'_>) -> Before {
 }
 
 #[test]
-fn i1_what_a_hook_makes_of_the_arguments_is_asked_about_and_runs() {
+fn i1_hook_edits_are_shown_in_the_request_and_run() {
     for (hook, shown) in [
         (with_limit as fn(&HookCall<'_>) -> Before, json!({ "amount": 1, "limit": 10 })),
         (plus_one, json!({ "amount": 2 })),
     ] {
-        let mut scene = asked(ASK, before(hook), json!({ "amount": 1 }));
+        let mut scene = scene_with_hooks(ASK, before(hook), json!({ "amount": 1 }));
         assert_eq!(scene.request().input, Some(shown.clone()));
-        assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
         scene.approve();
         let outcome = scene.outcome();
-        assert_eq!((ended(&outcome), &outcome.input), (("executed", "approved"), &shown));
+        assert_eq!((kind_and_code(&outcome), &outcome.input), (("executed", "approved"), &shown));
         assert_eq!(scene.tool.inputs(), [shown]);
         assert!(scene.resume().outcomes.is_empty());
     }
 }
 
 #[test]
-fn a_hook_that_is_against_the_call_by_now_stops_it_whatever_was_approved() {
+fn hook_that_now_blocks_the_call_overrides_its_approval() {
     for (says, kind, code) in [
         (Before::Block("not any more".into()), "denied", "blocked"),
         (Before::Halt("stop".into()), "halted", "halted"),
         (Before::Skip(json!("kept")), "answered", "answered"),
         (Before::Edit(json!("no object")), "denied", "invalid_arguments"),
     ] {
-        let mut scene = asked(ASK, turning(Before::Continue, says), json!({ "amount": 1 }));
+        let mut scene = scene_with_hooks(ASK, changing_hooks(Before::Continue, says), json!({ "amount": 1 }));
         scene.approve();
-        assert_eq!(ended(&scene.outcome()), (kind, code));
+        assert_eq!(kind_and_code(&scene.outcome()), (kind, code));
         assert_eq!(scene.tool.count(), 0, "{kind}");
     }
 }
 
 #[test]
-fn i1_arguments_that_hooks_make_otherwise_by_now_are_asked_about_anew() {
-    // Whether a policy asks about the other arguments or not.
+fn i1_different_hook_edits_on_resume_require_approval_again() {
+    // With or without a policy that requires approval of the other arguments.
     for amount in [500, 5] {
         let hooks =
-            turning(Before::Edit(json!({ "amount": 250 })), Before::Edit(json!({ "amount": amount })));
-        let mut scene = asked(REFUNDS, hooks, json!({ "amount": 250 }));
+            changing_hooks(Before::Edit(json!({ "amount": 250 })), Before::Edit(json!({ "amount": amount })));
+        let mut scene = scene_with_hooks(REFUNDS, hooks, json!({ "amount": 250 }));
         let first = scene.request();
         scene.approve();
         let outcome = scene.outcome();
-        assert_eq!(ended(&outcome), ("suspended", "approval_required"), "{amount}");
+        assert_eq!(kind_and_code(&outcome), ("suspended", "approval_required"), "{amount}");
         let second = scene.request();
         assert_eq!((second.input.clone(), scene.tool.count()), (Some(json!({ "amount": amount })), 0));
         assert_eq!(
@@ -98,50 +98,52 @@ fn i1_arguments_that_hooks_make_otherwise_by_now_are_asked_about_anew() {
             (&first.policies, false)
         );
         scene.approve();
-        assert_eq!(ended(&scene.outcome()).0, "executed", "{amount}");
+        assert_eq!(kind_and_code(&scene.outcome()).0, "executed", "{amount}");
         assert_eq!(scene.tool.inputs(), [json!({ "amount": amount })]);
     }
 }
 
 #[test]
-fn a_request_about_other_arguments_says_so_expires_and_demands_what_the_first_one_did() {
+fn request_about_changed_arguments_keeps_expiry_and_requirements_of_the_first() {
     let rules = REFUNDS.replace("expires: 24h", "expires: 1h, approvers: ['role:finance'], quorum: 2");
-    let hooks = turning(Before::Continue, Before::Edit(json!({ "amount": 5 })));
-    let mut scene = asked(&rules, hooks, json!({ "amount": 250 }));
+    let hooks = changing_hooks(Before::Continue, Before::Edit(json!({ "amount": 5 })));
+    let mut scene = scene_with_hooks(&rules, hooks, json!({ "amount": 250 }));
     let yes_of = |scene: &mut Scene, name: &str| {
-        scene.answer_as(Approver { roles: vec!["finance".into()], ..Approver::new(name) }, scene.yes());
+        scene.answer_as(Approver { roles: vec!["finance".into()], ..Approver::new(name) }, scene.approval());
     };
     yes_of(&mut scene, "bea");
     yes_of(&mut scene, "cid");
     scene.advance(60);
-    assert_eq!(ended(&scene.outcome()).0, "suspended");
+    assert_eq!(kind_and_code(&scene.outcome()).0, "suspended");
     let request = scene.request();
     assert!(request.message.unwrap().contains("not those that were approved"));
     assert_eq!(request.expires_at.as_deref(), Some("2026-01-01T13:01:00Z"));
     yes_of(&mut scene, "bea");
-    assert_eq!((ended(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
+    assert_eq!((kind_and_code(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
     yes_of(&mut scene, "cid");
-    assert_eq!(ended(&scene.outcome()).0, "executed");
+    assert_eq!(kind_and_code(&scene.outcome()).0, "executed");
 }
 
 #[test]
-fn annotations_reach_policies_and_the_tool_when_a_call_resumes() {
+fn annotations_reach_policies_and_tool_on_resume() {
     let tag = |team: &str| Before::Annotate(Map::from_iter([("team".to_owned(), json!(team))]));
     let rules = format!(
         "{REFUNDS}  - {{ id: red, match: {{ tool: refund, where: [ {{ path: $.context.metadata.team, eq: red }} ] }}, deny: {{}} }}\n"
     );
-    let mut scene = asked(&rules, turning(tag("blue"), tag("blue")), json!({ "amount": 250 }));
+    let mut scene =
+        scene_with_hooks(&rules, changing_hooks(tag("blue"), tag("blue")), json!({ "amount": 250 }));
     scene.approve();
-    assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
     assert_eq!(scene.tool.calls()[0].context["metadata"], json!({ "team": "blue" }));
-    let mut scene = asked(&rules, turning(tag("blue"), tag("red")), json!({ "amount": 250 }));
+    let mut scene =
+        scene_with_hooks(&rules, changing_hooks(tag("blue"), tag("red")), json!({ "amount": 250 }));
     scene.approve();
-    assert_eq!((ended(&scene.outcome()), scene.tool.count()), (("denied", "denied"), 0));
+    assert_eq!((kind_and_code(&scene.outcome()), scene.tool.count()), (("denied", "denied"), 0));
 }
 
-/// I10. What is hidden only because of an annotation is hidden in every outcome, however the call was answered.
+/// I10. Redaction that depends on an annotation applies to every outcome, whatever the response.
 #[test]
-fn i10_what_an_annotation_hides_is_hidden_in_every_outcome_of_a_resumed_call() {
+fn i10_redaction_by_annotation_applies_to_outcomes_of_resumed_calls() {
     let rules = format!(
         "{ASK_LONG}  - {{ id: hide, match: {{ where: [ {{ path: $.context.metadata.team, eq: red }} ] }}, redact: {{ in: [input, output], detect: [email] }} }}\n"
     );
@@ -150,15 +152,15 @@ fn i10_what_an_annotation_hides_is_hidden_in_every_outcome_of_a_resumed_call() {
     let answers: [(&str, Answer); 5] = [
         ("denied", |scene| scene.deny(None)),
         ("denied", |scene| scene.advance(48 * 3600)),
-        ("aborted", |scene| scene.answer(ResponsePart { cancel: true, approved: false, ..scene.yes() })),
+        ("aborted", |scene| scene.answer(ResponsePart { cancel: true, approved: false, ..scene.approval() })),
         ("answered", |scene| {
-            scene.answer(ResponsePart { output: Some(json!("ask eve@example.com")), ..scene.yes() })
+            scene.answer(ResponsePart { output: Some(json!("ask eve@example.com")), ..scene.approval() })
         }),
         ("executed", Scene::approve),
     ];
     for (kind, answer) in answers {
-        let hooks = turning(tag.clone(), tag.clone());
-        let mut scene = asked(&rules, hooks, json!({ "to": "ana@example.com" }));
+        let hooks = changing_hooks(tag.clone(), tag.clone());
+        let mut scene = scene_with_hooks(&rules, hooks, json!({ "to": "ana@example.com" }));
         assert!(!format!("{:?}", scene.request().input).contains("ana@"));
         answer(&mut scene);
         let outcome = scene.outcome();
@@ -173,76 +175,76 @@ const ASK_LONG: &str = "policies:
 ";
 
 #[test]
-fn hooks_wrap_a_resumed_call_and_hear_of_its_end() {
+fn hooks_wrap_a_resumed_call_and_observe_its_end() {
     let ends = Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = Arc::clone(&ends);
     let hook = ToolHooks::new("hook")
         .around(|_, mut next| Box::pin(async move { Ok(json!({ "wrapped": next.call().await? })) }))
         .after(move |end| heard.lock().unwrap().push(end.outcome.outcome.name()));
-    let mut scene = asked(ASK, vec![hook], json!({ "amount": 1 }));
+    let mut scene = scene_with_hooks(ASK, vec![hook], json!({ "amount": 1 }));
     scene.approve();
     assert_eq!(scene.outcome().output, Some(json!({ "wrapped": 1 })));
     assert_eq!(*ends.lock().unwrap(), ["executed"]);
 }
 
 #[test]
-fn i1_other_arguments_that_a_hook_calls_with_are_what_is_asked_about_and_what_runs() {
+fn i1_arguments_passed_by_a_wrapper_are_approved_and_run() {
     let raise = |to: u64| {
         ToolHooks::new("raise").around(move |_, mut next| {
             Box::pin(async move { next.with_input(json!({ "amount": to })).await })
         })
     };
-    let mut scene = asked(REFUNDS, vec![raise(250)], json!({ "amount": 5 }));
+    let mut scene = scene_with_hooks(REFUNDS, vec![raise(250)], json!({ "amount": 5 }));
     assert_eq!(scene.request().input, Some(json!({ "amount": 250 })));
     scene.approve();
     scene.hooks = vec![raise(500)];
-    assert_eq!((ended(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
+    assert_eq!((kind_and_code(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
     assert_eq!(scene.request().input, Some(json!({ "amount": 500 })));
     scene.approve();
-    assert_eq!(ended(&scene.outcome()).0, "executed");
+    assert_eq!(kind_and_code(&scene.outcome()).0, "executed");
     assert_eq!(scene.tool.inputs(), [json!({ "amount": 500 })]);
-    // Without the wrapper the call runs with arguments that nobody has seen, although no policy asks about them.
-    let mut scene = asked(REFUNDS, vec![raise(250)], json!({ "amount": 5 }));
+    // Without the wrapper the call would run with arguments that no approver saw, although no policy requires approval of them.
+    let mut scene = scene_with_hooks(REFUNDS, vec![raise(250)], json!({ "amount": 5 }));
     scene.approve();
     scene.hooks = before(|_| Before::Edit(json!({ "amount": 6 })));
-    assert_eq!((ended(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
+    assert_eq!((kind_and_code(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
     assert_eq!(scene.request().input, Some(json!({ "amount": 6 })));
 }
 
 #[test]
-fn what_an_approver_edits_passes_hooks_again() {
+fn edits_by_an_approver_pass_the_hooks_again() {
     let edited = |scene: &Scene, limit: u64| ResponsePart {
         edited_input: Some(json!({ "amount": 1, "limit": limit })),
-        ..scene.yes()
+        ..scene.approval()
     };
     let default_limit = |call: &HookCall<'_>| match call.input.get("limit") {
         Some(_) => Before::Continue,
         None => with_limit(call),
     };
-    let mut scene = asked(ASK, before(default_limit), json!({ "amount": 1 }));
+    let mut scene = scene_with_hooks(ASK, before(default_limit), json!({ "amount": 1 }));
     scene.answer(edited(&scene, 20));
-    assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
     assert_eq!(scene.tool.inputs(), [json!({ "amount": 1, "limit": 20 })]);
-    // A hook that changes it back: the approver is asked about what would run.
-    let mut scene = asked(ASK, before(with_limit), json!({ "amount": 1 }));
+    // A hook reverts the edit: the arguments that would run require approval.
+    let mut scene = scene_with_hooks(ASK, before(with_limit), json!({ "amount": 1 }));
     scene.answer(edited(&scene, 20));
-    assert_eq!((ended(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
+    assert_eq!((kind_and_code(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
     assert_eq!(scene.request().input, Some(json!({ "amount": 1, "limit": 10 })));
     scene.approve();
-    assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
     assert_eq!(scene.tool.inputs(), [json!({ "amount": 1, "limit": 10 })]);
 }
 
 #[test]
-fn an_edit_of_what_hooks_make_otherwise_by_now_counts_for_nothing() {
-    let hooks = turning(Before::Edit(json!({ "limit": 1 })), Before::Edit(json!({ "limit": 2 })));
-    let mut scene = asked(ASK, hooks, json!({}));
-    scene.answer(ResponsePart { edited_input: Some(json!({ "limit": 5 })), ..scene.yes() });
-    assert_eq!((ended(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
+fn edit_is_ignored_when_hooks_now_produce_other_arguments() {
+    let hooks = changing_hooks(Before::Edit(json!({ "limit": 1 })), Before::Edit(json!({ "limit": 2 })));
+    let mut scene = scene_with_hooks(ASK, hooks, json!({}));
+    scene.answer(ResponsePart { edited_input: Some(json!({ "limit": 5 })), ..scene.approval() });
+    assert_eq!((kind_and_code(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
     assert_eq!(scene.request().input, Some(json!({ "limit": 2 })));
 }
 
-/// A guard sees what runs, also where something around the call puts other arguments in their place.
+/// A guard sees the arguments that run, even if a wrapper replaces them.
 #[test]
 fn guards_see_the_arguments_that_wrappers_call_with() {
     let script = "policies:
@@ -276,65 +278,65 @@ fn guards_see_the_arguments_that_wrappers_call_with() {
         assert_eq!((came, scene.tool.count()), ("suspended", 0));
         assert_eq!(scene.request().input, Some(json!({ "amount": 500 })));
         scene.approve();
-        assert_eq!(ended(&scene.outcome()).0, "executed");
+        assert_eq!(kind_and_code(&scene.outcome()).0, "executed");
         assert_eq!(scene.tool.inputs(), [json!({ "amount": 500 })]);
     }
 }
 
 #[test]
-fn hooks_recover_the_errors_of_resumed_calls() {
+fn hooks_recover_errors_of_resumed_calls() {
     let recover = ToolHooks::new("mend").on_error_async(|_, error| {
         let message = error.message.clone();
-        async move { OnError::Recover(json!(format!("{message}: try later"))) }
+        async move { ErrorAction::Recover(json!(format!("{message}: try later"))) }
     });
-    let mut scene = asked(ASK, vec![recover], json!({}));
+    let mut scene = scene_with_hooks(ASK, vec![recover], json!({}));
     scene.tool =
-        crate::workshop::Tool::scripted(&scene.clock, [(Duration::ZERO, Err(ToolError::new("down")))]);
+        crate::fixtures::Tool::scripted(&scene.clock, [(Duration::ZERO, Err(ToolError::new("down")))]);
     scene.approve();
     let outcome = scene.outcome();
     assert_eq!((outcome.outcome.name(), outcome.output), ("recovered", Some(json!("down: try later"))));
 }
 
-/// What a hook does at one point of a call's life.
+/// The behaviour of a hook at one point of a call.
 #[derive(Clone, Debug)]
-enum Does {
+enum HookEffect {
     Nothing,
     Edit(u64),
     Tag(&'static str),
     Skip,
     Block,
     Require(&'static str),
-    /// It calls what it wraps with this.
+    /// Calls `next` with this.
     Wrap(u64),
 }
 
-fn does() -> impl Strategy<Value = Does> {
+fn hook_effect() -> impl Strategy<Value = HookEffect> {
     let amount = prop_oneof![Just(5), Just(250), Just(500)];
     let amounts = prop_oneof![Just(5), Just(250), Just(500)];
     prop_oneof![
-        2 => Just(Does::Nothing),
-        3 => amount.prop_map(Does::Edit),
-        1 => prop_oneof![Just("red"), Just("blue")].prop_map(Does::Tag),
-        1 => Just(Does::Skip),
-        1 => Just(Does::Block),
-        2 => prop_oneof![Just("One?"), Just("Two?")].prop_map(Does::Require),
-        3 => amounts.prop_map(Does::Wrap),
+        2 => Just(HookEffect::Nothing),
+        3 => amount.prop_map(HookEffect::Edit),
+        1 => prop_oneof![Just("red"), Just("blue")].prop_map(HookEffect::Tag),
+        1 => Just(HookEffect::Skip),
+        1 => Just(HookEffect::Block),
+        2 => prop_oneof![Just("One?"), Just("Two?")].prop_map(HookEffect::Require),
+        3 => amounts.prop_map(HookEffect::Wrap),
     ]
 }
 
-fn hook(id: &str, does: &Does) -> ToolHooks {
+fn hook(id: &str, does: &HookEffect) -> ToolHooks {
     let hook = ToolHooks::new(id);
     match does.clone() {
-        Does::Wrap(amount) => hook.around(move |_, mut next| {
+        HookEffect::Wrap(amount) => hook.around(move |_, mut next| {
             Box::pin(async move { next.with_input(json!({ "amount": amount })).await })
         }),
         does => hook.before(move |_| match &does {
-            Does::Nothing | Does::Wrap(_) => Before::Continue,
-            Does::Edit(amount) => Before::Edit(json!({ "amount": amount })),
-            Does::Tag(team) => Before::Annotate(Map::from_iter([("team".to_owned(), json!(team))])),
-            Does::Skip => Before::Skip(json!("kept")),
-            Does::Block => Before::Block("no".into()),
-            Does::Require(message) => Before::RequireApproval(RequiredApproval::new(*message)),
+            HookEffect::Nothing | HookEffect::Wrap(_) => Before::Continue,
+            HookEffect::Edit(amount) => Before::Edit(json!({ "amount": amount })),
+            HookEffect::Tag(team) => Before::Annotate(Map::from_iter([("team".to_owned(), json!(team))])),
+            HookEffect::Skip => Before::Skip(json!("kept")),
+            HookEffect::Block => Before::Block("no".into()),
+            HookEffect::Require(message) => Before::RequireApproval(RequiredApproval::new(*message)),
         }),
     }
 }
@@ -342,15 +344,15 @@ fn hook(id: &str, does: &Does) -> ToolHooks {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// I1, I2. Whatever hooks do from one process to the next, a call that people were asked about runs once, with arguments that were
-    /// shown in a request that was approved.
+    /// I1, I2. Whatever hooks do from process to process, a call that requires approval runs once, with arguments from an approved
+    /// request.
     #[test]
-    fn i1_whatever_hooks_do_from_process_to_process_what_was_approved_is_what_runs(
-        turns in proptest::collection::vec((does(), does()), 2..6),
+    fn i1_only_approved_arguments_run_whatever_hooks_do(
+        turns in proptest::collection::vec((hook_effect(), hook_effect()), 2..6),
         rules in prop_oneof![Just(NONE), Just(REFUNDS), Just(ASK)],
     ) {
         let mut scene = Scene::new(rules);
-        let hooks = |(one, two): &(Does, Does)| vec![hook("one", one), hook("two", two)];
+        let hooks = |(one, two): &(HookEffect, HookEffect)| vec![hook("one", one), hook("two", two)];
         scene.hooks = hooks(&turns[0]);
         scene.ask(json!({ "amount": 250 }));
         let mut approved = Vec::new();
@@ -367,9 +369,9 @@ proptest! {
         }
         let ran = scene.tool.inputs();
         prop_assert!(ran.len() <= 1, "{ran:?}");
-        let wraps = turns.iter().any(|(one, two)| [one, two].iter().any(|does| matches!(does, Does::Wrap(_))));
+        let wraps = turns.iter().any(|(one, two)| [one, two].iter().any(|does| matches!(does, HookEffect::Wrap(_))));
         if let (Some(ran), false) = (ran.first(), approved.is_empty()) {
-            // What something around the call puts in its place runs where no policy asks about it.
+            // Arguments from a wrapper run if no policy requires approval of them.
             let asks = rules == ASK || rules == REFUNDS && ran["amount"].as_u64() > Some(100);
             prop_assert!(wraps && !asks || approved.contains(ran), "{ran} was not among {approved:?}");
         }

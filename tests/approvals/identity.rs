@@ -1,10 +1,10 @@
-//! Ids that repeat: questions, answers and results belong to one occurrence of a call.
+//! Repeated call ids: requests, responses and results belong to one occurrence of a call.
 
 use callgate::json::{Value, json};
 use callgate::message::{Dialect, approval_response};
 
 use super::scene::{REFUNDS, Scene};
-use crate::workshop::ended;
+use crate::fixtures::kind_and_code;
 
 fn of(n: u64, amount: u64) -> Value {
     json!({ "n": n, "amount": amount })
@@ -15,7 +15,7 @@ fn kinds(round: &callgate::session::Round) -> Vec<&'static str> {
     round.outcomes.iter().map(|outcome| outcome.outcome.name()).collect()
 }
 
-/// The calls in order with whether they have a result, and of the others the question's id.
+/// For each call, in order: whether it has a result, and otherwise the id of its request.
 fn state(scene: &Scene) -> Vec<String> {
     let calls = scene.history.occurrences();
     let told = calls.iter().map(|call| match (call.result, call.request) {
@@ -27,7 +27,7 @@ fn state(scene: &Scene) -> Vec<String> {
 }
 
 #[test]
-fn i5_calls_of_one_id_in_one_round_are_asked_about_each() {
+fn i5_calls_with_one_id_in_a_round_get_separate_requests() {
     let mut scene = Scene::new(REFUNDS);
     scene.model_calls(&[
         ("c1", "refund", of(1, 101)),
@@ -46,9 +46,9 @@ fn i5_calls_of_one_id_in_one_round_are_asked_about_each() {
     assert_eq!(scene.tool.inputs(), [of(2, 102), of(1, 101)]);
 }
 
-/// I5. One call of an id waits, and another of the same round and id runs: the result is the one's that ran, wherever it stands.
+/// I5. Of two calls with one id in a round, one is pending and one runs: the result belongs to the call that ran, whatever its position.
 #[test]
-fn i5_a_result_is_the_calls_that_ran_and_not_its_waiting_namesakes() {
+fn i5_result_belongs_to_the_call_that_ran_not_its_duplicate_id() {
     for dialect in Dialect::ALL {
         for amounts in [[250, 1], [1, 250]] {
             let mut scene = Scene::new(REFUNDS);
@@ -68,9 +68,9 @@ fn i5_a_result_is_the_calls_that_ran_and_not_its_waiting_namesakes() {
     }
 }
 
-/// Both wait, and the later one lapses first.
+/// Both are pending, and the later one expires first.
 #[test]
-fn i5_a_later_namesake_that_ends_first_leaves_the_earlier_one_waiting() {
+fn i5_later_duplicate_that_ends_first_leaves_the_earlier_pending() {
     let rules = "policies:
   - { id: long, match: { tool: refund, where: [ { path: $.input.n, eq: 1 } ] }, approval: { expires: 2h } }
   - { id: short, match: { tool: refund, where: [ { path: $.input.n, eq: 2 } ] }, approval: { expires: 1h } }
@@ -94,9 +94,9 @@ fn i5_a_later_namesake_that_ends_first_leaves_the_earlier_one_waiting() {
     }
 }
 
-/// Ids that look like our names for others' occurrences, with the same arguments.
+/// Ids that look like our names for other occurrences, with equal arguments.
 #[test]
-fn i5_ids_that_look_like_names_of_others_are_no_others() {
+fn i5_ids_that_imitate_occurrence_names_stay_distinct() {
     for ids in [["c1", "c1", "c1_2"], ["c1_2", "c1", "c1"], ["c1", "c1_2", "c1"]] {
         for mut scene in Scene::each(REFUNDS, &of(0, 1)) {
             scene.model_calls(&ids.map(|id| (id, "refund", json!({ "n": 1, "amount": 250 }))));
@@ -118,9 +118,9 @@ fn i5_ids_that_look_like_names_of_others_are_no_others() {
     }
 }
 
-/// I4. A later call of an id that was settled before, with the same arguments, is a call of its own and asked about for itself.
+/// I4. A later call with the id and the arguments of a completed one is a separate call and requires its own approval.
 #[test]
-fn i4_a_later_call_of_a_settled_id_needs_an_answer_of_its_own() {
+fn i4_later_call_of_a_completed_id_needs_its_own_answer() {
     for mut scene in Scene::with_both_stores(REFUNDS) {
         for turn in 1..=3_usize {
             assert_eq!(kinds(&scene.ask(of(1, 250))), ["suspended"], "{turn}");
@@ -128,7 +128,7 @@ fn i4_a_later_call_of_a_settled_id_needs_an_answer_of_its_own() {
             assert_eq!(request.tool_call_id, "c1");
             assert_eq!(scene.tool.count(), turn - 1);
             scene.approve();
-            assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+            assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
             assert_eq!(scene.tool.count(), turn);
             scene.user_says("once more");
         }
@@ -138,9 +138,9 @@ fn i4_a_later_call_of_a_settled_id_needs_an_answer_of_its_own() {
     }
 }
 
-/// I4. An answer to an earlier occurrence says nothing of a later one, also where clients forgot the earlier.
+/// I4. A response to an earlier occurrence does not apply to a later one, even if the client dropped the earlier one.
 #[test]
-fn i4_an_old_answer_is_none_to_a_later_call_of_its_id() {
+fn i4_old_answer_does_not_apply_to_a_later_call_of_its_id() {
     let mut scene = Scene::refund(250);
     scene.approve();
     scene.resume();
@@ -153,7 +153,7 @@ fn i4_an_old_answer_is_none_to_a_later_call_of_its_id() {
             later.history = callgate::message::History::default();
         }
         later.model_calls(&[("c1", "refund", input.clone())]);
-        // The old question and its answer are put behind the new call.
+        // The old request and its response are moved behind the new call.
         later.history.push(callgate::message::Message::new(
             callgate::message::Role::Assistant,
             vec![request.clone().into()],

@@ -1,4 +1,4 @@
-//! No change of a sealed question or answer is accepted, whatever is changed.
+//! Property tests: every mutation of a sealed request or response is rejected.
 
 use callgate::approval::{Question, Standing, tally};
 use callgate::json::{Value, json};
@@ -11,15 +11,15 @@ fn refund() -> Value {
     json!({ "amount": 250, "note": "late" })
 }
 
-/// A question in which every member has a value.
-fn full_question() -> (Scene, RequestPart) {
+/// A request in which every member has a value.
+fn full_request() -> (Scene, RequestPart) {
     let rules = "policies:
   - id: ask
     match: refund
     approval: { message: 'Go?', expires: 24h, approvers: [bea], edits: [$.input.note], card: { title: 'Pay' } }
 ";
     let mut scene = Scene::new(rules);
-    let mut session = scene.session().reading_calls(|part| part.to_call().on_server("bank"));
+    let mut session = scene.session().reading_calls(|part| part.to_call().with_server("bank"));
     for id in ["c0", "c1"] {
         scene.history = History::default();
         scene.model_calls(&[(id, "refund", refund())]);
@@ -29,7 +29,7 @@ fn full_question() -> (Scene, RequestPart) {
     (scene, request)
 }
 
-/// A change of a JSON object: of a member's value, of which members there are, or of one character.
+/// A mutation of a JSON object: of a member's value, of its set of members, or of one character.
 #[derive(Clone, Debug)]
 enum Change {
     Set(usize, Value),
@@ -126,19 +126,19 @@ const ANSWERED: [&str; 10] = [
 ];
 
 thread_local! {
-    static QUESTION: (Scene, RequestPart) = full_question();
+    static QUESTION: (Scene, RequestPart) = full_request();
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// I1, I3. No change of a sealed question is accepted, in any member or character.
+    /// I1, I3. No mutation of a sealed request is accepted, in any member or character.
     #[test]
-    fn i3_no_change_of_a_sealed_question_is_accepted(changes in prop::collection::vec(changes(), 1..4)) {
+    fn i3_mutated_sealed_request_is_rejected(changes in prop::collection::vec(changes(), 1..4)) {
         QUESTION.with(|(scene, request)| {
             let mut json = request.to_json();
             changes.iter().for_each(|change| change.of(&ASKED, json.as_object_mut().unwrap()));
-            // What can't be read is no question; what reads the same is none other.
+            // A mutation that cannot be parsed is not a request; one that parses to the same value is not a mutation.
             let changed = RequestPart::of_json(&json).filter(|changed| changed != request);
             if let Some(changed) = changed {
                 let opened = Question::open(&changed, &scene.keys());
@@ -148,9 +148,9 @@ proptest! {
         })?;
     }
 
-    /// I3. No change of a sealed answer makes it another: it counts as what it was, or not at all.
+    /// I3. No mutation turns a sealed response into another one: it counts unchanged or not at all.
     #[test]
-    fn i3_no_change_of_a_sealed_answer_counts(
+    fn i3_mutated_sealed_answer_never_counts_as_another(
         changes in prop::collection::vec(changes(), 1..4),
         base in 0_usize..4,
     ) {
@@ -181,8 +181,8 @@ proptest! {
 }
 
 #[test]
-fn the_sealed_question_that_is_changed_has_every_member() {
-    let (scene, request) = full_question();
+fn full_request_fixture_has_every_member() {
+    let (scene, request) = full_request();
     let json = request.to_json();
     assert!(ASKED.iter().all(|member| json.get(*member).is_some()), "{json}");
     assert!(Question::open(&request, &scene.keys()).is_ok());

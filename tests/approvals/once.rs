@@ -1,4 +1,4 @@
-//! At most once: several processes at once, crashes and stores that fail between the claim and the settling of a call.
+//! At-most-once execution: concurrent processes, crashes, and stores that fail between the claim and the settling of a call.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,16 +8,16 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
-use callgate::call::UsedOnceBy;
+use callgate::call::SingleUseGuarantee;
 use callgate::host::{StateStore, StoreError, StoreFuture};
 use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, ResponsePart, Role, approval_response};
-use callgate::state::FileStore;
+use callgate::state::SqliteStore;
 use callgate::{Engine, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor};
 
 use super::scene::{REFUNDS, Scene, Shared};
-use crate::altered_stores::{Alteration, Altered};
-use crate::workshop::{Tool, ended, rules};
+use crate::corrupted_stores::{Alteration, Altered};
+use crate::fixtures::{Tool, kind_and_code, rules};
 
 fn refund() -> Value {
     json!({ "amount": 250 })
@@ -29,7 +29,7 @@ fn descriptor(more: Value) -> ToolDescriptor {
     callgate::json::from_value(tool).unwrap()
 }
 
-/// A tool that takes its time.
+/// A slow tool.
 #[derive(Clone, Default)]
 struct Slow(Arc<AtomicUsize>);
 
@@ -45,14 +45,14 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
-/// I2, I4. Of several processes that take one history up at the same moment, one runs the call, and all tell its result.
+/// I2, I4. Of several processes that resume one history at once, one runs the call, and all report its result.
 #[test]
-fn i4_of_several_processes_one_runs_a_call_and_all_tell_its_result() {
+fn i4_one_of_several_processes_runs_a_call_and_all_report_its_result() {
     const PROCESSES: usize = 4;
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("state.db");
     let in_memory: Arc<dyn StateStore> = Arc::new(Altered::by(Shared));
-    let opened = || -> Arc<dyn StateStore> { Arc::new(FileStore::open(&path).unwrap()) };
+    let opened = || -> Arc<dyn StateStore> { Arc::new(SqliteStore::open(&path).unwrap()) };
     for in_file in [false, true] {
         let store = || if in_file { opened() } else { Arc::clone(&in_memory) };
         let engine = || -> Engine {
@@ -83,15 +83,15 @@ fn i4_of_several_processes_one_runs_a_call_and_all_tell_its_result() {
         assert_eq!(tool.0.load(Ordering::SeqCst), 1, "in a file: {in_file}");
         assert_eq!(rounds.iter().filter(|(outcome, _)| !outcome.replayed).count(), 1);
         for (outcome, history) in &rounds {
-            assert_eq!(ended(outcome), ("executed", "approved"));
+            assert_eq!(kind_and_code(outcome), ("executed", "approved"));
             assert_eq!(outcome.output, Some(json!({ "run": 1 })));
-            assert_eq!(outcome.approved.as_ref().unwrap().used_once_by, UsedOnceBy::Store);
+            assert_eq!(outcome.approved.as_ref().unwrap().used_once_by, SingleUseGuarantee::Store);
             assert!(history.calls_without_result().is_empty());
         }
     }
 }
 
-/// The session is taken up, and its process dies while the tool runs.
+/// Resumes the session in a process that dies while the tool runs.
 fn crash(scene: &mut Scene) {
     let hour = [(Duration::from_secs(3600), Ok(json!("late"))), (Duration::ZERO, Ok(json!("again")))];
     scene.tool = Tool::scripted(&scene.clock, hour);
@@ -101,9 +101,9 @@ fn crash(scene: &mut Scene) {
     assert_eq!(scene.tool.count(), 1);
 }
 
-/// I7. Of a call whose run nobody came back from it is not known how it ended, and it is not run again.
+/// I7. A call whose execution never returned has an unknown outcome and does not run again.
 #[test]
-fn i7_a_call_that_began_and_did_not_end_is_not_run_again() {
+fn i7_call_that_started_and_never_ended_is_not_run_again() {
     for mut scene in Scene::each(REFUNDS, &refund()) {
         scene.approve();
         let before = scene.history.clone();
@@ -111,71 +111,71 @@ fn i7_a_call_that_began_and_did_not_end_is_not_run_again() {
         for _ in 0..2 {
             scene.history = before.clone();
             let outcome = scene.outcome();
-            assert_eq!(ended(&outcome), ("indeterminate", "unfinished"));
+            assert_eq!(kind_and_code(&outcome), ("indeterminate", "unfinished"));
             assert_eq!(scene.results().len(), 1);
             assert!(scene.resume().outcomes.is_empty());
         }
-        // Nor by a denial, which comes too late.
+        // Nor does a denial change that: it comes too late.
         scene.history = before;
         scene.answer(approval_response("approval_c1", false));
-        assert_eq!(ended(&scene.outcome()), ("indeterminate", "unfinished"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("indeterminate", "unfinished"));
         assert_eq!(scene.tool.count(), 1);
     }
 }
 
-/// I7. But for a tool that may run twice: it runs as it was approved.
+/// I7. An idempotent tool is the exception: it runs again as it was approved.
 #[test]
-fn i7_a_tool_that_may_run_twice_runs_again_as_it_was_approved() {
+fn i7_idempotent_tool_runs_again_as_approved() {
     let editable = REFUNDS.replace("expires: 24h", "edits: [$.input.amount]");
     for edited in [false, true] {
         let mut scene = Scene::asked(&editable, refund());
         scene.tools = vec![descriptor(json!({ "idempotent": true }))];
         let input = if edited { json!({ "amount": 120 }) } else { refund() };
-        scene.answer(ResponsePart { edited_input: edited.then(|| input.clone()), ..scene.yes() });
+        scene.answer(ResponsePart { edited_input: edited.then(|| input.clone()), ..scene.approval() });
         let before = scene.history.clone();
         crash(&mut scene);
         let outcome = scene.outcome();
-        assert_eq!(ended(&outcome), ("executed", "approved"), "{outcome:?}");
+        assert_eq!(kind_and_code(&outcome), ("executed", "approved"), "{outcome:?}");
         assert_eq!(scene.tool.inputs(), [input.clone(), input]);
-        // Once it has come back, it is over.
+        // Once it has returned, the call is complete.
         scene.history = before;
         let told = scene.outcome();
-        assert!(told.replayed && ended(&told) == ("executed", "approved"));
+        assert!(told.replayed && kind_and_code(&told) == ("executed", "approved"));
         assert_eq!(scene.tool.count(), 2);
     }
 }
 
-/// I7. What may not run by the rules of now does not run again, and nobody says that it did not run at all.
+/// I7. A call that current rules stop does not run again, and is never reported as not having run.
 #[test]
-fn i7_a_tool_that_may_run_twice_does_not_where_the_rules_stop_it_now() {
+fn i7_idempotent_tool_is_not_rerun_if_rules_stop_it_now() {
     for policy in ["{ id: no, match: refund, deny: {} }", "{ id: more, match: refund, approval: {} }"] {
         let mut scene = Scene::refund(250);
         scene.tools = vec![descriptor(json!({ "idempotent": true }))];
         scene.approve();
         crash(&mut scene);
         scene.rules = format!("{REFUNDS}  - {policy}\n");
-        assert_eq!(ended(&scene.outcome()), ("indeterminate", "unfinished"), "{policy}");
+        assert_eq!(kind_and_code(&scene.outcome()), ("indeterminate", "unfinished"), "{policy}");
         assert_eq!(scene.tool.count(), 1);
     }
 }
 
-/// I7. What was approved for somebody else does not run again, and nobody says that it did not run at all.
+/// I7. A call that was approved for another principal does not run again, and is never reported as not having run.
 #[test]
-fn i7_a_tool_that_may_run_twice_does_not_for_somebody_else() {
+fn i7_idempotent_tool_is_not_rerun_for_another_principal() {
     for context in [json!({ "principal": "bob", "tenant": "acme" }), json!({ "tenant": "acme" })] {
         let mut scene = Scene::refund(250);
         scene.tools = vec![descriptor(json!({ "idempotent": true }))];
         scene.approve();
         crash(&mut scene);
         scene.context = context.clone();
-        assert_eq!(ended(&scene.outcome()), ("indeterminate", "unfinished"), "{context}");
+        assert_eq!(kind_and_code(&scene.outcome()), ("indeterminate", "unfinished"), "{context}");
         assert_eq!(scene.tool.count(), 1);
     }
 }
 
-/// I7. A tool that is marked so is claimed also where nobody is asked.
+/// I7. A tool marked as once is claimed even if no approval is required.
 #[test]
-fn i7_a_tool_marked_once_is_not_run_again_after_a_crash() {
+fn i7_tool_marked_once_is_not_run_again_after_a_crash() {
     for (idempotent, outcome, runs) in [(false, "indeterminate", 1), (true, "executed", 2)] {
         for by_round in [true, false] {
             let mut scene = Scene::new(REFUNDS);
@@ -195,23 +195,23 @@ fn i7_a_tool_marked_once_is_not_run_again_after_a_crash() {
     }
 }
 
-/// I7. A timeout is no crash, and yet nobody knows what the tool did.
+/// I7. After a timeout, without a crash, the effect of the tool is unknown as well.
 #[test]
-fn i7_an_approved_call_that_is_given_up_is_indeterminate_and_over() {
+fn i7_approved_call_that_times_out_is_indeterminate() {
     let timed = format!("{REFUNDS}  - {{ id: limit, match: refund, timeout: 1m }}\n");
     for mut scene in Scene::each(&timed, &refund()) {
         scene.approve();
         let before = scene.history.clone();
         scene.tool = Tool::scripted(&scene.clock, [(Duration::from_secs(3600), Ok(json!("late")))]);
-        assert_eq!(ended(&scene.outcome()), ("indeterminate", "timeout"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("indeterminate", "timeout"));
         scene.history = before;
         let again = scene.outcome();
-        assert!(again.replayed && ended(&again) == ("indeterminate", "timeout"));
+        assert!(again.replayed && kind_and_code(&again) == ("indeterminate", "timeout"));
         assert_eq!(scene.tool.count(), 1);
     }
 }
 
-/// A store that several share, and that fails while it is told to.
+/// A shared store that fails on demand.
 struct Failing(Arc<AtomicBool>);
 
 impl Alteration for Failing {
@@ -226,7 +226,7 @@ impl Alteration for Failing {
     }
 }
 
-/// A tool during whose run the store goes away.
+/// A tool during whose execution the store becomes unavailable.
 struct Cutting(Arc<AtomicBool>, Tool);
 
 impl ToolExecutor for Cutting {
@@ -236,9 +236,9 @@ impl ToolExecutor for Cutting {
     }
 }
 
-/// I8. Without its store an answered call waits; nothing is lost, and nothing runs.
+/// I8. Without its store an approved call stays pending; nothing is lost, and nothing runs.
 #[test]
-fn i8_without_its_store_an_answered_call_goes_on_waiting() {
+fn i8_approved_call_stays_pending_without_its_store() {
     let away = Arc::new(AtomicBool::new(false));
     let mut scene = Scene::new(REFUNDS);
     scene.store = Arc::new(Altered::by(Failing(Arc::clone(&away))));
@@ -247,17 +247,17 @@ fn i8_without_its_store_an_answered_call_goes_on_waiting() {
     away.store(true, Ordering::SeqCst);
     assert_eq!(scene.outcome().outcome.name(), "suspended");
     assert_eq!((scene.tool.count(), scene.results().len()), (0, 0));
-    // Nor is anyone asked whom the store can't be told of.
+    // Nor is a new request created that the store cannot record.
     scene.model_calls(&[("c2", "refund", refund())]);
-    assert_eq!(ended(&scene.round().outcomes[0]), ("denied", "store_unavailable"));
+    assert_eq!(kind_and_code(&scene.round().outcomes[0]), ("denied", "store_unavailable"));
     away.store(false, Ordering::SeqCst);
-    assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
     assert_eq!(scene.tool.count(), 1);
 }
 
-/// I7. What can't be noted as settled has run all the same: its result stands, and it never runs again.
+/// I7. A call whose completion could not be recorded has run all the same: its result stands, and it never runs again.
 #[test]
-fn i7_a_call_whose_end_could_not_be_noted_is_not_run_again() {
+fn i7_call_whose_end_could_not_be_recorded_is_not_run_again() {
     let away = Arc::new(AtomicBool::new(false));
     let mut scene = Scene::new(REFUNDS);
     scene.store = Arc::new(Altered::by(Failing(Arc::clone(&away))));
@@ -267,21 +267,21 @@ fn i7_a_call_whose_end_could_not_be_noted_is_not_run_again() {
     let cutting = Cutting(Arc::clone(&away), scene.tool.clone());
     let mut session = scene.session();
     let round = scene.clock.drive(session.resume(&mut scene.history, &cutting)).unwrap();
-    assert_eq!(ended(&round.outcomes[0]), ("executed", "approved"));
+    assert_eq!(kind_and_code(&round.outcomes[0]), ("executed", "approved"));
     assert!(scene.resume().outcomes.is_empty());
     away.store(false, Ordering::SeqCst);
     scene.history = before;
-    assert_eq!(ended(&scene.outcome()), ("indeterminate", "unfinished"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("indeterminate", "unfinished"));
     assert_eq!(scene.tool.count(), 1);
 }
 
-/// I2. Without a shared store it is the history that keeps an answer from being used twice, and outcomes say so.
+/// I2. Without a shared store the history prevents the reuse of an approval, and outcomes say so.
 #[test]
-fn i2_outcomes_say_what_keeps_an_answer_from_being_used_twice() {
-    for (shared, by) in [(false, UsedOnceBy::History), (true, UsedOnceBy::Store)] {
+fn i2_outcomes_report_what_prevents_reuse_of_an_approval() {
+    for (shared, by) in [(false, SingleUseGuarantee::History), (true, SingleUseGuarantee::Store)] {
         let mut scene = Scene::new(REFUNDS);
         if shared {
-            scene = scene.sharing();
+            scene = scene.with_shared_store();
         }
         scene.ask(refund());
         scene.approve();

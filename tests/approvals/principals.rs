@@ -1,4 +1,4 @@
-//! Who is who: principals in every spelling and of every type, as requester and as approver.
+//! Principals in every spelling and of every type, as requester and as approver.
 
 use callgate::approval::{Inbox, InboxError, Standing, tally};
 use callgate::json::{Value, json};
@@ -7,7 +7,7 @@ use callgate::seal::Keys;
 use proptest::prelude::*;
 
 use super::scene::{KEY, Scene};
-use crate::workshop::ended;
+use crate::fixtures::kind_and_code;
 
 fn approval(what: &str) -> String {
     format!("policies: [ {{ id: ask, match: refund, approval: {{ {what} }} }} ]")
@@ -21,8 +21,8 @@ fn refund() -> Value {
     json!({ "amount": 250 })
 }
 
-/// A question asked for this principal, or for none.
-fn asked_for(rules: &str, principal: Option<Value>) -> Scene {
+/// A request for this principal, or for none.
+fn scene_requested_by(rules: &str, principal: Option<Value>) -> Scene {
     let mut scene = Scene::new(rules);
     scene.context = match principal {
         Some(principal) => json!({ "principal": principal, "tenant": "acme" }),
@@ -32,8 +32,8 @@ fn asked_for(rules: &str, principal: Option<Value>) -> Scene {
     scene
 }
 
-/// Every JSON type, and strings that name nobody.
-fn nobodies() -> Vec<Option<Value>> {
+/// Every JSON type, and strings that name no principal.
+fn anonymous_principals() -> Vec<Option<Value>> {
     let values = [
         json!(null),
         json!(42),
@@ -51,14 +51,14 @@ fn nobodies() -> Vec<Option<Value>> {
     values.into_iter().map(Some).chain([None]).collect()
 }
 
-/// I3. Whoever answers may be the one who asked, if that is not known.
+/// I3. If the requester is unknown, any approver might be the requester.
 #[test]
-fn i3_nobody_approves_for_an_unknown_requester_where_names_count() {
-    for principal in nobodies() {
+fn i3_nobody_can_approve_for_an_unknown_requester_if_names_count() {
+    for principal in anonymous_principals() {
         for what in ["approvers: [bea]", "quorum: 2", "approvers: ['role:lead'], quorum: 2"] {
-            let mut scene = asked_for(&approval(what), principal.clone());
+            let mut scene = scene_requested_by(&approval(what), principal.clone());
             for name in ["bea", "cid", "42", "null"] {
-                scene.answer_as(Approver::new(name).with_role("lead"), scene.yes());
+                scene.answer_as(Approver::new(name).with_role("lead"), scene.approval());
             }
             let round = scene.resume();
             assert_eq!(round.outcomes[0].outcome.name(), "suspended", "{principal:?} {what}");
@@ -69,17 +69,17 @@ fn i3_nobody_approves_for_an_unknown_requester_where_names_count() {
             );
             assert_eq!((round.ignored.len(), scene.tool.count()), (4, 0), "{principal:?} {what}");
         }
-        // Where names do not count, a yes is a yes.
-        let mut scene = asked_for(&approval("expires: 1h"), principal.clone());
+        // If names do not count, any approval counts.
+        let mut scene = scene_requested_by(&approval("expires: 1h"), principal.clone());
         scene.approve();
-        assert_eq!(ended(&scene.outcome()), ("executed", "approved"), "{principal:?}");
+        assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"), "{principal:?}");
     }
 }
 
-/// The approver is told so, with a stable code, and the answer is not recorded.
+/// The approver gets an error with a stable code, and the response is not recorded.
 #[test]
-fn an_inbox_refuses_an_answer_to_an_unknown_requester() {
-    let scene = asked_for(&approval("approvers: [bea]"), Some(json!(42)));
+fn inbox_rejects_an_answer_to_an_unknown_requester() {
+    let scene = scene_requested_by(&approval("approvers: [bea]"), Some(json!(42)));
     let inbox = Inbox::new(scene.store.clone(), Keys::parse(KEY).unwrap(), scene.clock.clone());
     let (name, yes) = (scene.name("c1"), ResponsePart { approved: true, ..ResponsePart::default() });
     let answer = inbox.answer(&name, yes, Some(Approver::new("bea")));
@@ -90,57 +90,58 @@ fn an_inbox_refuses_an_answer_to_an_unknown_requester() {
 }
 
 #[test]
-fn i3_another_spelling_is_not_another_person() {
+fn i3_spelling_variants_are_the_same_person() {
     let spellings = ["Ana", "ana\u{a0}", " ana", "\u{ff41}na", "a\u{200b}na", "ANA", "an\u{ad}a\u{feff}"];
     for spelling in spellings {
         // As requester and approver.
         for (requester, approver) in [("ana", spelling), (spelling, "ana")] {
-            let mut scene = asked_for(&approval("approvers: [ana, 'role:lead']"), Some(requester.into()));
-            scene.answer_as(Approver::new(approver).with_role("lead"), scene.yes());
+            let mut scene =
+                scene_requested_by(&approval("approvers: [ana, 'role:lead']"), Some(requester.into()));
+            scene.answer_as(Approver::new(approver).with_role("lead"), scene.approval());
             let round = scene.resume();
             assert_eq!(round.ignored[0].code, "self_approval", "{requester:?} {approver:?}");
             assert_eq!((round.outcomes[0].outcome.name(), scene.tool.count()), ("suspended", 0));
         }
         // Toward a quorum.
-        let mut scene = asked_for(&approval("quorum: 2"), Some("zoe".into()));
-        scene.answer_as(Approver::new("ana"), scene.yes());
-        scene.answer_as(Approver::new(spelling), scene.yes());
+        let mut scene = scene_requested_by(&approval("quorum: 2"), Some("zoe".into()));
+        scene.answer_as(Approver::new("ana"), scene.approval());
+        scene.answer_as(Approver::new(spelling), scene.approval());
         assert_eq!((scene.outcome().outcome.name(), scene.tool.count()), ("suspended", 0), "{spelling:?}");
         // As one of those who may answer.
-        let mut scene = asked_for(&approval("approvers: [ana]"), Some("zoe".into()));
-        scene.answer_as(Approver::new(spelling), scene.yes());
+        let mut scene = scene_requested_by(&approval("approvers: [ana]"), Some("zoe".into()));
+        scene.answer_as(Approver::new(spelling), scene.approval());
         assert_eq!(scene.outcome().outcome.name(), "executed", "{spelling:?}");
     }
-    // Letters of another script are other letters.
-    let mut scene = asked_for(&approval("approvers: [ana]"), Some("zoe".into()));
-    scene.answer_as(Approver::new("\u{430}na"), scene.yes());
+    // Letters of another script are different letters.
+    let mut scene = scene_requested_by(&approval("approvers: [ana]"), Some("zoe".into()));
+    scene.answer_as(Approver::new("\u{430}na"), scene.approval());
     assert_eq!(scene.resume().ignored[0].code, "not_an_approver");
 }
 
 #[test]
-fn names_are_compared_exactly_where_the_rules_say_so() {
-    let mut scene = asked_for(&exact("quorum: 2"), Some("ana".into()));
-    scene.answer_as(Approver::new("bob"), scene.yes());
-    scene.answer_as(Approver::new("Bob"), scene.yes());
+fn names_are_compared_exactly_if_so_configured() {
+    let mut scene = scene_requested_by(&exact("quorum: 2"), Some("ana".into()));
+    scene.answer_as(Approver::new("bob"), scene.approval());
+    scene.answer_as(Approver::new("Bob"), scene.approval());
     assert_eq!(scene.outcome().outcome.name(), "executed");
-    let mut scene = asked_for(&exact("approvers: [Bob]"), Some("ana".into()));
-    scene.answer_as(Approver::new("bob"), scene.yes());
+    let mut scene = scene_requested_by(&exact("approvers: [Bob]"), Some("ana".into()));
+    scene.answer_as(Approver::new("bob"), scene.approval());
     assert_eq!(scene.resume().ignored[0].code, "not_an_approver");
-    for nobody in nobodies() {
-        let mut scene = asked_for(&exact("approvers: [bea]"), nobody.clone());
-        scene.answer_as(Approver::new("bea"), scene.yes());
+    for nobody in anonymous_principals() {
+        let mut scene = scene_requested_by(&exact("approvers: [bea]"), nobody.clone());
+        scene.answer_as(Approver::new("bea"), scene.approval());
         assert_eq!(scene.resume().ignored[0].code, "unknown_requester", "{nobody:?}");
     }
-    // I6. An answer under one comparison counts for nothing under the other.
-    let mut scene = asked_for(&exact("approvers: [bea]"), Some("ana".into()));
-    scene.answer_as(Approver::new("bea"), scene.yes());
+    // I6. A response under one comparison does not count under the other.
+    let mut scene = scene_requested_by(&exact("approvers: [bea]"), Some("ana".into()));
+    scene.answer_as(Approver::new("bea"), scene.approval());
     scene.rules = approval("approvers: [bea]");
-    assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
 }
 
-/// A principal is no role, and a role is no principal.
+/// A principal is not a role, and a role is not a principal.
 #[test]
-fn i3_roles_and_principals_are_apart() {
+fn i3_roles_and_principals_are_distinct() {
     let plain = Approver::new;
     for (entry, by, counts) in [
         ("finance", plain("bea").with_role("finance"), false),
@@ -152,20 +153,20 @@ fn i3_roles_and_principals_are_apart() {
         ("role:finance", plain("bea").with_role("Finance"), false),
         ("role:role:finance", plain("bea").with_role("role:finance"), true),
     ] {
-        let mut scene = asked_for(&approval(&format!("approvers: ['{entry}']")), Some("ana".into()));
-        scene.answer_as(by.clone(), scene.yes());
+        let mut scene = scene_requested_by(&approval(&format!("approvers: ['{entry}']")), Some("ana".into()));
+        scene.answer_as(by.clone(), scene.approval());
         let expected = if counts { "executed" } else { "suspended" };
         assert_eq!(scene.outcome().outcome.name(), expected, "{entry} {by:?}");
     }
 }
 
-/// Roles of the requester, or said by the answer itself, are nobody's.
+/// Roles of the requester, or claimed by the response itself, do not count.
 #[test]
-fn i3_roles_come_from_the_verified_answerer_alone() {
+fn i3_roles_come_only_from_the_verified_approver() {
     let mut scene = Scene::new(&approval("approvers: ['role:lead']"));
     scene.context = json!({ "principal": "ana", "roles": ["lead"] });
     scene.ask(refund());
-    let signed = scene.signed(Approver::new("bea"), scene.yes());
+    let signed = scene.signed(Approver::new("bea"), scene.approval());
     let with_role =
         ResponsePart { answered_by: Some(Approver::new("bea").with_role("lead")), ..signed.clone() };
     for answer in [signed, with_role] {
@@ -176,7 +177,7 @@ fn i3_roles_come_from_the_verified_answerer_alone() {
     }
 }
 
-/// Names from ugly corners.
+/// Names with unusual characters.
 fn name() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("ana"),
@@ -207,8 +208,8 @@ fn name() -> impl Strategy<Value = String> {
         .prop_map(|pieces| pieces.into_iter().map(|(a, b, c)| format!("{a}{b}{c}")).collect())
 }
 
-/// Whether two names are certainly one person's, without what is tested: as they read in lower case, without what is not seen.
-fn read_alike(a: &str, b: &str) -> bool {
+/// Independent check of whether two names certainly denote one person: equal in lower case without invisible characters.
+fn are_certainly_equal(a: &str, b: &str) -> bool {
     let plain = |name: &str| {
         let seen = name.chars().filter(|c| !"\u{200b}\u{ad}\u{feff}\u{202e}\u{fe0f}\u{115f}".contains(*c));
         seen.collect::<String>().trim().to_lowercase()
@@ -219,22 +220,22 @@ fn read_alike(a: &str, b: &str) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// I3. No two answers of one person count toward a quorum, and nobody answers for themselves.
+    /// I3. Two responses of one person never count as two toward a quorum, and nobody approves their own request.
     #[test]
-    fn i3_no_spelling_counts_twice_or_for_oneself(first in name(), second in name(), requester in name()) {
-        let mut scene = asked_for(&approval("quorum: 2"), Some(requester.as_str().into()));
+    fn i3_no_spelling_counts_twice_or_approves_its_own_request(first in name(), second in name(), requester in name()) {
+        let mut scene = scene_requested_by(&approval("quorum: 2"), Some(requester.as_str().into()));
         let request = scene.request();
         let keys = scene.keys();
         let question = callgate::approval::Question::open(&request, &keys).unwrap();
-        let answers = [&first, &second].map(|name| scene.signed(Approver::new(name.as_str()), scene.yes()));
+        let answers = [&first, &second].map(|name| scene.signed(Approver::new(name.as_str()), scene.approval()));
         let token = request.approval_token.clone().unwrap();
         let (standing, ignored) = tally(&question, &token, &answers, &keys, &|_| false);
         let approved = matches!(standing, Standing::Approved { .. });
-        if read_alike(&first, &second) {
+        if are_certainly_equal(&first, &second) {
             prop_assert!(!approved, "{first:?} {second:?} for {requester:?}");
         }
         for (place, name) in [&first, &second].into_iter().enumerate() {
-            if read_alike(name, &requester) || requester.trim().is_empty() {
+            if are_certainly_equal(name, &requester) || requester.trim().is_empty() {
                 prop_assert!(ignored.iter().any(|ignored| ignored.place == place), "{name:?} for {requester:?}");
             }
         }

@@ -1,4 +1,4 @@
-//! Approvals that are found again by requester, server, tool and arguments: by other sessions, after restarts, once.
+//! Approvals that are found again by requester, server, tool and arguments: in other sessions, after restarts, once.
 
 use std::future::Future;
 use std::pin::pin;
@@ -14,19 +14,19 @@ use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::session::ConcurrentSession;
-use callgate::state::FileStore;
+use callgate::state::SqliteStore;
 use callgate::{Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 
 use super::scene::{KEY, NEXT_KEY};
-use crate::altered_stores::{Alteration, Altered};
-use crate::workshop::{Tool, ended, noon, rules};
+use crate::corrupted_stores::{Alteration, Altered};
+use crate::fixtures::{Tool, kind_and_code, noon, rules};
 
 const ASK: &str = "policies: [ { id: ask, match: pay, approval: { message: 'Pay?', expires: 1h } } ]";
 
-/// A store that several processes share, and that answers so often before its process dies.
-struct Mortal(AtomicUsize);
+/// A shared store whose process dies after a number of answers.
+struct CrashingStore(AtomicUsize);
 
-impl Alteration for Mortal {
+impl Alteration for CrashingStore {
     fn answer<'a, T: Send + 'a>(&'a self, good: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         let left = self.0.load(Ordering::SeqCst);
         if left == 0 {
@@ -40,10 +40,10 @@ impl Alteration for Mortal {
     }
 }
 
-/// What outlives processes: the store, the tool and the time.
+/// What outlives processes: store, tool and time.
 struct World {
     clock: ManualClock,
-    store: Arc<Altered<Mortal>>,
+    store: Arc<Altered<CrashingStore>>,
     tool: Tool,
     rules: String,
     keys: String,
@@ -54,7 +54,7 @@ impl World {
         let clock = noon();
         let tool = Tool::counting(&clock);
         Self {
-            store: Arc::new(Altered::by(Mortal(AtomicUsize::new(usize::MAX)))),
+            store: Arc::new(Altered::by(CrashingStore(AtomicUsize::new(usize::MAX)))),
             tool,
             clock,
             rules: ASK.to_owned(),
@@ -70,21 +70,21 @@ impl World {
         engine.session().concurrent_for(requester, |_| None)
     }
 
-    /// One process makes the call, and ends.
+    /// Makes the call in a process that then ends.
     fn call(&self, requester: &str, input: Value) -> Outcome {
         let session = self.process(requester);
         let context = json!({ "principal": requester });
-        let call = ToolCall::new("", "pay", input).on_server("bank").with_context(context);
+        let call = ToolCall::new("", "pay", input).with_server("bank").with_context(context);
         self.clock.drive(session.execute(call, &self.tool))
     }
 
-    /// A process makes the call, and is killed when its store has answered so often, or when it waits for something else. Its outcome, if
-    /// it came so far.
+    /// Makes the call in a process that is killed after its store answered this many times, or when it waits for anything else. Returns the
+    /// outcome if there is one.
     fn killed_after(&self, steps: usize) -> Option<Outcome> {
         self.store.by.0.store(steps, Ordering::SeqCst);
         let session = self.process("ana");
         let context = json!({ "principal": "ana" });
-        let call = ToolCall::new("", "pay", json!({ "n": 1 })).on_server("bank").with_context(context);
+        let call = ToolCall::new("", "pay", json!({ "n": 1 })).with_server("bank").with_context(context);
         let outcome = {
             let running = pin!(session.execute(call, &self.tool));
             match running.poll(&mut Context::from_waker(Waker::noop())) {
@@ -105,7 +105,7 @@ impl World {
         self.clock.drive(self.inbox().list()).unwrap()
     }
 
-    /// Answers what is pending; how many there were.
+    /// Answers all pending requests and returns their number.
     fn answer(&self, approved: bool) -> usize {
         let pending: Vec<Item> = self.questions().into_iter().filter(Item::waits).collect();
         for item in &pending {
@@ -121,7 +121,7 @@ fn pay(n: u64) -> Value {
 }
 
 #[test]
-fn an_approval_is_used_once_by_a_later_process_of_its_requester() {
+fn approval_is_used_once_by_a_later_process_of_its_requester() {
     let world = World::new();
     let first = world.call("ana", pay(1));
     assert_eq!(first.outcome.name(), "suspended");
@@ -129,7 +129,7 @@ fn an_approval_is_used_once_by_a_later_process_of_its_requester() {
     assert_eq!(
         (again.outcome.name(), again.approval),
         ("suspended", first.approval),
-        "equal arguments, one question"
+        "equal arguments, one request"
     );
     assert_eq!((world.questions().len(), world.answer(true)), (1, 1));
     for (requester, input) in [("bob", pay(1)), ("ana", pay(2))] {
@@ -141,38 +141,38 @@ fn an_approval_is_used_once_by_a_later_process_of_its_requester() {
     }
     assert_eq!(world.tool.count(), 0);
     let ran = world.call("ana", pay(1));
-    assert_eq!(ended(&ran), ("executed", "approved"));
+    assert_eq!(kind_and_code(&ran), ("executed", "approved"));
     assert_eq!(ran.approved.unwrap().by, ["lea"]);
-    // It is used up: the same call is asked about anew.
+    // It is used up: the same call requires approval again.
     let anew = world.call("ana", pay(1));
     assert_eq!(anew.outcome.name(), "suspended");
     assert_eq!(world.tool.count(), 1);
     world.answer(true);
-    assert_eq!(ended(&world.call("ana", pay(1))), ("executed", "approved"));
-    assert_eq!(ended(&world.call("bob", pay(1))), ("executed", "approved"));
+    assert_eq!(kind_and_code(&world.call("ana", pay(1))), ("executed", "approved"));
+    assert_eq!(kind_and_code(&world.call("bob", pay(1))), ("executed", "approved"));
     assert_eq!(world.tool.count(), 3);
 }
 
 #[test]
-fn a_denial_and_an_expiry_are_reported_once_and_then_the_call_is_asked_about_anew() {
+fn denial_or_expiry_is_reported_once_then_approval_is_required_again() {
     let world = World::new();
     world.call("ana", pay(1));
     world.answer(false);
-    assert_eq!(ended(&world.call("ana", pay(1))), ("denied", "approval_denied"));
+    assert_eq!(kind_and_code(&world.call("ana", pay(1))), ("denied", "approval_denied"));
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
     world.answer(true);
     world.clock.advance(Duration::from_secs(3600));
     assert_eq!(
-        ended(&world.call("ana", pay(1))),
+        kind_and_code(&world.call("ana", pay(1))),
         ("denied", "approval_expired"),
-        "approved, and used too late"
+        "approved, then resumed after expiry"
     );
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
     assert_eq!(world.tool.count(), 0);
 }
 
 #[test]
-fn a_question_that_nobody_answered_is_replaced_when_the_policies_ask_another_one() {
+fn unanswered_request_is_replaced_when_policies_require_another_one() {
     let mut world = World::new();
     world.call("ana", pay(1));
     world.rules = ASK.replace("expires: 1h", "expires: 1h, approvers: ['role:lead']");
@@ -182,14 +182,14 @@ fn a_question_that_nobody_answered_is_replaced_when_the_policies_ask_another_one
     assert_eq!(questions.len(), 1);
     assert_eq!(questions[0].asks[0].approvers, ["role:lead"]);
     world.rules = "policies: [ { id: no, match: pay, deny: {} } ]".to_owned();
-    assert_eq!(ended(&world.call("ana", pay(1))), ("denied", "denied"));
+    assert_eq!(kind_and_code(&world.call("ana", pay(1))), ("denied", "denied"));
     world.rules = "policies: []".to_owned();
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "executed");
 }
 
-/// A change by the approver that another policy asks about is a question that follows on the first answer, which stays.
+/// An edit that another policy requires approval for is a second request; the first response stays.
 #[test]
-fn a_question_about_changed_arguments_stays_until_it_is_answered() {
+fn request_about_edited_arguments_stays_until_answered() {
     let mut world = World::new();
     world.rules = "policies:
       - { id: ask, match: pay, approval: { edits: [$.input.n] } }
@@ -212,7 +212,7 @@ fn a_question_about_changed_arguments_stays_until_it_is_answered() {
 }
 
 #[test]
-fn a_remembered_approval_lifts_a_pending_question() {
+fn remembered_approval_resolves_a_pending_request() {
     let mut world = World::new();
     let remember = "remember: { scope: fields, fields: [$.input.to], for: 8h }";
     world.rules = ASK.replace("expires: 1h", remember);
@@ -229,7 +229,7 @@ fn a_remembered_approval_lifts_a_pending_question() {
 }
 
 #[test]
-fn a_script_that_asks_goes_on_in_a_later_process() {
+fn script_that_requires_approval_resumes_in_a_later_process() {
     let mut world = World::new();
     world.rules =
         "policies: [ { id: wrap, match: pay, around: { script: 'approve(\"Pay?\"); next(input)' } } ]"
@@ -241,10 +241,10 @@ fn a_script_that_asks_goes_on_in_a_later_process() {
     assert_eq!(world.tool.count(), 1);
 }
 
-/// I2, I7. Whatever process is killed between whatever two steps: an approval runs its call at most once, and it runs unless its process
-/// was killed between the claim and the settling; then that is reported, and a person is asked anew.
+/// I2, I7. Whichever process is killed between whichever two steps: an approval runs its call at most once, and it runs unless its
+/// process was killed between the claim and the settling; then that is reported, and approval is required again.
 #[test]
-fn i2_processes_that_are_killed_between_any_two_steps_use_an_approval_at_most_once() {
+fn i2_processes_killed_between_any_steps_use_an_approval_at_most_once() {
     let (mut unfinished, mut ran) = (0, 0);
     for asking in 0.. {
         let mut was_asked = false;
@@ -263,13 +263,13 @@ fn i2_processes_that_are_killed_between_any_two_steps_use_an_approval_at_most_on
             match told.outcome.name() {
                 "executed" => assert_eq!(after_kill, 0, "{asking} {running}"),
                 "indeterminate" => unfinished += 1,
-                // It had come to its end.
+                // It had completed.
                 "suspended" => assert_eq!(after_kill, 1, "{asking} {running}"),
                 other => panic!("{other} after {asking} and {running}"),
             }
             ran += world.tool.count();
             assert!(world.tool.count() <= 1);
-            // Another execution takes another approval.
+            // Another execution needs another approval.
             let next = world.call("ana", pay(1));
             assert_eq!(next.outcome.name(), "suspended", "{asking} {running}");
             let runs = world.tool.count();
@@ -277,19 +277,19 @@ fn i2_processes_that_are_killed_between_any_two_steps_use_an_approval_at_most_on
             assert_eq!(world.call("ana", pay(1)).outcome.name(), "executed", "{asking} {running}");
             assert_eq!(world.tool.count(), runs + 1);
             if has_run {
-                assert!(running > 5, "it was killed at every step before");
+                assert!(running > 5, "it completed after too few kills");
                 break;
             }
         }
         if was_asked {
-            assert!(asking > 2, "it was killed at every step before");
+            assert!(asking > 2, "it completed after too few kills");
             break;
         }
     }
-    assert!(unfinished > 0 && ran > unfinished, "the kills hit every phase: {unfinished} {ran}");
+    assert!(unfinished > 0 && ran > unfinished, "not every phase was killed: {unfinished} {ran}");
 }
 
-/// A tool that takes its time, so that others come meanwhile.
+/// A slow tool, so that other calls arrive meanwhile.
 #[derive(Clone, Default)]
 struct Slow(Arc<AtomicUsize>);
 
@@ -301,13 +301,13 @@ impl ToolExecutor for Slow {
     }
 }
 
-/// I2. Gateways that race on one state file ask one question and run one call for each approval.
+/// I2. Gateways that race on one state file create one request and run one call for each approval.
 #[test]
-fn i2_processes_that_race_on_one_file_ask_once_and_run_once() {
+fn i2_processes_racing_on_one_file_request_and_run_once() {
     const PROCESSES: usize = 4;
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("state.db");
-    let open = || -> Arc<dyn StateStore> { Arc::new(FileStore::open(&path).unwrap()) };
+    let open = || -> Arc<dyn StateStore> { Arc::new(SqliteStore::open(&path).unwrap()) };
     let keys = || Keys::parse(KEY).unwrap();
     drop(open());
     let tool = Slow::default();
@@ -317,7 +317,7 @@ fn i2_processes_that_race_on_one_file_ask_once_and_run_once() {
             let run = || {
                 let engine = rules(&ASK.replace(", expires: 1h", "")).store(open()).keys(keys()).build();
                 let session = engine.session().concurrent_for("ana", |_| None);
-                let call = ToolCall::new("", "pay", pay(1)).on_server("bank");
+                let call = ToolCall::new("", "pay", pay(1)).with_server("bank");
                 start.wait();
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
                 runtime.block_on(session.execute(call, &tool))
@@ -338,9 +338,9 @@ fn i2_processes_that_race_on_one_file_ask_once_and_run_once() {
         runtime.block_on(inbox.answer(&pending[0].name, approval_response("", true), by)).unwrap();
         let told = all_at_once();
         assert_eq!(tool.0.load(Ordering::SeqCst), round, "{told:?}");
-        assert!(told.iter().any(|outcome| ended(outcome) == ("executed", "approved")));
+        assert!(told.iter().any(|outcome| kind_and_code(outcome) == ("executed", "approved")));
         for outcome in told {
-            // Who comes during the run gets its result; who comes after it asks anew.
+            // A call during the execution gets its result; a call afterwards requires approval again.
             assert!(matches!(outcome.outcome.name(), "executed" | "suspended"), "{outcome:?}");
         }
         let left: Vec<Item> =
@@ -354,27 +354,27 @@ fn i2_processes_that_race_on_one_file_ask_once_and_run_once() {
     }
 }
 
-/// Names of calls are keyed digests: which key they were made with depends on when the call was asked about.
+/// Call names are keyed digests: their key depends on when approval was requested.
 #[test]
-fn an_approval_is_found_again_while_keys_rotate() {
+fn approval_is_found_again_during_key_rotation() {
     let mut world = World::new();
     world.call("ana", pay(1));
     world.keys = format!("{NEXT_KEY},{KEY}");
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
-    assert_eq!(world.questions().len(), 1, "it is the same question");
+    assert_eq!(world.questions().len(), 1, "it is the same request");
     assert_eq!(world.answer(true), 1);
-    assert_eq!(ended(&world.call("ana", pay(1))), ("executed", "approved"));
-    // The next one is asked about, and found again, by the new key.
+    assert_eq!(kind_and_code(&world.call("ana", pay(1))), ("executed", "approved"));
+    // The next request is created, and found again, under the new key.
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
     assert_eq!(world.answer(true), 1);
     world.keys = NEXT_KEY.to_owned();
-    assert_eq!(ended(&world.call("ana", pay(1))), ("executed", "approved"));
+    assert_eq!(kind_and_code(&world.call("ana", pay(1))), ("executed", "approved"));
     assert_eq!(world.tool.count(), 2);
 }
 
-/// What holders of the store make of its records does not make a call run.
+/// Tampering with records in the store does not make a call run.
 #[test]
-fn numbers_that_are_lost_or_wrong_lead_to_no_execution_without_approval() {
+fn lost_or_wrong_numbers_never_run_a_call_without_approval() {
     for number in [0, 2, 7, u64::MAX] {
         let world = World::new();
         world.call("ana", pay(1));
@@ -382,7 +382,7 @@ fn numbers_that_are_lost_or_wrong_lead_to_no_execution_without_approval() {
         world.call("ana", pay(1));
         world.call("ana", pay(1));
         let page = world.clock.drive(world.store.records("latest", None, 10)).unwrap();
-        let (key, record) = page.records.into_iter().next().expect("where the numbers begin is recorded");
+        let (key, record) = page.records.into_iter().next().expect("a record of the first number");
         let value = json!({ "number": number });
         let latest = callgate::host::RecordKey { space: "latest", key: &key };
         let write = callgate::host::Write::new(latest, &value, callgate::host::Account::NOBODY);

@@ -1,10 +1,10 @@
-//! A yes that stands for later calls: for which, for how long, and how it ends.
+//! Remembered approvals: which later calls they cover, for how long, and how they end.
 
 use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart};
 
 use super::scene::Scene;
-use crate::workshop::{Tool, ended};
+use crate::fixtures::{Tool, kind_and_code};
 
 const EXACT: &str = "policies:
   - id: ask
@@ -27,23 +27,23 @@ fn with(path: &str, value: Value) -> Value {
     input
 }
 
-/// A scene in which one call was approved, and ran.
+/// A scene in which one call was approved and ran.
 fn approved(rules: &str) -> Scene {
     let mut scene = Scene::asked(rules, refund());
     scene.approve();
-    assert_eq!(ended(&scene.outcome()), ("executed", "approved"));
+    assert_eq!(kind_and_code(&scene.outcome()), ("executed", "approved"));
     scene.tool = Tool::counting(&scene.clock);
     scene
 }
 
-/// How the next call goes.
+/// The outcome of the next call.
 fn next(scene: &mut Scene, tool: &str, input: Value) -> String {
     scene.model_calls(&[("c2", tool, input)]);
     scene.round().outcomes[0].outcome.name().to_owned()
 }
 
 #[test]
-fn a_yes_stands_for_the_calls_it_was_given_for_and_no_others() {
+fn remembered_approval_covers_exactly_the_calls_it_was_given_for() {
     for (rules, tool, input, runs) in [
         (EXACT, "refund", refund(), true),
         (EXACT, "refund", with("/amount", json!(250.0)), true),
@@ -65,9 +65,9 @@ fn a_yes_stands_for_the_calls_it_was_given_for_and_no_others() {
 }
 
 #[test]
-fn an_outcome_says_whose_yes_it_runs_by() {
+fn outcome_names_the_remembered_approval() {
     let mut scene = Scene::asked(&EXACT.replace("remember", "approvers: [bea], remember"), refund());
-    scene.answer_as(Approver::new("bea"), scene.yes());
+    scene.answer_as(Approver::new("bea"), scene.approval());
     scene.resume();
     scene.model_calls(&[("c2", "refund", refund())]);
     let outcome = scene.round().outcomes.remove(0);
@@ -76,9 +76,9 @@ fn an_outcome_says_whose_yes_it_runs_by() {
     assert!(by.remembered && !by.edited);
 }
 
-/// I3. Nothing of whom it is for, or of what asked, may have changed.
+/// I3. Neither the requester nor the policy may have changed.
 #[test]
-fn i3_a_yes_stands_only_for_the_same_people_and_policy() {
+fn i3_remembered_approval_requires_the_same_requester_and_policy() {
     type Change = fn(&mut Scene);
     let changes: [(&str, Change, bool); 7] = [
         ("nothing", |_| {}, true),
@@ -98,10 +98,10 @@ fn i3_a_yes_stands_only_for_the_same_people_and_policy() {
 }
 
 #[test]
-fn i3_a_yes_stands_for_one_server_only() {
+fn i3_remembered_approval_covers_one_server_only() {
     let mut scene = Scene::new(EXACT);
     let session = |scene: &Scene, server: &'static str| {
-        scene.session().reading_calls(move |part| part.to_call().on_server(server))
+        scene.session().reading_calls(move |part| part.to_call().with_server(server))
     };
     scene.model_calls(&[("c1", "refund", refund())]);
     let mut first = session(&scene, "bank");
@@ -119,7 +119,7 @@ fn i3_a_yes_stands_for_one_server_only() {
 }
 
 #[test]
-fn i3_a_yes_stands_for_its_time_and_not_before_it_was_given() {
+fn i3_remembered_approval_is_valid_only_within_its_time() {
     for (seconds, runs) in [(8 * 3600 - 1, true), (8 * 3600, false), (-1, false)] {
         let mut scene = approved(EXACT);
         let now = callgate::Clock::now(&scene.clock);
@@ -130,7 +130,7 @@ fn i3_a_yes_stands_for_its_time_and_not_before_it_was_given() {
 }
 
 #[test]
-fn i3_a_yes_that_was_taken_back_stands_no_more() {
+fn i3_revoked_approval_is_not_used_again() {
     let mut scene = approved(EXACT);
     let grants = scene.clock.drive(scene.ledger().grants()).unwrap();
     assert_eq!(grants.len(), 1);
@@ -140,15 +140,15 @@ fn i3_a_yes_that_was_taken_back_stands_no_more() {
     assert!(scene.clock.drive(scene.ledger().revoke("none")).is_err());
 }
 
-/// I3. Only a yes to running the tool is remembered: no denial, no result of a person's own, no arguments of their own.
+/// I3. Only a plain approval is remembered: no denial, no result from an approver, no edited arguments.
 #[test]
-fn i3_what_is_no_plain_yes_is_not_remembered() {
+fn i3_only_a_plain_approval_is_remembered() {
     type Answer = fn(&Scene) -> ResponsePart;
     let answers: [(&str, Answer); 4] = [
-        ("no", |scene| ResponsePart { approved: false, ..scene.yes() }),
-        ("result", |scene| ResponsePart { output: Some(json!(1)), ..scene.yes() }),
-        ("end", |scene| ResponsePart { cancel: true, ..scene.yes() }),
-        ("edit", |scene| ResponsePart { edited_input: Some(with("/amount", json!(1))), ..scene.yes() }),
+        ("no", |scene| ResponsePart { approved: false, ..scene.approval() }),
+        ("result", |scene| ResponsePart { output: Some(json!(1)), ..scene.approval() }),
+        ("end", |scene| ResponsePart { cancel: true, ..scene.approval() }),
+        ("edit", |scene| ResponsePart { edited_input: Some(with("/amount", json!(1))), ..scene.approval() }),
     ];
     for (what, answer) in answers {
         let mut scene =
@@ -162,9 +162,9 @@ fn i3_what_is_no_plain_yes_is_not_remembered() {
     }
 }
 
-/// I6. A remembered yes lifts its own question and nothing else.
+/// I6. A remembered approval satisfies its own policy and nothing else.
 #[test]
-fn i6_a_remembered_yes_meets_all_other_rules() {
+fn i6_remembered_approval_is_subject_to_all_other_rules() {
     for (policy, outcome) in [
         ("{ id: no, match: refund, deny: {} }", "denied"),
         ("{ id: two, match: refund, approval: {} }", "suspended"),

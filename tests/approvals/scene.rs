@@ -1,4 +1,4 @@
-//! A server with its keys, its tool and its clock, and a client that holds the history.
+//! Test scene: a server with its keys, tool and clock, and a client that holds the history.
 
 use std::cell::OnceCell;
 use std::sync::{Arc, Mutex};
@@ -18,31 +18,31 @@ use callgate::state::{MemoryStore, sealed};
 use callgate::tools::ToolDescriptor;
 use callgate::{Engine, EngineBuilder, Outcome, Session, engine};
 
-use crate::altered_stores::Altered;
-pub use crate::altered_stores::Shared;
-use crate::workshop::{Tool, noon, rules};
+use crate::corrupted_stores::Altered;
+pub use crate::corrupted_stores::Shared;
+use crate::fixtures::{Tool, noon, rules};
 
-/// Refunds above 100 need a person.
+/// Refunds above 100 require approval.
 pub const REFUNDS: &str = "policies:
   - id: ask
     match: { tool: refund, where: [ { path: $.input.amount, gt: 100 } ] }
     approval: { message: 'Refund {{ input.amount }}?', expires: 24h }
 ";
 
-/// A server's key, and the one that comes after it.
+/// A server's key, and the one that replaces it.
 pub const KEY: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
 pub const NEXT_KEY: &str = "6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b";
 
-/// What observers are told of questions and decisions, in order.
+/// Records the notifications of requests and decisions, in order.
 #[derive(Clone, Default)]
 pub struct Watcher(Arc<Mutex<Vec<String>>>);
 
 impl Watcher {
-    fn note(&self, what: &str, id: &str) {
+    fn record(&self, what: &str, id: &str) {
         self.0.lock().unwrap().push(format!("{what} {id}"));
     }
 
-    pub fn told(&self) -> Vec<String> {
+    pub fn notifications(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 }
@@ -51,19 +51,19 @@ impl Observer for Watcher {
     fn on_outcome(&self, _: &Outcome) {}
 
     fn on_request(&self, request: &ApprovalRequest) {
-        self.note("request", &request.approval_id);
+        self.record("request", &request.approval_id);
     }
 
     fn on_approved(&self, decision: &ApprovalDecision) {
-        self.note(&decision.code, &decision.approval_id);
+        self.record(&decision.code, &decision.approval_id);
     }
 
     fn on_denied(&self, decision: &ApprovalDecision) {
-        self.note(&decision.code, &decision.approval_id);
+        self.record(&decision.code, &decision.approval_id);
     }
 }
 
-/// A server, and the history that its client holds.
+/// A server, and the history of its client.
 pub struct Scene {
     pub clock: ManualClock,
     pub tool: Tool,
@@ -73,12 +73,12 @@ pub struct Scene {
     pub context: Value,
     pub conversation: String,
     pub keys: Option<String>,
-    /// Without keys all runs are in one process, which has a key that ends with it.
+    /// Without keys all runs share one process, which has an ephemeral key.
     pub process: OnceCell<Engine>,
     pub tools: Vec<ToolDescriptor>,
-    /// Rules below the engine's own.
+    /// Rules of lower layers.
     pub layers: Vec<String>,
-    /// The host's hooks.
+    /// Host hooks.
     pub hooks: Vec<ToolHooks>,
     pub watcher: Watcher,
 }
@@ -103,12 +103,12 @@ impl Scene {
         }
     }
 
-    /// A scene in which the model has asked for one refund.
+    /// A scene in which the model asked for one refund.
     pub fn refund(amount: u64) -> Self {
         Self::asked(REFUNDS, json!({ "amount": amount, "note": "late" }))
     }
 
-    /// A scene in which the model has asked for the same, of a server with keys and of one without.
+    /// Scenes in which the model asked for one refund: on a server with keys, and on one without.
     pub fn each(rules: &str, input: &Value) -> [Self; 2] {
         [Some(KEY.to_owned()), None].map(|keys| {
             let mut scene = Self { keys, ..Self::new(rules) };
@@ -117,31 +117,31 @@ impl Scene {
         })
     }
 
-    /// The model asks for a refund, which is put through.
+    /// The model asks for a refund, which is evaluated.
     pub fn ask(&mut self, input: Value) -> Round {
         self.model_calls(&[("c1", "refund", input)]);
         self.round()
     }
 
-    /// An answer that says yes, to be filled in.
-    pub fn yes(&self) -> ResponsePart {
+    /// An approval, to be completed.
+    pub fn approval(&self) -> ResponsePart {
         approval_response(self.request().approval_id, true)
     }
 
-    /// A scene in which the model has asked for one refund, under these rules.
+    /// A scene under these rules in which the model asked for one refund.
     pub fn asked(rules: &str, input: Value) -> Self {
         let mut scene = Self::new(rules);
         scene.ask(input);
         scene
     }
 
-    /// A scene with a store of its own, and one whose store several processes share.
+    /// One scene with its own store, and one with a shared store.
     pub fn with_both_stores(rules: &str) -> [Self; 2] {
-        [Self::new(rules), Self::new(rules).sharing()]
+        [Self::new(rules), Self::new(rules).with_shared_store()]
     }
 
-    /// The same with a store that several processes share.
-    pub fn sharing(mut self) -> Self {
+    /// The same scene with a shared store.
+    pub fn with_shared_store(mut self) -> Self {
         self.store = Arc::new(Altered::by(Shared));
         self
     }
@@ -165,7 +165,7 @@ impl Scene {
             .tools(self.tools.clone())
     }
 
-    /// Each run of the agent is a process of its own, which shares the store and nothing else.
+    /// Each run of the agent is a separate process, which shares only the store.
     pub fn session(&self) -> Session {
         let session =
             self.engine().session().named(self.conversation.clone()).with_context(self.context.clone());
@@ -182,7 +182,7 @@ impl Scene {
         Ledger::new(sealed(Arc::clone(&self.store), Some(&self.keys())), &self.clock)
     }
 
-    /// What a call is called in the ledger.
+    /// The name of the call in the ledger.
     pub fn name(&self, occurrence: &str) -> Name {
         Name { conversation: self.conversation.clone(), occurrence: occurrence.to_owned() }
     }
@@ -200,25 +200,25 @@ impl Scene {
         self.history.push(Message::new(Role::User, vec![Part::text(text)]));
     }
 
-    /// The model's calls are put through.
+    /// Evaluates and runs the model's calls.
     pub fn round(&mut self) -> Round {
         let mut session = self.session();
         self.clock.drive(session.round(&mut self.history, &self.tool)).unwrap()
     }
 
-    /// The history comes back, and is taken up by a new process.
+    /// Resumes the history in a new process.
     pub fn resume(&mut self) -> Round {
         let mut session = self.session();
         self.clock.drive(session.resume(&mut self.history, &self.tool)).unwrap()
     }
 
-    /// Why the history is not taken up at all.
+    /// The reason why the history cannot be resumed.
     pub fn refused(&mut self) -> String {
         let mut session = self.session();
         self.clock.drive(session.resume(&mut self.history, &self.tool)).unwrap_err().to_string()
     }
 
-    /// The one outcome of taking the history up.
+    /// The only outcome of resuming the history.
     pub fn outcome(&mut self) -> Outcome {
         let mut outcomes = self.resume().outcomes;
         assert_eq!(outcomes.len(), 1, "{outcomes:#?}");
@@ -235,13 +235,13 @@ impl Scene {
         requests.remove(0)
     }
 
-    /// A person's answer comes in.
+    /// Adds a response to the history.
     pub fn answer(&mut self, response: ResponsePart) {
         self.history.append_approval_response(response).unwrap();
     }
 
     pub fn approve(&mut self) {
-        self.answer(self.yes());
+        self.answer(self.approval());
     }
 
     pub fn approve_of(&mut self, approval_id: &str) {
@@ -253,7 +253,7 @@ impl Scene {
         self.answer(ResponsePart { reason: reason.map(str::to_owned), ..response });
     }
 
-    /// The same, of someone whom the host has verified.
+    /// The same, from an approver whom the host has verified.
     pub fn answer_as(&mut self, by: Approver, response: ResponsePart) {
         let signed = self.signed(by, response);
         self.answer(signed);
@@ -276,14 +276,14 @@ impl Scene {
             .collect()
     }
 
-    /// The history as it comes back from a client that keeps it in a provider's dialect.
+    /// The history as returned by a client that stores it in a provider's dialect.
     pub fn through(&mut self, dialect: Dialect) {
         let written = self.history.write(dialect);
         self.history = History::read(dialect, &written).unwrap();
     }
 }
 
-/// Exchanges the parts of a history.
+/// Replaces parts of a history.
 pub fn with_parts(history: &History, mut change: impl FnMut(&Content) -> Option<Vec<Part>>) -> History {
     let mut changed = Vec::new();
     for message in history.messages() {
@@ -301,7 +301,7 @@ pub fn with_parts(history: &History, mut change: impl FnMut(&Content) -> Option<
     History::new(changed)
 }
 
-/// A history with its questions changed.
+/// A history with its approval requests changed.
 pub fn with_request(history: &History, change: impl Fn(&mut RequestPart)) -> History {
     with_parts(history, |content| match content {
         Content::Request(request) => {

@@ -1,10 +1,10 @@
-//! Approvals inside of `around` scripts: a script's own questions, and calls that it makes of the model's.
+//! Approvals inside `around` scripts: requests by the script itself, and requests about the calls that it makes.
 
 use callgate::json::{Value, json};
 use callgate::message::ResponsePart;
 
 use super::scene::Scene;
-use crate::workshop::ended;
+use crate::fixtures::kind_and_code;
 
 fn script(text: &str, others: &str) -> String {
     let text = text.replace('\n', "\n        ");
@@ -13,7 +13,7 @@ fn script(text: &str, others: &str) -> String {
     )
 }
 
-/// Asks about what is above 100.
+/// Requires approval of amounts above 100.
 const ASK: &str = "  - id: ask
     match: { tool: refund, where: [ { path: $.input.amount, gt: 100 } ] }
     approval: { message: 'Refund {{ input.amount }}?', edits: [$.input.note] }
@@ -24,7 +24,7 @@ fn refund() -> Value {
 }
 
 #[test]
-fn a_script_that_asked_goes_on_from_where_it_stopped() {
+fn script_resumes_where_it_requested_approval() {
     let rules = script(
         "let lot = random();\napprove(\"Refund it?\");\nlet gave = next(input);\n#{ lot: lot, gave: gave }",
         "",
@@ -32,7 +32,7 @@ fn a_script_that_asked_goes_on_from_where_it_stopped() {
     for mut scene in Scene::each(&rules, &refund()) {
         assert_eq!(scene.request().message.as_deref(), Some("Refund it?"));
         assert_eq!(scene.request().policies, ["wrap"]);
-        assert_eq!(ended(&scene.outcome()), ("suspended", "approval_required"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("suspended", "approval_required"));
         scene.approve();
         let outcome = scene.outcome();
         assert_eq!(outcome.outcome.name(), "executed", "{outcome:?}");
@@ -42,17 +42,17 @@ fn a_script_that_asked_goes_on_from_where_it_stopped() {
 }
 
 #[test]
-fn i3_a_script_whose_question_was_denied_does_not_go_on() {
+fn i3_script_does_not_continue_after_denial() {
     let rules = script("if approve(\"Go?\") { next(input) } else { \"not\" }", "");
     for mut scene in Scene::each(&rules, &refund()) {
         scene.deny(Some("no"));
-        assert_eq!(ended(&scene.outcome()), ("denied", "approval_denied"));
+        assert_eq!(kind_and_code(&scene.outcome()), ("denied", "approval_denied"));
         assert_eq!(scene.tool.count(), 0);
     }
 }
 
 #[test]
-fn a_script_may_ask_several_times_and_each_yes_is_for_its_own_question() {
+fn script_may_request_several_approvals_each_for_its_own_request() {
     let rules = script("approve(\"One?\"); approve(\"Two?\"); next(input)", "");
     for mut scene in Scene::each(&rules, &refund()) {
         for question in ["One?", "Two?"] {
@@ -65,22 +65,22 @@ fn a_script_may_ask_several_times_and_each_yes_is_for_its_own_question() {
     }
 }
 
-/// A yes that gives the arguments back as they were shown is a plain yes.
+/// An approval that returns the arguments unchanged is a plain approval.
 #[test]
-fn arguments_given_back_to_a_scripts_question_change_nothing() {
+fn unchanged_arguments_in_a_scripts_approval_are_not_an_edit() {
     let rules = script("approve(\"Go?\"); next(input)", "");
     for mut scene in Scene::each(&rules, &refund()) {
         let shown = scene.request().input;
-        scene.answer(ResponsePart { edited_input: shown, ..scene.yes() });
+        scene.answer(ResponsePart { edited_input: shown, ..scene.approval() });
         let outcome = scene.outcome();
         assert_eq!(outcome.outcome.name(), "executed", "{outcome:?}");
         assert!(!outcome.approved.unwrap().edited);
     }
 }
 
-/// I1. What a script calls with is what people are asked about, and what runs.
+/// I1. The arguments that a script passes on require approval, and run.
 #[test]
-fn i1_arguments_that_a_script_makes_are_those_that_are_bound() {
+fn i1_arguments_produced_by_a_script_are_bound() {
     let rules = script("input.amount = 400;\nnext(input)", ASK);
     for mut scene in Scene::each(&rules, &refund()) {
         let large = json!({ "amount": 400, "note": "late" });
@@ -91,27 +91,27 @@ fn i1_arguments_that_a_script_makes_are_those_that_are_bound() {
         );
         scene.approve();
         let outcome = scene.outcome();
-        assert_eq!(ended(&outcome).0, "executed", "{outcome:?}");
+        assert_eq!(kind_and_code(&outcome).0, "executed", "{outcome:?}");
         assert_eq!((scene.tool.inputs(), outcome.input), (vec![large.clone()], large));
     }
 }
 
-/// I1. A person can't exchange what a script calls with.
+/// I1. Approvers cannot edit the arguments that a script passes on.
 #[test]
-fn i1_a_change_of_arguments_that_a_script_made_counts_for_nothing() {
+fn i1_edit_of_script_arguments_is_ignored() {
     let rules = script("input.amount = 400;\nnext(input)", ASK);
     for mut scene in Scene::each(&rules, &refund()) {
         let changed = json!({ "amount": 400, "note": "soon" });
-        scene.answer(ResponsePart { edited_input: Some(changed), ..scene.yes() });
+        scene.answer(ResponsePart { edited_input: Some(changed), ..scene.approval() });
         let round = scene.resume();
-        assert_eq!(ended(&round.outcomes[0]), ("suspended", "approval_required"));
+        assert_eq!(kind_and_code(&round.outcomes[0]), ("suspended", "approval_required"));
         assert_eq!((round.ignored.len(), scene.tool.count()), (1, 0));
     }
 }
 
-/// I1. A script that does something else after the answer than it did before is not run with that answer.
+/// I1. A script that behaves differently after the approval does not run with that approval.
 #[test]
-fn i1_a_script_that_changed_since_asks_for_what_it_does_now() {
+fn i1_changed_script_requests_approval_for_its_new_call() {
     let rules = script("input.amount = 400;\nnext(input)", ASK);
     for (changed, asks) in [
         (script("input.amount = 900;\nnext(input)", ASK), Some(900)),
@@ -123,7 +123,7 @@ fn i1_a_script_that_changed_since_asks_for_what_it_does_now() {
             let outcome = scene.outcome();
             match asks {
                 Some(amount) => {
-                    assert_eq!(ended(&outcome), ("suspended", "approval_required"));
+                    assert_eq!(kind_and_code(&outcome), ("suspended", "approval_required"));
                     assert_eq!(scene.request().input.unwrap()["amount"], amount);
                     assert_eq!(scene.tool.count(), 0);
                 }
@@ -133,15 +133,15 @@ fn i1_a_script_that_changed_since_asks_for_what_it_does_now() {
     }
 }
 
-/// Both the call and what a script makes of it are asked about, one after the other, and both yeses hold.
+/// The call and the script's version of it require approval one after the other, and both approvals count.
 #[test]
-fn i1_a_call_and_what_a_script_makes_of_it_are_asked_about_each() {
+fn i1_call_and_its_scripted_version_each_require_approval() {
     let rules = script("input.amount += 100;\nnext(input)", ASK);
     for mut scene in Scene::each(&rules, &json!({ "amount": 150 })) {
         assert_eq!(scene.request().input, Some(json!({ "amount": 150 })));
         scene.approve();
         let outcome = scene.outcome();
-        assert_eq!(ended(&outcome), ("suspended", "approval_required"));
+        assert_eq!(kind_and_code(&outcome), ("suspended", "approval_required"));
         assert_eq!(scene.request().input, Some(json!({ "amount": 250 })));
         assert_eq!(scene.tool.count(), 0);
         scene.approve();
@@ -151,7 +151,7 @@ fn i1_a_call_and_what_a_script_makes_of_it_are_asked_about_each() {
 }
 
 #[test]
-fn i3_what_a_script_holds_is_lost_with_a_token_that_was_changed() {
+fn i3_script_state_is_lost_with_a_tampered_token() {
     let rules = script("let lot = random();\napprove(\"Go?\"); next(#{ lot: lot })", "");
     let mut scene = Scene::asked(&rules, refund());
     scene.approve();
@@ -159,8 +159,8 @@ fn i3_what_a_script_holds_is_lost_with_a_token_that_was_changed() {
         let token = request.approval_token.take().unwrap();
         request.approval_token = Some(token.replacen('A', "B", 1));
     });
-    // Gate lets the call by: only its script would ask, and with nobody's question it does not begin.
+    // The gate allows the call: only its script would require approval, and with an unverified request it does not start.
     let round = scene.resume();
-    assert_eq!(ended(&round.outcomes[0]), ("denied", "approval_invalid"));
+    assert_eq!(kind_and_code(&round.outcomes[0]), ("denied", "approval_invalid"));
     assert_eq!((round.ignored.len(), scene.tool.count()), (1, 0));
 }

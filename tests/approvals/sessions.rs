@@ -1,4 +1,4 @@
-//! Properties of whole sessions: however their histories are carried and taken up, each call keeps what is its own.
+//! Property tests of whole sessions: however histories are converted and resumed, each call keeps its own results and requests.
 
 use std::collections::BTreeSet;
 
@@ -16,27 +16,27 @@ const ASK: &str = "policies:
     approval: { message: 'Go?', edits: [$.input.note] }
 ";
 
-/// What happens in a session, one after the other.
+/// A sequence of events in a session.
 #[derive(Clone, Debug)]
 enum Step {
-    /// The model makes calls: of each its id, and whether it is large.
+    /// The model makes calls: the id of each, and whether it is large.
     Round(Vec<(&'static str, bool)>),
     Resume,
     Says,
-    /// Someone answers one of the questions.
+    /// An approver answers one of the requests.
     Answer(Index, u8),
-    /// The history comes back in this dialect.
+    /// The history is converted through this dialect.
     Through(Dialect),
-    /// The policy that asks is exchanged, and the one that denies, too.
+    /// The rules are replaced.
     Rules(u8),
     Later,
-    /// The client goes on with the history that it had some steps before.
+    /// The client continues from the history of some steps before.
     Back(Index),
-    /// The client loses the results, or the answers, in its history.
+    /// The client loses the results, or the responses, in its history.
     Lose(bool),
 }
 
-/// Steps of a session; with `astray`, its client goes back to older histories and loses parts of them.
+/// Steps of a session; with `astray`, the client returns to older histories and loses parts of them.
 fn steps(astray: bool) -> impl Strategy<Value = Vec<Step>> {
     let ids = select(vec!["c1", "c1", "c1_2", "c2", "call_1"]);
     let stray = if astray { 3 } else { 0 };
@@ -54,17 +54,17 @@ fn steps(astray: bool) -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..14)
 }
 
-/// A session that goes step by step. Each call has arguments of its own.
-struct Walk {
+/// A session that is driven step by step. Each call has unique arguments.
+struct SessionDriver {
     scene: Scene,
     calls: u64,
     kept: Vec<History>,
 }
 
-impl Walk {
+impl SessionDriver {
     fn new(shared: bool) -> Self {
         let scene = Scene::new(ASK);
-        let mut scene = if shared { scene.sharing() } else { scene };
+        let mut scene = if shared { scene.with_shared_store() } else { scene };
         scene.resume();
         Self { scene, calls: 0, kept: Vec::new() }
     }
@@ -102,7 +102,7 @@ impl Walk {
                     4 => ResponsePart { output: Some(json!("given")), ..yes },
                     _ => ResponsePart { approval_token: Some("wrong".into()), ..yes },
                 };
-                // Under one id several may wait in a history that was tampered with.
+                // In a history that was tampered with, several requests may have one id.
                 let _ = scene.history.append_approval_response(response);
             }
             Step::Through(dialect) => scene.through(*dialect),
@@ -125,7 +125,7 @@ impl Walk {
         }
     }
 
-    /// I5: each call has its one result, or waits under its one question.
+    /// I5: each call has exactly one result, or is pending with exactly one request.
     fn check(&self) -> Result<(), TestCaseError> {
         let history = &self.scene.history;
         let calls = history.occurrences();
@@ -150,7 +150,7 @@ impl Walk {
         Ok(())
     }
 
-    /// How often each call that people are asked about ran.
+    /// Checks that each call that requires approval ran at most once.
     fn runs_once(&self) -> Result<(), TestCaseError> {
         let mut seen = BTreeSet::new();
         for input in self.scene.tool.inputs().iter().filter(|input| input["amount"] == 250) {
@@ -163,10 +163,10 @@ impl Walk {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// I5. After any round and any resume, in every dialect, each call has exactly one result or exactly one question.
+    /// I5. After any round and any resume, in every dialect, each call has exactly one result or exactly one request.
     #[test]
-    fn i5_each_call_has_one_result_or_one_question(steps in steps(false), shared in any::<bool>(), dialect in select(Dialect::ALL.to_vec())) {
-        let mut walk = Walk::new(shared);
+    fn i5_each_call_has_one_result_or_one_request(steps in steps(false), shared in any::<bool>(), dialect in select(Dialect::ALL.to_vec())) {
+        let mut walk = SessionDriver::new(shared);
         for step in &steps {
             walk.step(step);
             walk.scene.through(dialect);
@@ -177,10 +177,10 @@ proptest! {
         walk.runs_once()?;
     }
 
-    /// I4. However often a session is taken up, from whichever of its histories, each call that is asked about runs at most once.
+    /// I4. However often a session resumes, from whichever of its histories, each call that requires approval runs at most once.
     #[test]
     fn i4_each_call_runs_at_most_once(steps in steps(true), shared in any::<bool>()) {
-        let mut walk = Walk::new(shared);
+        let mut walk = SessionDriver::new(shared);
         for step in &steps {
             walk.step(step);
         }

@@ -1,6 +1,7 @@
-//! A card commits to the whole call: what policies read stands first, every difference shows, and nothing can pass for a field of ours.
+//! A card commits to the whole call: arguments that policies read come first, every difference is visible, and no value can imitate
+//! a field of the card.
 
-use callgate::card::{Card, Extent, FieldKind, Resolution, Resolved, call_digest};
+use callgate::card::{Card, CardExtent, FieldKind, Resolution, Resolved, call_digest};
 use callgate::json::{self, Map, Value, json};
 use callgate::message::RequestPart;
 use callgate::seal::Keys;
@@ -8,9 +9,9 @@ use callgate::tools::ToolDescriptor;
 use callgate::{Engine, OutcomeKind};
 use proptest::prelude::*;
 
-use super::inert::{hostile, hostile_value};
+use super::escaping::{hostile, hostile_value};
 use crate::approvals::scene::KEY;
-use crate::workshop::{Tool, call, noon, rules, run};
+use crate::fixtures::{Tool, call, noon, rules, run};
 
 const POLICIES: &str = "
 policies:
@@ -32,7 +33,7 @@ fn engine() -> Engine {
     rules(POLICIES).keys(Keys::parse(KEY).unwrap()).tools([tool]).build()
 }
 
-fn asked(engine: &Engine, input: &Value) -> RequestPart {
+fn approval_request(engine: &Engine, input: &Value) -> RequestPart {
     let clock = noon();
     let outcomes = run(&clock, &mut engine.session(), &Tool::counting(&clock), &[call("pay", input.clone())]);
     assert_eq!(outcomes[0].outcome, OutcomeKind::Suspended, "{outcomes:?}");
@@ -43,13 +44,16 @@ fn labels(card: &Card, kind: FieldKind) -> Vec<&str> {
     card.fields.iter().filter(|field| field.kind == kind).map(|field| field.label.as_str()).collect()
 }
 
-/// Every form in which a person can meet a card.
+/// Every form in which a card can be shown.
 fn rendered(request: &RequestPart) -> Vec<String> {
     let resolution = Resolution { resolved: Resolved::Approved, by: Vec::new(), at: None, reason: None };
-    [Extent::Bounded, Extent::Complete]
+    [CardExtent::Bounded, CardExtent::Complete]
         .into_iter()
         .flat_map(|extent| {
-            [Card::pending_to(request, extent), Card::resolved_to(request, &resolution, extent)]
+            [
+                Card::pending_with_extent(request, extent),
+                Card::resolved_with_extent(request, &resolution, extent),
+            ]
         })
         .flat_map(|card| {
             [card.to_text(), card.to_markdown(), card.to_html(), json::to_value(&card).unwrap().to_string()]
@@ -57,7 +61,7 @@ fn rendered(request: &RequestPart) -> Vec<String> {
         .collect()
 }
 
-/// Arguments that push others off a card, before and after those that matter.
+/// Adds filler arguments before and after `more` that exceed the size of a card.
 fn crowded(more: Value) -> Value {
     let junk = |name: &'static str| (0..30).map(move |n| (format!("{name}{n}"), json!("j".repeat(600))));
     let Value::Object(more) = more else { panic!("{more}") };
@@ -65,12 +69,12 @@ fn crowded(more: Value) -> Value {
 }
 
 #[test]
-fn what_policies_read_and_templates_name_comes_first_then_what_the_tool_requires() {
+fn arguments_read_by_policies_and_templates_come_first() {
     let address = json!({ "street": "s", "country": "here" });
     let input = crowded(json!({
         "note": "n", "address": address, "currency": "EUR", "order": { "total": 5 }, "amount": 20, "to": "ana@example.com"
     }));
-    let request = asked(&engine(), &input);
+    let request = approval_request(&engine(), &input);
     let card = Card::pending(&request);
     let shown = labels(&card, FieldKind::Argument);
     assert_eq!(
@@ -80,40 +84,40 @@ fn what_policies_read_and_templates_name_comes_first_then_what_the_tool_requires
         request.relevant
     );
     assert!(card.to_text().contains("Not shown: 42 of 66 arguments"), "{}", card.to_text());
-    let complete = Card::pending_to(&request, Extent::Complete);
+    let complete = Card::pending_with_extent(&request, CardExtent::Complete);
     assert_eq!(labels(&complete, FieldKind::Argument).len(), 66);
     assert!(!complete.incomplete && complete.fields.iter().all(|field| field.left_out == 0));
 }
 
 #[test]
-fn a_part_that_policies_read_is_shown_where_its_argument_is_cut() {
+fn parts_read_by_policies_are_shown_if_their_argument_is_truncated() {
     let order = json!({ "a": "x".repeat(900), "total": 999, "z": "x".repeat(900) });
-    let card = Card::pending(&asked(&engine(), &json!({ "to": "a", "order": order })));
+    let card = Card::pending(&approval_request(&engine(), &json!({ "to": "a", "order": order })));
     let part = card.fields.iter().find(|field| field.kind == FieldKind::Part).unwrap();
     assert_eq!((part.label.as_str(), part.value.as_str()), ("\"order\".\"total\"", "999"));
-    let short = Card::pending(&asked(&engine(), &json!({ "to": "a", "order": { "total": 999 } })));
+    let short = Card::pending(&approval_request(&engine(), &json!({ "to": "a", "order": { "total": 999 } })));
     assert!(labels(&short, FieldKind::Part).is_empty());
 }
 
 #[test]
-fn calls_that_differ_only_in_what_is_redacted_have_different_digests() {
+fn calls_that_differ_only_in_redacted_values_have_different_digests() {
     let engine = engine();
     let [one, other] = ["PIN 1111", "PIN 2222"]
-        .map(|pin| asked(&engine, &json!({ "to": "ana", "note": format!("with {pin}") })));
-    assert_eq!(one.input, other.input, "what is redacted does not show");
+        .map(|pin| approval_request(&engine, &json!({ "to": "ana", "note": format!("with {pin}") })));
+    assert_eq!(one.input, other.input, "redacted values are not shown");
     assert_ne!(call_digest(&one), call_digest(&other));
     for (one, other) in rendered(&one).into_iter().zip(rendered(&other)) {
         assert_ne!(one, other);
     }
-    // The order of arguments is no difference.
+    // The order of arguments does not matter.
     let [one, other] = [json!({ "to": "ana", "n": 1 }), json!({ "n": 1.0, "to": "ana" })]
-        .map(|input| asked(&engine, &input));
+        .map(|input| approval_request(&engine, &input));
     assert_eq!(call_digest(&one), call_digest(&other));
 }
 
 #[test]
-fn who_reorders_the_arguments_of_a_request_does_not_change_which_come_first() {
-    let request = asked(&engine(), &crowded(json!({ "to": "ana", "amount": 5 })));
+fn reordered_arguments_do_not_change_which_come_first() {
+    let request = approval_request(&engine(), &crowded(json!({ "to": "ana", "amount": 5 })));
     let Some(Value::Object(input)) = request.input.clone() else { panic!("{request:?}") };
     let reversed: Map = input.into_iter().rev().collect();
     let reordered = RequestPart { input: Some(reversed.into()), ..request.clone() };
@@ -121,8 +125,8 @@ fn who_reorders_the_arguments_of_a_request_does_not_change_which_come_first() {
     assert_eq!(call_digest(&request), call_digest(&reordered));
 }
 
-/// A value that a policy reads, in arguments that the agent chose.
-fn place() -> impl Strategy<Value = &'static str> {
+/// Path of the argument that differs between two calls.
+fn path() -> impl Strategy<Value = &'static str> {
     prop::sample::select(
         ["/to", "/amount", "/order/total", "/order/deep/country", "/currency", "/a0", "/note"].as_slice(),
     )
@@ -132,8 +136,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn two_calls_that_differ_never_have_equal_cards(
-        place in place(), before in hostile(), after in hostile(), pad in 0..1500usize, crowd: bool,
+    fn different_calls_never_have_equal_cards(
+        path in path(), before in hostile(), after in hostile(), pad in 0..1500usize, crowd: bool,
     ) {
         prop_assume!(before != after);
         let engine = engine();
@@ -142,17 +146,17 @@ proptest! {
             let order = json!({ "pad": pad, "total": "t", "deep": { "country": "c" } });
             let plain = json!({ "to": "t", "amount": "a", "order": order, "currency": "c", "a0": "", "note": "" });
             let mut input = if crowd { crowded(plain) } else { plain };
-            *input.pointer_mut(place).unwrap() = format!("{pad}{value}{pad}").into();
+            *input.pointer_mut(path).unwrap() = format!("{pad}{value}{pad}").into();
             input
         };
-        let (one, other) = (asked(&engine, &input(&before)), asked(&engine, &input(&after)));
+        let (one, other) = (approval_request(&engine, &input(&before)), approval_request(&engine, &input(&after)));
         for (one, other) in rendered(&one).into_iter().zip(rendered(&other)) {
             prop_assert_ne!(one, other);
         }
     }
 }
 
-/// The labels that are ours.
+/// The labels of the card's own fields.
 const LABELS: [&str; 12] = [
     "Tool",
     "Server",
@@ -172,7 +176,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_name_and_no_value_can_pass_for_a_field_of_ours(
+    fn names_and_values_cannot_imitate_card_fields(
         input in prop::collection::vec((imitating(), hostile_value()), 0..5), texts in prop::collection::vec(imitating(), 4),
     ) {
         let input: Map = input.into_iter().collect();
@@ -188,12 +192,12 @@ proptest! {
         let resolution = Resolution {
             resolved: Resolved::Edited(input.clone().into()), by: vec![policy.clone()], at: Some(policy), reason: Some(reason),
         };
-        for card in [Card::pending_to(&request, Extent::Complete), Card::resolved_to(&request, &resolution, Extent::Complete)] {
+        for card in [Card::pending_with_extent(&request, CardExtent::Complete), Card::resolved_with_extent(&request, &resolution, CardExtent::Complete)] {
             let (text, markdown, html) = (card.to_text(), card.to_markdown(), card.to_html());
             for label in LABELS {
                 let of_fields = card.fields.iter().filter(|field| field.label == label).count();
                 let heading = usize::from(label == "Arguments" && !input.is_empty());
-                // Also where a terminal or a chat product breaks a line.
+                // Also if a terminal or chat product wraps a line.
                 prop_assert_eq!(text.matches(&format!("{label}: ")).count(), of_fields, "{} in {}", label, &text);
                 prop_assert_eq!(text.lines().filter(|line| line.starts_with(&format!("{label}:"))).count(), of_fields + heading);
                 prop_assert_eq!(markdown.matches(&format!("**{label}:**")).count(), of_fields + heading, "{} in {}", label, &markdown);
@@ -204,7 +208,7 @@ proptest! {
     }
 }
 
-/// Texts that look like parts of a card.
+/// Strings that imitate parts of a card.
 fn imitating() -> impl Strategy<Value = String> {
     let ours = prop::sample::select(
         [
@@ -231,7 +235,7 @@ fn imitating() -> impl Strategy<Value = String> {
     prop_oneof![3 => (ours.clone(), hostile()).prop_map(|(ours, other)| format!("{other}{ours}")), 1 => ours.prop_map(str::to_owned), 2 => hostile()]
 }
 
-/// The arguments that a person reads on a card, from its lines.
+/// Parses the arguments from the lines of a card.
 fn read_back(text: &str) -> Map {
     let arguments = text.lines().filter_map(|line| line.strip_prefix("  "));
     let argument = |line: &str| {

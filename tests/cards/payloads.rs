@@ -1,6 +1,6 @@
-//! The record that travels with a card.
+//! The JSON payload that is sent with a card.
 
-use callgate::card::{CardWords, MAX_PAYLOAD_BYTES, PAYLOAD_KEY, Payload, PayloadError};
+use callgate::card::{CardLabels, MAX_PAYLOAD_BYTES, PAYLOAD_KEY, Payload, PayloadError};
 use callgate::json::{Value, json};
 use callgate::message::RequestPart;
 use proptest::prelude::*;
@@ -10,18 +10,18 @@ fn valid() -> Value {
 }
 
 #[test]
-fn what_is_wrong_with_a_payload_is_named() {
+fn invalid_payloads_report_the_member() {
     for (key, value, error) in [
-        ("version", json!(2), "version 2 of approval payloads is not known here, only 1; post the card anew"),
-        ("version", json!("1"), "`toolApproval.version` must be a number, and is a string"),
-        ("approvalId", json!(7), "`toolApproval.approvalId` must be a string, and is a number"),
-        ("toolName", Value::Null, "`toolApproval.toolName` must be a string, and is null"),
-        ("policies", json!("p"), "`toolApproval.policies` must be a list of strings, and is a string"),
-        ("policies", json!(["p", 1]), "`toolApproval.policies[1]` must be a string, and is a number"),
-        ("card", json!([]), "`toolApproval.card` must be an object, and is an array"),
-        ("card", json!({"approve": 1}), "`toolApproval.card.approve` must be a string, and is a number"),
-        ("card", json!({"maybe": "x"}), "`toolApproval.card.maybe` is not known"),
-        ("expires", json!("x"), "`toolApproval.expires` is not known"),
+        ("version", json!(2), "approval payload version 2 is not supported, only 1; post the card again"),
+        ("version", json!("1"), "`toolApproval.version` must be a number, it is a string"),
+        ("approvalId", json!(7), "`toolApproval.approvalId` must be a string, it is a number"),
+        ("toolName", Value::Null, "`toolApproval.toolName` must be a string, it is null"),
+        ("policies", json!("p"), "`toolApproval.policies` must be an array of strings, it is a string"),
+        ("policies", json!(["p", 1]), "`toolApproval.policies[1]` must be a string, it is a number"),
+        ("card", json!([]), "`toolApproval.card` must be an object, it is an array"),
+        ("card", json!({"approve": 1}), "`toolApproval.card.approve` must be a string, it is a number"),
+        ("card", json!({"maybe": "x"}), "`toolApproval.card.maybe` is not a known member"),
+        ("expires", json!("x"), "`toolApproval.expires` is not a known member"),
     ] {
         let mut payload = valid();
         payload[PAYLOAD_KEY][key] = value;
@@ -38,15 +38,15 @@ fn what_is_wrong_with_a_payload_is_named() {
     assert_eq!(Payload::read(&json!({"other": 1})), Err(PayloadError::Missing));
     assert_eq!(
         Payload::read(&json!({"toolApproval": 5})).unwrap_err().to_string(),
-        "`toolApproval` must be an object, and is a number"
+        "`toolApproval` must be an object, it is a number"
     );
-    assert!(matches!(Payload::parse("{"), Err(PayloadError::NoJson(_))));
+    assert!(matches!(Payload::parse("{"), Err(PayloadError::InvalidJson(_))));
     let doubled = r#"{"toolApproval": {"version": 1, "version": 1, "approvalId": "a", "toolCallId": "c"}}"#;
-    assert!(matches!(Payload::parse(doubled), Err(PayloadError::NoJson(_))));
+    assert!(matches!(Payload::parse(doubled), Err(PayloadError::InvalidJson(_))));
 }
 
 #[test]
-fn what_is_too_large_is_neither_written_nor_read() {
+fn oversized_payloads_are_rejected() {
     let of = |input: Value| {
         Payload::of(RequestPart { input: Some(input), ..Payload::read(&valid()).unwrap().request })
     };
@@ -62,7 +62,7 @@ fn what_is_too_large_is_neither_written_nor_read() {
     payload[PAYLOAD_KEY].as_object_mut().unwrap().insert("input".to_owned(), deep);
     assert_eq!(Payload::read(&payload), Err(PayloadError::TooDeep));
     let beside = json!({"text": large, PAYLOAD_KEY: valid()[PAYLOAD_KEY]});
-    assert!(Payload::read(&beside).is_ok(), "what the host has beside it does not count");
+    assert!(Payload::read(&beside).is_ok(), "other members of the host do not count");
 }
 
 fn maybe() -> impl Strategy<Value = Option<String>> {
@@ -79,7 +79,7 @@ fn input() -> impl Strategy<Value = Option<Value>> {
 
 proptest! {
     #[test]
-    fn a_payload_comes_back_as_it_was_sent(
+    fn payloads_round_trip(
         ids in ("\\PC{0,12}", "\\PC{0,12}"), input in input(), texts in prop::collection::vec(maybe(), 10),
         repeats in prop::option::of(0..9u64),
         policies in prop::collection::vec("[a-z]{0,4}", 0..3), relevant in prop::collection::vec("/[a-z]{0,4}", 0..3),
@@ -88,7 +88,7 @@ proptest! {
             texts.try_into().unwrap();
         let request = RequestPart {
             approval_id: ids.0, tool_call_id: ids.1, tool_name, input, message, policies, expires_at, input_digest, approval_token,
-            server, relevant, repeats, card: CardWords { title, approve, deny },
+            server, relevant, repeats, card: CardLabels { title, approve, deny },
         };
         let payload = Payload { request, conversation };
         let written = payload.write().unwrap();

@@ -1,4 +1,4 @@
-//! The timeline of a conversation.
+//! Timelines of conversations: messages, calls and approvals in order.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ fn result(id: &str, kind: &str) -> Value {
 }
 
 #[test]
-fn each_approval_is_one_entry_where_its_call_stands() {
+fn each_approval_is_one_entry_at_its_call() {
     let history = json!([
         {"role": "user", "content": "refund both"},
         {"role": "assistant", "content": [
@@ -71,13 +71,13 @@ fn each_approval_is_one_entry_where_its_call_stands() {
 }
 
 #[test]
-fn the_status_says_what_became_of_a_call() {
+fn status_reports_the_final_outcome_of_a_call() {
     let answer = |extra: Value| {
         let mut answer = response("c", true);
         answer.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         answer
     };
-    for (asked, then, status) in [
+    for (requested, then, status) in [
         (true, vec![], "pending"),
         (true, vec![response("c", true)], "answered"),
         (true, vec![response("c", false)], "denied"),
@@ -85,7 +85,7 @@ fn the_status_says_what_became_of_a_call() {
         (true, vec![response("c", true), result("c", "text")], "executed"),
         (true, vec![response("c", true), result("c", "error-text")], "failed"),
         (true, vec![answer(json!({"output": 7})), result("c", "text")], "answered"),
-        // Dialects without a word for denials write them as plain results.
+        // Dialects without a representation of denials write them as plain results.
         (true, vec![response("c", false), result("c", "text")], "denied"),
         (true, vec![response("c", false), response("c", true), result("c", "text")], "denied"),
         (true, vec![result("c", "text")], "unknown"),
@@ -95,8 +95,8 @@ fn the_status_says_what_became_of_a_call() {
         (false, vec![result("c", "error-text")], "failed"),
         (false, vec![result("c", "execution-denied")], "denied"),
     ] {
-        let said = if asked { vec![call("c"), request("c")] } else { vec![call("c")] };
-        let history = json!([{"role": "assistant", "content": said}, {"role": "tool", "content": then}]);
+        let content = if requested { vec![call("c"), request("c")] } else { vec![call("c")] };
+        let history = json!([{"role": "assistant", "content": content}, {"role": "tool", "content": then}]);
         let entries = read(&history);
         assert_eq!(entries.len(), 1, "{history}");
         assert!(entries[0].ends_with(status), "{history}: {entries:?}");
@@ -104,7 +104,7 @@ fn the_status_says_what_became_of_a_call() {
 }
 
 #[test]
-fn what_belongs_to_nothing_stands_alone() {
+fn unmatched_parts_are_separate_entries() {
     let history = json!([
         {"role": "assistant", "content": [call("c1"), request("c1"), request("c9")]},
         {"role": "tool", "content": [result("c8", "text"), result("c1", "text"), response("c1", true), response("c7", true)]}
@@ -122,7 +122,7 @@ fn what_belongs_to_nothing_stands_alone() {
 }
 
 #[test]
-fn a_question_of_the_provider_itself_has_its_answer_with_it() {
+fn provider_hosted_approval_includes_its_response() {
     let history = History::read(
         Dialect::OpenaiResponses,
         &json!([
@@ -146,16 +146,16 @@ fn assert_each_part_once(history: &History) {
     }
     let entries = timeline(history);
     for place in entries.iter().flat_map(|entry| &entry.places) {
-        *seen.get_mut(place).expect("a place of the history") += 1;
+        *seen.get_mut(place).expect("a position in the history") += 1;
     }
     assert!(seen.values().all(|count| *count == 1), "{seen:?}");
-    // Text never moves behind what was said after it.
-    let said: Vec<Place> = entries
+    // Text never moves behind a later message.
+    let positions: Vec<Place> = entries
         .iter()
         .filter(|entry| matches!(entry.subject, Subject::Said { .. } | Subject::Call { .. }))
         .map(|entry| entry.places[0])
         .collect();
-    assert!(said.is_sorted(), "{said:?}");
+    assert!(positions.is_sorted(), "{positions:?}");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn every_part_of_the_corpus_is_in_exactly_one_entry() {
 
 proptest! {
     #[test]
-    fn every_part_of_a_history_is_in_exactly_one_entry(history in generated::history()) {
+    fn every_part_of_a_generated_history_is_in_exactly_one_entry(history in generated::history()) {
         assert_each_part_once(&history);
     }
 }

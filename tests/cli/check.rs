@@ -1,15 +1,15 @@
-//! `callgate check` beyond errors: lints, their forms for other programs, and what `--fix` writes.
+//! `callgate check` beyond errors: lints, machine-readable formats, and `--fix`.
 
 use std::fs;
 use std::path::Path;
 
 use callgate::json::Value;
 
-use super::{Desk, settings};
+use super::{TestDir, settings};
 
-/// An error, and beside it nothing else is asked.
+/// Rules with an error, for which no lints run.
 const WRONG: &str = "policies:\n  - id: a\n    denny: {}\n";
-/// Two lints, one with a fix and one in another file as well.
+/// Rules with a lint that has a fix. [`SHADOWED`] has another lint.
 const ESCAPING: &str = "\
 # What may be created where.
 policies:
@@ -37,19 +37,19 @@ fn valid_sarif(text: &str) -> Value {
 }
 
 #[test]
-fn warnings_fail_a_check_only_where_that_is_asked() {
-    let desk = Desk::new(&[("rules.yaml", ESCAPING)]);
-    assert_eq!(desk.run(&["check"]).code, Some(0));
-    assert_eq!(desk.run(&["check", "--deny-warnings"]).code, Some(1));
+fn warnings_fail_only_with_deny_warnings() {
+    let dir = TestDir::new(&[("rules.yaml", ESCAPING)]);
+    assert_eq!(dir.run(&["check"]).code, Some(0));
+    assert_eq!(dir.run(&["check", "--deny-warnings"]).code, Some(1));
     for format in ["json", "sarif", "github"] {
-        assert_eq!(desk.run(&["check", "--deny-warnings", "--format", format]).code, Some(1), "{format}");
+        assert_eq!(dir.run(&["check", "--deny-warnings", "--format", format]).code, Some(1), "{format}");
     }
 }
 
 #[test]
-fn sarif_has_rules_places_and_fixes() {
-    let desk = Desk::new(&[("a b.yaml", ESCAPING), ("c.yaml", SHADOWED)]);
-    let log = valid_sarif(&desk.run(&["check", "--format", "sarif"]).stdout);
+fn sarif_has_rules_locations_and_fixes() {
+    let dir = TestDir::new(&[("a b.yaml", ESCAPING), ("c.yaml", SHADOWED)]);
+    let log = valid_sarif(&dir.run(&["check", "--format", "sarif"]).stdout);
     let run = &log["runs"][0];
     let rules: Vec<&str> = run["tool"]["driver"]["rules"]
         .as_array()
@@ -74,69 +74,69 @@ fn sarif_has_rules_places_and_fixes() {
 }
 
 #[test]
-fn sarif_and_workflow_commands_tell_errors_and_missing_files_too() {
-    let desk = Desk::new(&[("wrong.yaml", WRONG)]);
-    let ended = desk.run(&["check", "wrong.yaml", "gone.yaml", "--format", "sarif"]);
+fn sarif_and_github_formats_report_errors_and_missing_files() {
+    let dir = TestDir::new(&[("wrong.yaml", WRONG)]);
+    let ended = dir.run(&["check", "wrong.yaml", "gone.yaml", "--format", "sarif"]);
     assert_eq!(ended.code, Some(1));
     let log = valid_sarif(&ended.stdout);
     let levels: Vec<&Value> =
         log["runs"][0]["results"].as_array().unwrap().iter().map(|result| &result["level"]).collect();
     assert_eq!(levels, ["error", "error"]);
-    let ended = desk.run(&["check", "wrong.yaml", "gone.yaml", "--format", "github"]);
+    let ended = dir.run(&["check", "wrong.yaml", "gone.yaml", "--format", "github"]);
     assert_eq!(ended.code, Some(1));
-    settings().bind(|| insta::assert_snapshot!("check_github", ended.shown()));
-    let nothing = Desk::new(&[("good.yaml", super::GOOD)]);
+    settings().bind(|| insta::assert_snapshot!("check_github", ended.transcript()));
+    let nothing = TestDir::new(&[("good.yaml", super::GOOD)]);
     assert_eq!(nothing.run(&["check", "--format", "github"]).stdout, "");
     let empty = valid_sarif(&nothing.run(&["check", "--format", "sarif"]).stdout);
     assert_eq!(empty["runs"][0]["results"], Value::Array(Vec::new()));
 }
 
 #[test]
-fn a_diff_shows_what_a_fix_then_writes() {
-    let desk = Desk::new(&[("rules.yaml", ESCAPING), ("more.yaml", SHADOWED)]);
-    let diff = desk.run(&["check", "--diff"]);
-    assert_eq!(fs::read_to_string(desk.0.path().join("rules.yaml")).unwrap(), ESCAPING);
-    let fix = desk.run(&["check", "--fix"]);
+fn diff_shows_the_changes_of_fix() {
+    let dir = TestDir::new(&[("rules.yaml", ESCAPING), ("more.yaml", SHADOWED)]);
+    let diff = dir.run(&["check", "--diff"]);
+    assert_eq!(fs::read_to_string(dir.0.path().join("rules.yaml")).unwrap(), ESCAPING);
+    let fix = dir.run(&["check", "--fix"]);
     settings().bind(|| {
-        insta::assert_snapshot!("check_diff", diff.shown());
-        insta::assert_snapshot!("check_fix", fix.shown());
+        insta::assert_snapshot!("check_diff", diff.transcript());
+        insta::assert_snapshot!("check_fix", fix.transcript());
     });
-    let written = fs::read_to_string(desk.0.path().join("rules.yaml")).unwrap();
+    let written = fs::read_to_string(dir.0.path().join("rules.yaml")).unwrap();
     assert_eq!(written, ESCAPING.replace("ne: eu\n", "ne: eu\n          absent: match\n"));
-    assert_eq!(fs::read_to_string(desk.0.path().join("more.yaml")).unwrap(), SHADOWED);
-    let again = desk.run(&["check", "--diff"]);
+    assert_eq!(fs::read_to_string(dir.0.path().join("more.yaml")).unwrap(), SHADOWED);
+    let again = dir.run(&["check", "--diff"]);
     assert_eq!((again.code, again.stdout.as_str()), (Some(0), ""));
 }
 
 #[test]
-fn a_fix_keeps_line_breaks_and_the_byte_order_mark() {
+fn fix_keeps_line_endings_and_the_byte_order_mark() {
     let text = format!("\u{feff}{}", ESCAPING.replace('\n', "\r\n"));
-    let desk = Desk::new(&[("rules.yaml", &text)]);
-    assert_eq!(desk.run(&["check", "--fix", "--deny-warnings"]).code, Some(0));
-    let written = fs::read_to_string(desk.0.path().join("rules.yaml")).unwrap();
+    let dir = TestDir::new(&[("rules.yaml", &text)]);
+    assert_eq!(dir.run(&["check", "--fix", "--deny-warnings"]).code, Some(0));
+    let written = fs::read_to_string(dir.0.path().join("rules.yaml")).unwrap();
     assert_eq!(written, text.replace("ne: eu\r\n", "ne: eu\r\n          absent: match\r\n"));
 }
 
 #[test]
-fn nothing_is_mended_in_rules_with_errors() {
-    let desk = Desk::new(&[("rules.yaml", ESCAPING), ("wrong.yaml", WRONG)]);
-    let (fix, diff) = (desk.run(&["check", "--fix"]), desk.run(&["check", "--diff"]));
+fn fix_changes_nothing_in_rules_with_errors() {
+    let dir = TestDir::new(&[("rules.yaml", ESCAPING), ("wrong.yaml", WRONG)]);
+    let (fix, diff) = (dir.run(&["check", "--fix"]), dir.run(&["check", "--diff"]));
     assert_eq!((fix.code, diff.code, diff.stdout.as_str()), (Some(1), Some(1), ""));
-    assert!(diff.stderr.contains("there are errors"), "{}", diff.stderr);
-    assert_eq!(fs::read_to_string(desk.0.path().join("rules.yaml")).unwrap(), ESCAPING);
+    assert!(diff.stderr.contains("the rules have errors"), "{}", diff.stderr);
+    assert_eq!(fs::read_to_string(dir.0.path().join("rules.yaml")).unwrap(), ESCAPING);
 }
 
 #[test]
-fn tools_and_tests_beside_the_rules_are_asked() {
+fn check_reads_tools_and_tests_beside_the_rules() {
     let rules = "policies: [ { id: no, match: pay, deny: {} }, { id: never, match: fly, deny: {} } ]";
     let tests = "cases: [ { name: paying is denied, call: { tool: pay }, expect: denied } ]";
-    let desk = Desk::new(&[
+    let dir = TestDir::new(&[
         ("rules.yaml", rules),
         ("rules.test.yaml", tests),
         ("tools.json", r#"[{"name":"pay"}]"#),
     ]);
     let codes = |arguments: &[&str]| -> Vec<String> {
-        let list: Vec<Value> = callgate::json::from_str(&desk.run(arguments).stdout).unwrap();
+        let list: Vec<Value> = callgate::json::from_str(&dir.run(arguments).stdout).unwrap();
         list.iter().map(|problem| problem["code"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(codes(&["check", "--format", "json"]), ["CG522"]);

@@ -1,24 +1,24 @@
-//! `callgate completions`: the shells themselves complete by what it prints. Shells that are not installed are left out, but
-//! bash.
+//! `callgate completions`: real shells run the generated completions. Only bash must be installed; other missing shells are
+//! skipped.
 
 use std::process::Command;
 
-use super::{Desk, Ended};
+use super::{CommandResult, TestDir};
 
-/// What a shell prints that runs this script beside the completions of its kind, in a file of this name.
-fn printed_by(shell: &str, file: &str, script: &str) -> Option<String> {
-    let desk = Desk::new(&[("rules.yaml", super::GOOD), (file, "")]);
-    let printed = desk.run(&["completions", shell]);
+/// Runs a script in a shell, next to its completions in a file of this name. Returns the output, or `None` if the shell is missing.
+fn run_shell(shell: &str, file: &str, script: &str) -> Option<String> {
+    let dir = TestDir::new(&[("rules.yaml", super::GOOD), (file, "")]);
+    let printed = dir.run(&["completions", shell]);
     assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""));
-    std::fs::write(desk.0.path().join(file), printed.stdout).unwrap();
+    std::fs::write(dir.0.path().join(file), printed.stdout).unwrap();
     let mut command = Command::new(shell);
     if shell == "bash" {
         command.args(["--noprofile", "--norc"]);
     }
-    let output = command.args(["-c", script]).current_dir(desk.0.path()).output();
+    let output = command.args(["-c", script]).current_dir(dir.0.path()).output();
     match output {
         Ok(output) => {
-            let ended = Ended::from(output);
+            let ended = CommandResult::from(output);
             assert_eq!(ended.stderr, "", "{shell}");
             Some(ended.stdout)
         }
@@ -27,7 +27,7 @@ fn printed_by(shell: &str, file: &str, script: &str) -> Option<String> {
     }
 }
 
-/// What is typed, and what is offered for its last word.
+/// Typed words, and the completions of the last one.
 const TYPED: [(&[&str], &[&str]); 6] = [
     (&["callgate", "te"], &["test"]),
     (&["callgate", "c"], &["check", "completions"]),
@@ -41,7 +41,7 @@ const TYPED: [(&[&str], &[&str]); 6] = [
 fn bash_completes_commands_options_values_and_paths() {
     let complete = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-        // What bash does when the tab key is pressed: it fills these in and calls the function that was registered.
+        // As bash does on a tab: it sets these variables and calls the registered function.
         let script = format!(
             "source ./callgate.bash
              COMP_WORDS=({}); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
@@ -50,16 +50,16 @@ fn bash_completes_commands_options_values_and_paths() {
              printf '%s\\n' \"${{COMPREPLY[@]}}\"",
             words.join(" ")
         );
-        let printed = printed_by("bash", "callgate.bash", &script).unwrap();
+        let printed = run_shell("bash", "callgate.bash", &script).unwrap();
         printed.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     for (typed, expected) in TYPED {
         assert_eq!(complete(typed), expected, "{typed:?}");
     }
-    // Where nothing is offered, bash offers the files that there are.
+    // Without completions, bash falls back to file names.
     assert_eq!(complete(&["callgate", "test", "ru"]), [""]);
     let registered =
-        printed_by("bash", "callgate.bash", "source ./callgate.bash; complete -p callgate").unwrap();
+        run_shell("bash", "callgate.bash", "source ./callgate.bash; complete -p callgate").unwrap();
     assert!(registered.contains("-o default"), "{registered}");
 }
 
@@ -67,7 +67,7 @@ fn bash_completes_commands_options_values_and_paths() {
 fn fish_completes_commands_options_and_values() {
     for (typed, expected) in TYPED {
         let script = format!("source ./callgate.fish; complete -C '{}'", typed.join(" "));
-        let Some(printed) = printed_by("fish", "callgate.fish", &script) else { return };
+        let Some(printed) = run_shell("fish", "callgate.fish", &script) else { return };
         let offered: Vec<&str> =
             printed.lines().map(|line| line.split('\t').next().unwrap_or_default()).collect();
         for word in expected {
@@ -78,17 +78,17 @@ fn fish_completes_commands_options_and_values() {
 
 #[test]
 fn zsh_can_read_its_completions() {
-    printed_by("zsh", "_callgate", "zsh -n ./_callgate");
+    run_shell("zsh", "_callgate", "zsh -n ./_callgate");
 }
 
 #[test]
-fn every_shell_is_told_of_every_command() {
-    let desk = Desk::new(&[]);
+fn completions_of_every_shell_contain_every_command() {
+    let dir = TestDir::new(&[]);
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let script = desk.run(&["completions", shell]).stdout;
+        let script = dir.run(&["completions", shell]).stdout;
         for command in ["check", "test", "run", "approvals", "schema", "init", "rule", "completions"] {
             assert!(script.contains(command), "{shell}: {command}");
         }
     }
-    assert_eq!(desk.run(&["completions", "tcsh"]).code, Some(2));
+    assert_eq!(dir.run(&["completions", "tcsh"]).code, Some(2));
 }

@@ -1,8 +1,8 @@
-//! `callgate explain`: which call is told of, how it is told, and what is no call.
+//! `callgate explain`: selection of the call, output formats, and invalid input.
 
 use callgate::json::{Value, json};
 
-use super::{Desk, settings};
+use super::{TestDir, settings};
 
 const RULES: &str = r#"policies:
   - id: large-refunds
@@ -32,8 +32,8 @@ const SESSION: &str = r#"{"id":"a","tool":"refund","input":{"amount":1},"recorde
 {"id":"later","tool":"mail","input":{}}
 "#;
 
-fn desk() -> Desk {
-    Desk::new(&[
+fn test_dir() -> TestDir {
+    TestDir::new(&[
         ("rules.yaml", RULES),
         ("call.json", CALL),
         ("session.jsonl", SESSION),
@@ -48,18 +48,18 @@ fn desk() -> Desk {
     ])
 }
 
-fn explained(desk: &Desk, arguments: &[&str]) -> Value {
-    let ended = desk.run(&[&["explain", "--format", "json", "--policies", "rules.yaml"], arguments].concat());
-    assert_eq!(ended.code, Some(0), "{}", ended.shown());
+fn explain(dir: &TestDir, arguments: &[&str]) -> Value {
+    let ended = dir.run(&[&["explain", "--format", "json", "--policies", "rules.yaml"], arguments].concat());
+    assert_eq!(ended.code, Some(0), "{}", ended.transcript());
     callgate::json::from_str(&ended.stdout).unwrap()
 }
 
 #[test]
-fn a_call_is_told_on_stdout() {
-    let desk = desk();
+fn explanation_is_printed_to_stdout() {
+    let dir = test_dir();
     settings().bind(|| {
         let tell = |arguments: &[&str]| {
-            desk.run(&[&["explain", "--policies", "rules.yaml"], arguments].concat()).shown()
+            dir.run(&[&["explain", "--policies", "rules.yaml"], arguments].concat()).transcript()
         };
         insta::assert_snapshot!("explain_call", tell(&["call.json"]));
         insta::assert_snapshot!("explain_all", tell(&["--all", "call.json"]));
@@ -69,8 +69,8 @@ fn a_call_is_told_on_stdout() {
 }
 
 #[test]
-fn the_exit_status_says_whether_it_could_be_explained_not_what_became_of_it() {
-    let desk = desk();
+fn exit_status_is_about_the_explanation_not_the_outcome() {
+    let dir = test_dir();
     for (arguments, code, said) in [
         (&["rules.yaml", "call.json"][..], 0, ""),
         (&["rules.yaml", "--why-not", "few", "call.json"], 0, ""),
@@ -80,45 +80,45 @@ fn the_exit_status_says_whether_it_could_be_explained_not_what_became_of_it() {
         (&["rules.yaml", "--why-not", "zzz", "call.json"], 2, "there is no policy `zzz`"),
         (&["rules.yaml", "--call", "lter", "session.jsonl"], 2, "did you mean `later`?"),
         (&["rules.yaml", "--call", "zzzzz", "session.jsonl"], 2, "named after its line"),
-        (&["rules.yaml", "list.json"], 2, "is a JSON list"),
-        (&["rules.yaml", "torn.json"], 2, "torn.json:3:13: not JSON"),
-        (&["rules.yaml", "torn.jsonl"], 2, "torn.jsonl:2: not JSON"),
+        (&["rules.yaml", "list.json"], 2, "is a JSON array"),
+        (&["rules.yaml", "torn.json"], 2, "torn.json:3:13: invalid JSON"),
+        (&["rules.yaml", "torn.jsonl"], 2, "torn.jsonl:2: invalid JSON"),
         (&["rules.yaml", "tool-less.json"], 2, "tool-less.json: `tool` is missing"),
-        (&["rules.yaml", "doubled.json"], 2, "doubled.json:1: not JSON"),
-        (&["rules.yaml", "blank.json"], 2, "there is no call in `blank.json`"),
+        (&["rules.yaml", "doubled.json"], 2, "doubled.json:1: invalid JSON"),
+        (&["rules.yaml", "blank.json"], 2, "`blank.json` contains no call"),
         (&["rules.yaml", "nowhere.json"], 2, "`nowhere.json` can't be read"),
-        (&["rules.yaml"], 2, "which call?"),
+        (&["rules.yaml"], 2, "no call given"),
         (&["rules.yaml", "--format", "xml", "call.json"], 2, "xml"),
     ] {
-        let ended = desk.run(&[&["explain", "--policies"], arguments].concat());
-        assert_eq!(ended.code, Some(code), "{arguments:?}: {}", ended.shown());
-        assert!(ended.stderr.contains(said), "{arguments:?}: {}", ended.shown());
-        assert_eq!(ended.stdout.is_empty(), code != 0, "{arguments:?}: {}", ended.shown());
+        let ended = dir.run(&[&["explain", "--policies"], arguments].concat());
+        assert_eq!(ended.code, Some(code), "{arguments:?}: {}", ended.transcript());
+        assert!(ended.stderr.contains(said), "{arguments:?}: {}", ended.transcript());
+        assert_eq!(ended.stdout.is_empty(), code != 0, "{arguments:?}: {}", ended.transcript());
     }
 }
 
 #[test]
-fn of_several_calls_the_last_is_told_or_the_one_that_is_named() {
-    let desk = desk();
+fn explains_the_last_or_the_named_call() {
+    let dir = test_dir();
     let told = |arguments: &[&str]| {
-        let told = explained(&desk, arguments);
+        let told = explain(&dir, arguments);
         (told["call"]["id"].clone(), told["input"]["amount"].clone(), told["outcome"].clone())
     };
     assert_eq!(told(&["session.jsonl"]), (json!("later"), json!(null), json!("denied")));
     assert_eq!(told(&["--call", "line_7", "session.jsonl"]), (json!("line_7"), json!(4), json!("denied")));
-    // Of several of one id the last; what comes after it in its round is decided with it.
+    // Of several calls with one id the last; later calls of its round are decided with it.
     assert_eq!(told(&["--call", "b", "session.jsonl"]), (json!("b"), json!(300), json!("denied")));
     assert_eq!(told(&["--call", "c", "session.jsonl"]), (json!("c"), json!(3), json!("denied")));
     assert_eq!(told(&["--call", "other", "session.jsonl"]), (json!("other"), json!(1), json!("executed")));
-    let ended = desk.run_with_input(&["explain", "--format", "json", "--policies", "rules.yaml", "-"], CALL);
+    let ended = dir.run_with_input(&["explain", "--format", "json", "--policies", "rules.yaml", "-"], CALL);
     let told: Value = callgate::json::from_str(&ended.stdout).unwrap();
     assert_eq!(told["outcome"], "suspended");
 }
 
-/// What is explained is what `run` says, of every call of a session, those of rounds included.
+/// The explained outcome equals that of `run`, for every call of a session, also in rounds.
 #[test]
-fn the_conclusion_is_the_outcome_that_run_gives() {
-    let desk = desk();
+fn conclusion_equals_the_outcome_of_run() {
+    let dir = test_dir();
     let numbered: Vec<String> = (0..)
         .zip(SESSION.lines().filter(|line| !line.is_empty()))
         .map(|(number, line)| {
@@ -127,13 +127,13 @@ fn the_conclusion_is_the_outcome_that_run_gives() {
             call.to_string()
         })
         .collect();
-    std::fs::write(desk.0.path().join("numbered.jsonl"), numbered.join("\n")).unwrap();
-    let run = desk.run(&["run", "--format", "json", "--policies", "rules.yaml", "numbered.jsonl"]);
+    std::fs::write(dir.0.path().join("numbered.jsonl"), numbered.join("\n")).unwrap();
+    let run = dir.run(&["run", "--format", "json", "--policies", "rules.yaml", "numbered.jsonl"]);
     let outcomes: Vec<Value> =
         run.stdout.lines().map(|line| callgate::json::from_str(line).unwrap()).collect();
     assert_eq!(outcomes.len(), numbered.len());
     for outcome in outcomes {
-        let told = explained(&desk, &["--call", outcome["id"].as_str().unwrap(), "numbered.jsonl"]);
+        let told = explain(&dir, &["--call", outcome["id"].as_str().unwrap(), "numbered.jsonl"]);
         for member in ["outcome", "reason", "input", "revision"] {
             assert_eq!(told[member], outcome[member], "{member} of {outcome}");
         }
@@ -141,12 +141,12 @@ fn the_conclusion_is_the_outcome_that_run_gives() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_never_come_from_a_call() {
-    let desk = desk();
+fn prints_colours_only_on_request_and_escapes_call_content() {
+    let dir = test_dir();
     let call = r#"{"tool": "refund", "input": {"amount": "\u001b[31m\u202e"}}"#;
-    let plain = desk.run_with_input(&["explain", "--policies", "rules.yaml", "-"], call).stdout;
+    let plain = dir.run_with_input(&["explain", "--policies", "rules.yaml", "-"], call).stdout;
     assert!(!plain.contains('\u{1b}') && !plain.contains('\u{202e}'), "{plain}");
-    let mut command = desk.command(&["explain", "--policies", "rules.yaml", "call.json"]);
+    let mut command = dir.command(&["explain", "--policies", "rules.yaml", "call.json"]);
     let coloured = command.env("CLICOLOR_FORCE", "1").output().unwrap().stdout;
     assert!(String::from_utf8(coloured).unwrap().contains("\u{1b}[33m? suspended"));
 }

@@ -1,11 +1,11 @@
-//! `callgate run`: calls in, outcomes out, each as it comes.
+//! `callgate run`: reads calls, and prints each outcome as soon as it is known.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
 
 use callgate::json::Value;
 
-use super::{Desk, Ended, settings};
+use super::{CommandResult, TestDir, settings};
 
 const RULES: &str = r#"
 policies:
@@ -19,34 +19,34 @@ policies:
   - { id: watch, mode: shadow, match: look, deny: {} }
 "#;
 
-fn desk() -> Desk {
-    Desk::new(&[("rules.yaml", RULES)])
+fn test_dir() -> TestDir {
+    TestDir::new(&[("rules.yaml", RULES)])
 }
 
 const JSON: [&str; 6] = ["run", "--policies", "rules.yaml", "--format", "json", "-"];
 const TEXT: [&str; 4] = ["run", "--policies", "rules.yaml", "-"];
 
-impl Ended {
+impl CommandResult {
     fn outcomes(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| callgate::json::from_str(line).unwrap()).collect()
     }
 
-    /// Id and outcome of each.
-    fn ends(&self) -> Vec<String> {
+    /// The id and outcome of each call.
+    fn summaries(&self) -> Vec<String> {
         let word = |outcome: &Value, key: &str| outcome[key].as_str().unwrap().to_owned();
         self.outcomes().iter().map(|one| format!("{} {}", word(one, "id"), word(one, "outcome"))).collect()
     }
 }
 
 #[test]
-fn outcomes_are_written_with_the_members_of_the_contract() {
+fn json_outcomes_have_the_documented_members() {
     let calls = r#"{"id":"c1","tool":"look","input":{"n":1.50},"session":"s","recorded":{"output":{"ok":true}}}
 {"id":"c2","tool":"look","input":{},"recorded":{"error":"boom"}}
 {"tool":"pay","input":{"amount":5}}
 {"id":"c4","tool":"mail","input":{"to":"ana"}}
 {"id":"c5","tool":"other","input":{}}
 "#;
-    let first = desk().run_with_input(&JSON, calls);
+    let first = test_dir().run_with_input(&JSON, calls);
     assert_eq!((first.code, first.stderr.as_str()), (Some(0), ""));
     let mask = |text: &str| {
         let digits = regex::Regex::new(r#""duration_us":\d+"#).unwrap();
@@ -57,12 +57,12 @@ fn outcomes_are_written_with_the_members_of_the_contract() {
         drawn.replace_all(&text, r#""$1":"…""#).into_owned()
     };
     settings().bind(|| insta::assert_snapshot!("run_json", mask(&first.stdout)));
-    let second = desk().run_with_input(&JSON, calls);
+    let second = test_dir().run_with_input(&JSON, calls);
     assert_eq!(mask(&second.stdout), mask(&first.stdout));
 }
 
 #[test]
-fn the_table_can_be_read_at_a_glance() {
+fn text_format_is_a_table() {
     let calls = r#"{"id":"c1","tool":"look","input":{},"session":"ana","recorded":{"output":1}}
 {"id":"c2","tool":"mail","input":{"to":"bob\u001b[2J\nsecond line"},"session":"ana"}
 no call
@@ -70,14 +70,15 @@ no call
 {"id":"c5","tool":"stop","input":{},"session":"lea"}
 {"id":"c6","tool":"look","input":{},"session":"lea"}
 "#;
-    settings().bind(|| insta::assert_snapshot!("run_table", desk().run_with_input(&TEXT, calls).shown()));
+    settings()
+        .bind(|| insta::assert_snapshot!("run_table", test_dir().run_with_input(&TEXT, calls).transcript()));
 }
 
 #[test]
-fn each_outcome_of_an_open_pipe_comes_right_after_its_line() {
-    let desk = desk();
+fn outcome_is_printed_right_after_its_line() {
+    let dir = test_dir();
     for (arguments, skipped) in [(&JSON[..], 0), (&TEXT[..], 1)] {
-        let mut command = desk.command(arguments);
+        let mut command = dir.command(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -93,9 +94,9 @@ fn each_outcome_of_an_open_pipe_comes_right_after_its_line() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_run_quietly() {
-    let desk = desk();
-    let mut command = desk.command(&JSON);
+fn closed_stdout_ends_the_run_quietly() {
+    let dir = test_dir();
+    let mut command = dir.command(&JSON);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
@@ -107,7 +108,7 @@ fn a_reader_that_goes_away_ends_the_run_quietly() {
 }
 
 #[test]
-fn a_line_that_is_no_call_is_denied_and_the_rest_goes_on() {
+fn invalid_lines_are_denied_and_the_run_continues() {
     let mut calls =
         b"\n{\"tool\":\"look\",\"input\":{}}\n{\"tool\":\"look\"\n   \n[]\n{\"input\":{}}\n".to_vec();
     calls.extend(b"{\"tool\":\"caf\xe9\",\"input\":{}}\n");
@@ -115,7 +116,7 @@ fn a_line_that_is_no_call_is_denied_and_the_rest_goes_on() {
     calls.extend(br#"{"tool":"look","input":""#);
     calls.extend(b"x".repeat(17 << 20));
     calls.extend(b"\"}\n{\"tool\":\"look\",\"input\":{}}");
-    let ended = desk().run_with_input(&JSON, calls);
+    let ended = test_dir().run_with_input(&JSON, calls);
     assert_eq!(ended.code, Some(2));
     let expected = [
         "line_2 executed",
@@ -127,17 +128,17 @@ fn a_line_that_is_no_call_is_denied_and_the_rest_goes_on() {
         "line_9 denied",
         "line_10 executed",
     ];
-    assert_eq!(ended.ends(), expected);
+    assert_eq!(ended.summaries(), expected);
     let outcomes = ended.outcomes();
     assert!(outcomes[1..7].iter().all(|one| one["reason"]["code"] == "invalid_call"));
     let problems: Vec<&str> = ended.stderr.lines().collect();
     for (problem, wanted) in problems.iter().zip([
-        "error: stdin:3: not JSON: unexpected end of the text (column",
-        "error: stdin:5: a call is a JSON object, this is an array",
+        "error: stdin:3: invalid JSON: unexpected end of the text (column",
+        "error: stdin:5: a call must be a JSON object, this is an array",
         "error: stdin:6: `tool` is missing",
-        "error: stdin:7: the byte 0xE9",
-        "error: stdin:8: not JSON: duplicate key `a\\u{1b}`",
-        "error: stdin:9: the line has 18 MiB; 16 MiB are the limit",
+        "error: stdin:7: invalid UTF-8: byte 0xE9",
+        "error: stdin:8: invalid JSON: duplicate key `a\\u{1b}`",
+        "error: stdin:9: the line has 18 MiB; the limit is 16 MiB",
     ]) {
         assert!(problem.starts_with(wanted), "{problem}");
     }
@@ -145,7 +146,7 @@ fn a_line_that_is_no_call_is_denied_and_the_rest_goes_on() {
 }
 
 #[test]
-fn sessions_are_told_apart_however_their_calls_are_mixed() {
+fn interleaved_sessions_are_independent() {
     let call = |id: &str, session: &str, tool: &str| {
         format!(r#"{{"id":"{id}","session":{session},"tool":"{tool}","input":{{}}}}"#) + "\n"
     };
@@ -158,10 +159,10 @@ fn sessions_are_told_apart_however_their_calls_are_mixed() {
         call("a3", "\"a\"", "look"),
         call("n2", "null", "once"),
     ];
-    let ended = desk().run_with_input(&JSON, calls.concat());
+    let ended = test_dir().run_with_input(&JSON, calls.concat());
     let expected =
         ["a1 executed", "b1 halted", "n1 executed", "a2 denied", "b2 halted", "a3 executed", "n2 denied"];
-    assert_eq!(ended.ends(), expected);
+    assert_eq!(ended.summaries(), expected);
 }
 
 #[test]
@@ -176,8 +177,8 @@ fn calls_of_one_round_are_decided_together() {
 {"id":"d1","session":"d","round":1,"tool":"look","input":{"n":1},"recorded":{"output":"one"}}
 {"id":"d1","session":"d","round":1,"tool":"look","input":{"n":2},"recorded":{"output":"two"}}
 "#;
-    let ended = desk().run_with_input(&JSON, calls);
-    // b's call waits for nothing. Of a's round none runs, because one of its calls halts.
+    let ended = test_dir().run_with_input(&JSON, calls);
+    // b's call does not wait. No call of a's round runs, because one of them halts.
     let expected = [
         "b1 executed",
         "a1 halted",
@@ -189,28 +190,28 @@ fn calls_of_one_round_are_decided_together() {
         "d1 executed",
         "d1 executed",
     ];
-    assert_eq!(ended.ends(), expected);
+    assert_eq!(ended.summaries(), expected);
     let outputs: Vec<Value> = ended.outcomes().into_iter().map(|outcome| outcome["output"].clone()).collect();
     assert_eq!((&outputs[3], &outputs[7], &outputs[8]), (&1.into(), &"one".into(), &"two".into()));
 }
 
 #[test]
-fn a_round_and_the_number_of_open_sessions_are_bounded() {
+fn round_size_and_open_sessions_are_bounded() {
     let round: String = (0..1001)
         .map(|number| format!("{{\"id\":\"{number}\",\"round\":1,\"tool\":\"look\",\"input\":{{}}}}\n"))
         .collect();
-    let ended =
-        desk().run_with_input(&JSON, round + "{\"id\":\"stop\",\"round\":1,\"tool\":\"stop\",\"input\":{}}");
-    let ends = ended.ends();
+    let ended = test_dir()
+        .run_with_input(&JSON, round + "{\"id\":\"stop\",\"round\":1,\"tool\":\"stop\",\"input\":{}}");
+    let ends = ended.summaries();
     assert_eq!((&*ends[999], &*ends[1000]), ("999 executed", "1000 halted"));
     assert!(ended.stderr.starts_with("warning: a round is decided in parts"), "{}", ended.stderr);
 
     let call = |session: usize| format!("{{\"session\":\"{session}\",\"tool\":\"once\",\"input\":{{}}}}\n");
     let mut calls: String = (0..10_000).map(call).collect();
-    // The first was just heard of when one too many is opened, so the second is closed and forgets.
+    // The first session was used recently when the limit is exceeded, so the second is closed and loses its state.
     calls.extend([call(0), call(10_000), call(0), call(1)]);
-    let ended = desk().run_with_input(&JSON, calls);
-    let last: Vec<String> = ended.ends().split_off(10_000);
+    let ended = test_dir().run_with_input(&JSON, calls);
+    let last: Vec<String> = ended.summaries().split_off(10_000);
     assert_eq!(
         last,
         ["line_10001 denied", "line_10002 executed", "line_10003 denied", "line_10004 executed"]
@@ -220,10 +221,10 @@ fn a_round_and_the_number_of_open_sessions_are_bounded() {
 }
 
 #[test]
-fn the_exit_status_says_whether_an_outcome_was_to_be_none() {
-    let desk = desk();
+fn fail_on_sets_the_exit_status() {
+    let dir = test_dir();
     let calls = "{\"tool\":\"mail\",\"input\":{\"to\":\"bob\"}}\n";
-    let with = |arguments: &[&str]| desk.run_with_input(&[&TEXT[..], arguments].concat(), calls);
+    let with = |arguments: &[&str]| dir.run_with_input(&[&TEXT[..], arguments].concat(), calls);
     assert_eq!(with(&[]).code, Some(0));
     assert_eq!(with(&["--fail-on", "suspended,halted"]).code, Some(0));
     assert_eq!(with(&["--fail-on", "suspended,denied"]).code, Some(1));
@@ -233,8 +234,8 @@ fn the_exit_status_says_whether_an_outcome_was_to_be_none() {
 }
 
 #[test]
-fn a_context_stands_under_that_of_each_call() {
-    let desk = Desk::new(&[
+fn context_of_a_call_overrides_the_context_file() {
+    let dir = TestDir::new(&[
         ("rules.yaml", RULES),
         ("guest.json", r#"{"guest":true,"tenant":"acme"}"#),
         ("list.json", "[]"),
@@ -244,8 +245,8 @@ fn a_context_stands_under_that_of_each_call() {
 {"id":"none","tool":"look","input":{}}
 {"id":"other","tool":"look","input":{},"context":{"principal":"ana"}}
 "#;
-    let with = |file: &str| desk.run_with_input(&[&JSON[..], &["--context", file]].concat(), calls);
-    assert_eq!(with("guest.json").ends(), ["own executed", "none denied", "other denied"]);
+    let with = |file: &str| dir.run_with_input(&[&JSON[..], &["--context", file]].concat(), calls);
+    assert_eq!(with("guest.json").summaries(), ["own executed", "none denied", "other denied"]);
     for (file, problem) in [
         ("list.json", "must be a JSON object"),
         ("broken.json", "broken.json:2:"),
@@ -258,17 +259,17 @@ fn a_context_stands_under_that_of_each_call() {
 }
 
 #[test]
-fn calls_are_checked_against_the_schemas_of_the_tools() {
+fn calls_are_validated_against_tool_schemas() {
     let tools = r#"[{"name":"pay","input_schema":{"required":["amount"]}},{"name":"odd","input_schema":{"type":"x"}}]"#;
     let rules = "policies: [{ id: fits, validate: { schema: tool } }]";
-    let desk = Desk::new(&[("rules.yaml", rules), ("tools.json", tools)]);
+    let dir = TestDir::new(&[("rules.yaml", rules), ("tools.json", tools)]);
     let calls = r#"{"id":"fits","tool":"pay","input":{"amount":1}}
 {"id":"lacks","tool":"pay","input":{}}
 {"id":"odd","tool":"odd","input":{}}
 "#;
-    let ended = desk.run_with_input(&[&JSON[..], &["--tools", "tools.json"]].concat(), calls);
-    assert_eq!(ended.ends()[..2], ["fits executed", "lacks invalid"]);
-    assert_ne!(ended.ends()[2], "odd executed");
+    let ended = dir.run_with_input(&[&JSON[..], &["--tools", "tools.json"]].concat(), calls);
+    assert_eq!(ended.summaries()[..2], ["fits executed", "lacks invalid"]);
+    assert_ne!(ended.summaries()[2], "odd executed");
     assert!(
         ended.stderr.starts_with("warning: the schema of the tool `odd` can't be used"),
         "{}",
@@ -277,44 +278,44 @@ fn calls_are_checked_against_the_schemas_of_the_tools() {
 }
 
 #[test]
-fn rules_that_do_not_load_decide_nothing() {
-    let desk = Desk::new(&[("bad.yaml", "policies: [{ id: a, denny: {} }]"), ("calls.jsonl", "")]);
-    let ended = desk.run(&["run", "--policies", "bad.yaml", "calls.jsonl"]);
+fn invalid_rules_decide_nothing() {
+    let dir = TestDir::new(&[("bad.yaml", "policies: [{ id: a, denny: {} }]"), ("calls.jsonl", "")]);
+    let ended = dir.run(&["run", "--policies", "bad.yaml", "calls.jsonl"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
     assert!(ended.stderr.contains("error[CG201]"), "{}", ended.stderr);
-    let ended = desk.run(&["run", "--policies", "gone.yaml", "calls.jsonl"]);
+    let ended = dir.run(&["run", "--policies", "gone.yaml", "calls.jsonl"]);
     assert_eq!(ended.code, Some(2));
 }
 
 #[test]
-fn rules_and_calls_can_be_named_in_the_usual_orders() {
+fn accepts_rules_and_calls_in_any_usual_order() {
     let call = "{\"tool\":\"mail\",\"input\":{\"to\":\"bob\"}}";
     let more = "policies: [{ id: more, match: more, allow: {} }]";
-    let desk = Desk::new(&[("rules.yaml", RULES), ("more.yaml", more), ("calls.jsonl", call)]);
+    let dir = TestDir::new(&[("rules.yaml", RULES), ("more.yaml", more), ("calls.jsonl", call)]);
     for arguments in [
         &["--policies", "rules.yaml", "more.yaml", "calls.jsonl"][..],
         &["--policies", "rules.yaml", "--policies", "more.yaml", "calls.jsonl"],
         &["calls.jsonl", "--policies", "rules.yaml", "more.yaml"],
         &["--policies", ".", "--format", "text", "calls.jsonl"],
     ] {
-        let ended = desk.run(&[&["run"], arguments].concat());
+        let ended = dir.run(&[&["run"], arguments].concat());
         assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
         assert!(ended.stdout.contains("No mail to bob"), "{arguments:?}");
     }
     for arguments in
         [&["--policies", "rules.yaml"][..], &["--policies", "rules.yaml", "more.yaml"], &["calls.jsonl"]]
     {
-        let ended = desk.run(&[&["run"], arguments].concat());
+        let ended = dir.run(&[&["run"], arguments].concat());
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{arguments:?}");
     }
-    let gone = desk.run(&["run", "--policies", "rules.yaml", "--", "gone.jsonl"]);
+    let gone = dir.run(&["run", "--policies", "rules.yaml", "--", "gone.jsonl"]);
     assert_eq!(gone.code, Some(2));
     assert!(gone.stderr.contains("`gone.jsonl` can't be read"), "{}", gone.stderr);
 }
 
-/// A key that a reader takes for a mark of its own would change the numbers that policies see.
+/// A key that the JSON parser takes for its private marker would change the numbers that policies see.
 #[test]
-fn no_key_of_a_call_hides_its_amount() {
+fn private_parser_keys_hide_no_amount() {
     let rules = "policies:\n  - { id: no-large, match: { tool: pay, where: { path: $.input.amount, gt: 100 } }, deny: {} }";
     let calls = [
         r#"{"tool":"pay","input":{"note":{"$serde_json::private::Number":"5"},"amount":99999,"z":1e0}}"#,
@@ -324,7 +325,7 @@ fn no_key_of_a_call_hides_its_amount() {
         r#"{"tool":"pay","input":{"amount":{"$serde_json::private::Number":"5"}}}"#,
         r#"{"tool":"pay","input":{"amount":100.00000000000000000000000001}}"#,
     ];
-    let ended = Desk::new(&[("rules.yaml", rules)]).run_with_input(&JSON, calls.join("\n"));
+    let ended = TestDir::new(&[("rules.yaml", rules)]).run_with_input(&JSON, calls.join("\n"));
     let outcomes = ended.outcomes();
     assert_eq!(outcomes.len(), calls.len(), "{}", ended.stderr);
     for (outcome, call) in outcomes.iter().zip(calls) {
@@ -333,15 +334,15 @@ fn no_key_of_a_call_hides_its_amount() {
     }
 }
 
-/// An argument under another spelling of its name does not get past a policy that reads it.
+/// Another spelling of an argument's name does not bypass a policy that reads it.
 #[test]
-fn names_that_could_be_taken_for_others_are_invalid() {
+fn ambiguous_argument_names_are_invalid() {
     let rules = "policies: [ { id: big, match: { tool: pay, where: [ { path: $.input.amount, gt: 100 } ] }, deny: {} } ]";
     let calls = r#"{"id":"c1","tool":"pay","input":{"Amount":5000}}
 {"id":"c2","tool":"pay","input":{"amount":5,"AMOUNT":5000}}
 {"id":"c3","tool":"pay","input":{"amount":5}}
 "#;
-    let ended = Desk::new(&[("rules.yaml", rules)]).run_with_input(&JSON, calls);
-    assert_eq!(ended.ends(), ["c1 invalid", "c2 invalid", "c3 executed"]);
+    let ended = TestDir::new(&[("rules.yaml", rules)]).run_with_input(&JSON, calls);
+    assert_eq!(ended.summaries(), ["c1 invalid", "c2 invalid", "c3 executed"]);
     assert_eq!(ended.outcomes()[0]["reason"]["code"].as_str(), Some("ambiguous_argument"));
 }

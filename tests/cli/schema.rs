@@ -1,4 +1,4 @@
-//! The JSON Schemas of rules files and of test files: up to date, valid, and of one mind with the check.
+//! The JSON Schemas of rules files and test files: up to date, valid, and consistent with `callgate check`.
 
 use std::fs;
 use std::path::Path;
@@ -6,15 +6,15 @@ use std::path::Path;
 use callgate::{policy, suite};
 use serde_json::Value;
 
-use super::Desk;
+use super::TestDir;
 
 fn schema_text(of: &str) -> String {
-    Desk::new(&[]).run(&["schema", of]).stdout
+    TestDir::new(&[]).run(&["schema", of]).stdout
 }
 
-/// `UPDATE_GENERATED=1 cargo test` writes the files anew.
+/// `UPDATE_GENERATED=1 cargo test` regenerates the files.
 #[test]
-fn the_schemas_in_the_repository_are_not_stale() {
+fn schemas_in_the_repository_are_up_to_date() {
     for of in ["rules", "tests", "gateway", "identity"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("schemas/{of}.schema.json"));
         if std::env::var_os("UPDATE_GENERATED").is_some() {
@@ -26,7 +26,7 @@ fn the_schemas_in_the_repository_are_not_stale() {
             "schemas/{of}.schema.json is stale: run `UPDATE_GENERATED=1 cargo test`"
         );
     }
-    assert_eq!(Desk::new(&[]).run(&["schema"]).stdout, schema_text("rules"));
+    assert_eq!(TestDir::new(&[]).run(&["schema"]).stdout, schema_text("rules"));
 }
 
 fn validator(of: &str) -> jsonschema::Validator {
@@ -113,7 +113,7 @@ fn schema_and_check_accept_the_same_rules() {
 }
 
 #[test]
-fn schema_and_check_refuse_the_same_mistakes() {
+fn schema_and_check_reject_the_same_rules() {
     let validator = validator("rules");
     for rules in [
         "{}",
@@ -191,7 +191,7 @@ cases:
 }
 
 #[test]
-fn schema_and_check_refuse_the_same_mistakes_in_tests() {
+fn schema_and_check_reject_the_same_tests() {
     let validator = validator("tests");
     for tests in [
         "{}",

@@ -1,8 +1,8 @@
-//! `callgate test`: what it runs, what it says, and how it ends.
+//! `callgate test`: selection of tests, output, and exit status.
 
 use callgate::json::Value;
 
-use super::{Desk, settings};
+use super::{TestDir, settings};
 
 const RULES: &str = "policies: [ { id: no-large-refunds, match: { tool: refund, where: { path: $.input.amount, gt: 100 } }, deny: {} } ]";
 const PASSING: &str = "
@@ -27,8 +27,8 @@ cases:
     expect: { outcome: denied, polcy: no-large-refunds }
 ";
 
-fn desk() -> Desk {
-    let desk = Desk::new(&[]);
+fn test_dir() -> TestDir {
+    let dir = TestDir::new(&[]);
     for (folder, files) in [
         ("good", &[("rules.yaml", RULES), ("rules.test.yaml", PASSING)][..]),
         ("bad", &[("rules.yaml", RULES), ("a.test.yaml", PASSING), ("b.test.yml", FAILING)]),
@@ -38,17 +38,17 @@ fn desk() -> Desk {
         ("tests", &[("rules.test.yaml", PASSING)]),
         ("empty", &[]),
     ] {
-        std::fs::create_dir(desk.0.path().join(folder)).unwrap();
+        std::fs::create_dir(dir.0.path().join(folder)).unwrap();
         for (name, text) in files {
-            std::fs::write(desk.0.path().join(folder).join(name), text).unwrap();
+            std::fs::write(dir.0.path().join(folder).join(name), text).unwrap();
         }
     }
-    desk
+    dir
 }
 
 #[test]
-fn the_exit_status_says_what_came() {
-    let desk = desk();
+fn exit_status_reports_the_result() {
+    let dir = test_dir();
     for (arguments, code) in [
         (&["good"][..], 0),
         (&["bad"], 1),
@@ -67,43 +67,43 @@ fn the_exit_status_says_what_came() {
         (&["good", "--filter", "something else"], 2),
         (&["good", "--format", "xml"], 2),
     ] {
-        let ended = desk.run(&[&["test"], arguments].concat());
-        assert_eq!(ended.code, Some(code), "{arguments:?}\n{}", ended.shown());
+        let ended = dir.run(&[&["test"], arguments].concat());
+        assert_eq!(ended.code, Some(code), "{arguments:?}\n{}", ended.transcript());
     }
 }
 
 #[test]
-fn results_are_on_stdout_and_what_stops_it_on_stderr() {
-    let desk = desk();
+fn results_go_to_stdout_and_errors_to_stderr() {
+    let dir = test_dir();
     settings().bind(|| {
-        insta::assert_snapshot!("test_good", desk.run(&["test", "good"]).shown());
-        insta::assert_snapshot!("test_bad", desk.run(&["test", "bad"]).shown());
-        insta::assert_snapshot!("test_broken", desk.run(&["test", "broken"]).shown());
-        insta::assert_snapshot!("test_broken_rules", desk.run(&["test", "broken_rules"]).shown());
-        insta::assert_snapshot!("test_nowhere", desk.run(&["test", "good", "nowhere"]).shown());
+        insta::assert_snapshot!("test_good", dir.run(&["test", "good"]).transcript());
+        insta::assert_snapshot!("test_bad", dir.run(&["test", "bad"]).transcript());
+        insta::assert_snapshot!("test_broken", dir.run(&["test", "broken"]).transcript());
+        insta::assert_snapshot!("test_broken_rules", dir.run(&["test", "broken_rules"]).transcript());
+        insta::assert_snapshot!("test_nowhere", dir.run(&["test", "good", "nowhere"]).transcript());
     });
     for (arguments, told) in [
-        (&["test", "untested"][..], "there are no tests below `untested`; write some into a file such as"),
-        (&["test", "tests"], "there are only tests below these paths; name the rules"),
-        (&["test", "good", "--filter", "elsewhere"], "no case has `elsewhere` in its name"),
+        (&["test", "untested"][..], "there are no tests below `untested`; add some in a file such as"),
+        (&["test", "tests"], "these paths contain only tests; add the rules"),
+        (&["test", "good", "--filter", "elsewhere"], "no case name or file name contains `elsewhere`"),
     ] {
-        let ended = desk.run(arguments);
+        let ended = dir.run(arguments);
         assert_eq!(ended.stdout, "");
         assert!(ended.stderr.contains(told), "{}", ended.stderr);
     }
 }
 
 #[test]
-fn without_paths_everything_below_is_tested() {
-    let desk = Desk::new(&[("rules.yaml", RULES), ("rules.test.yaml", PASSING)]);
-    assert_eq!(desk.run(&["test"]).code, Some(0));
+fn tests_everything_below_without_paths() {
+    let dir = TestDir::new(&[("rules.yaml", RULES), ("rules.test.yaml", PASSING)]);
+    assert_eq!(dir.run(&["test"]).code, Some(0));
 }
 
 #[test]
-fn programs_get_one_document_whatever_comes() {
-    let desk = desk();
+fn json_output_is_always_one_document() {
+    let dir = test_dir();
     let read = |folder: &str| {
-        let ended = desk.run(&["test", folder, "--format", "json"]);
+        let ended = dir.run(&["test", folder, "--format", "json"]);
         assert_eq!(ended.stderr, "", "{folder}");
         callgate::json::from_str::<Value>(&ended.stdout).unwrap()
     };
@@ -124,15 +124,15 @@ fn programs_get_one_document_whatever_comes() {
 }
 
 #[test]
-fn colours_come_only_where_they_are_asked_for() {
-    let desk = desk();
-    assert!(!desk.run(&["test", "bad"]).stdout.contains('\u{1b}'));
-    let forced = desk.command(&["test", "bad"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+fn test_prints_colours_only_on_request() {
+    let dir = test_dir();
+    assert!(!dir.run(&["test", "bad"]).stdout.contains('\u{1b}'));
+    let forced = dir.command(&["test", "bad"]).env("CLICOLOR_FORCE", "1").output().unwrap();
     assert!(String::from_utf8(forced.stdout).unwrap().contains("\u{1b}[31m"));
 }
 
 #[test]
-fn changes_that_no_case_notices_are_told_by_the_exit_status() {
+fn surviving_mutants_fail_the_exit_status() {
     let held = "
 cases:
   - name: large refunds are denied, and nothing else
@@ -142,31 +142,31 @@ cases:
       - { input: { amount: 100 }, expect: executed }
       - { tool: pay, expect: executed }
 ";
-    let desk = desk();
-    std::fs::create_dir(desk.0.path().join("held")).unwrap();
-    std::fs::write(desk.0.path().join("held/rules.yaml"), RULES).unwrap();
-    std::fs::write(desk.0.path().join("held/rules.test.yaml"), held).unwrap();
-    let mutate = |arguments: &[&str]| desk.run(&[&["test", "--mutate"], arguments].concat());
+    let dir = test_dir();
+    std::fs::create_dir(dir.0.path().join("held")).unwrap();
+    std::fs::write(dir.0.path().join("held/rules.yaml"), RULES).unwrap();
+    std::fs::write(dir.0.path().join("held/rules.test.yaml"), held).unwrap();
+    let mutate = |arguments: &[&str]| dir.run(&[&["test", "--mutate"], arguments].concat());
     for (arguments, code, told) in [
         (&["held"][..], 0, "7 changes: 7 noticed, 0 survived"),
         (&["good"], 1, "7 changes: 3 noticed, 4 survived"),
         (&["good", "--filter", "no-large"], 1, "4 survived"),
         (&["good", "--filter", "rules.yaml"], 1, "4 survived"),
-        (&["good", "--filter", "elsewhere"], 2, "no policy with something to change has `elsewhere`"),
-        (&["bad"], 1, "rules are changed only once all cases pass over them as they are"),
+        (&["good", "--filter", "elsewhere"], 2, "no policy that can be mutated has `elsewhere`"),
+        (&["bad"], 1, "mutation testing needs a passing suite"),
         (&["broken"], 1, "`polcy`"),
         (&["untested"], 2, "there are no tests"),
     ] {
         let ended = mutate(arguments);
-        assert_eq!(ended.code, Some(code), "{arguments:?}\n{}", ended.shown());
-        assert!(ended.shown().contains(told), "{arguments:?}\n{}", ended.shown());
+        assert_eq!(ended.code, Some(code), "{arguments:?}\n{}", ended.transcript());
+        assert!(ended.transcript().contains(told), "{arguments:?}\n{}", ended.transcript());
     }
-    settings().bind(|| insta::assert_snapshot!("test_mutate", mutate(&["good"]).shown()));
+    settings().bind(|| insta::assert_snapshot!("test_mutate", mutate(&["good"]).transcript()));
     let document: Value = callgate::json::from_str(&mutate(&["good", "--format", "json"]).stdout).unwrap();
     let survivors = document["mutations"]["survivors"].as_array().unwrap();
     assert_eq!((&document["version"], survivors.len()), (&1.into(), 4));
     assert!(
         survivors.iter().all(|survivor| survivor["policy"] == "no-large-refunds" && survivor["line"] == 1)
     );
-    assert_eq!(std::fs::read_to_string(desk.0.path().join("good/rules.yaml")).unwrap(), RULES);
+    assert_eq!(std::fs::read_to_string(dir.0.path().join("good/rules.yaml")).unwrap(), RULES);
 }

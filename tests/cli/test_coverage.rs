@@ -1,8 +1,8 @@
-//! `callgate test --coverage`: what it shows, where, and when it fails.
+//! `callgate test --coverage`: output formats and exit status.
 
 use callgate::json::Value;
 
-use super::{Desk, settings};
+use super::{TestDir, settings};
 
 const RULES: &str = r#"callgate: 1
 defaults: { unmatched: deny }
@@ -49,42 +49,42 @@ cases:
 ";
 const WRONG: &str = "cases: [ { name: refunds run, call: { tool: refund }, expect: executed } ]";
 
-fn desk() -> Desk {
-    let desk = Desk::new(&[]);
+fn test_dir() -> TestDir {
+    let dir = TestDir::new(&[]);
     for (folder, rules, tests) in [
         ("some", RULES, SOME),
         ("full", FULL_RULES, FULL),
         ("wrong", FULL_RULES, WRONG),
         ("broken", "polices: []", FULL),
     ] {
-        let folder = desk.0.path().join(folder);
+        let folder = dir.0.path().join(folder);
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("rules.yaml"), rules).unwrap();
         std::fs::write(folder.join("rules.test.yaml"), tests).unwrap();
     }
-    desk
+    dir
 }
 
 #[test]
-fn what_is_missing_is_shown_with_its_place_and_its_words() {
-    let desk = desk();
+fn uncovered_branches_are_shown_with_position_and_source() {
+    let dir = test_dir();
     settings().bind(|| {
-        insta::assert_snapshot!("test_coverage", desk.run(&["test", "some", "--coverage"]).shown());
-        insta::assert_snapshot!("test_coverage_full", desk.run(&["test", "full", "--coverage"]).shown());
-        let ended = desk.run(&["test", "some", "--coverage", "--coverage-min", "90"]);
+        insta::assert_snapshot!("test_coverage", dir.run(&["test", "some", "--coverage"]).transcript());
+        insta::assert_snapshot!("test_coverage_full", dir.run(&["test", "full", "--coverage"]).transcript());
+        let ended = dir.run(&["test", "some", "--coverage", "--coverage-min", "90"]);
         insta::assert_snapshot!("test_coverage_min", ended.stderr);
-        let ended = desk.run(&["test", "some", "--coverage", "--format", "github"]);
+        let ended = dir.run(&["test", "some", "--coverage", "--format", "github"]);
         insta::assert_snapshot!("test_coverage_github", ended.stdout);
     });
-    assert!(!desk.run(&["test", "some"]).stdout.contains("covered"), "only where it is asked for");
-    assert!(!desk.run(&["test", "some", "--coverage"]).stdout.contains('\u{1b}'));
-    let forced = desk.command(&["test", "some", "--coverage"]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(!dir.run(&["test", "some"]).stdout.contains("covered"), "only on request");
+    assert!(!dir.run(&["test", "some", "--coverage"]).stdout.contains('\u{1b}'));
+    let forced = dir.command(&["test", "some", "--coverage"]).env("CLICOLOR_FORCE", "1").output().unwrap();
     assert!(String::from_utf8(forced.stdout).unwrap().contains("\u{1b}[31mnever"));
 }
 
 #[test]
 fn too_little_coverage_fails() {
-    let desk = desk();
+    let dir = test_dir();
     for (arguments, code) in [
         (&["some", "--coverage"][..], 0),
         (&["some", "--coverage-min", "0"], 0),
@@ -103,18 +103,18 @@ fn too_little_coverage_fails() {
         (&["full", "--coverage-min", "most"], 2),
         (&["full", "--coverage", "--generate", "calls.jsonl"], 2),
     ] {
-        let ended = desk.run(&[&["test"], arguments].concat());
-        assert_eq!(ended.code, Some(code), "{arguments:?}\n{}", ended.shown());
+        let ended = dir.run(&[&["test"], arguments].concat());
+        assert_eq!(ended.code, Some(code), "{arguments:?}\n{}", ended.transcript());
         let complains = ended.stderr.contains("of the branches are covered");
-        assert_eq!(complains, code == 1 && arguments[0] != "wrong", "{arguments:?}\n{}", ended.shown());
+        assert_eq!(complains, code == 1 && arguments[0] != "wrong", "{arguments:?}\n{}", ended.transcript());
     }
 }
 
 #[test]
-fn programs_read_it_in_the_document_of_the_results() {
-    let desk = desk();
+fn json_results_contain_the_coverage() {
+    let dir = test_dir();
     let read = |arguments: &[&str]| {
-        let ended = desk.run(&[&["test", "--format", "json"], arguments].concat());
+        let ended = dir.run(&[&["test", "--format", "json"], arguments].concat());
         callgate::json::from_str::<Value>(&ended.stdout).unwrap()
     };
     let document = read(&["full", "--coverage"]);
@@ -125,17 +125,21 @@ fn programs_read_it_in_the_document_of_the_results() {
 }
 
 #[test]
-fn a_tracefile_stands_alone_on_stdout() {
-    let desk = desk();
-    let full = desk.run(&["test", "full", "--format", "lcov"]);
+fn lcov_prints_only_the_tracefile_to_stdout() {
+    let dir = test_dir();
+    let full = dir.run(&["test", "full", "--format", "lcov"]);
     let tracefile = "TN:\nSF:full/rules.yaml\nFN:1,no-refunds\nFNDA:1,no-refunds\nFNF:1\nFNH:1\nBRDA:1,0,0,1\nBRDA:1,0,1,1\n\
                      BRDA:1,1,0,1\nBRDA:1,1,1,1\nBRDA:1,2,0,1\nBRF:5\nBRH:5\nDA:1,2\nLF:1\nLH:1\nend_of_record\n";
     assert_eq!(full.stdout, tracefile);
     assert!(full.stderr.contains("2 cases in 1 file: all passed"), "{}", full.stderr);
-    let wrong = desk.run(&["test", "wrong", "--format", "lcov"]);
+    let wrong = dir.run(&["test", "wrong", "--format", "lcov"]);
     assert_eq!(wrong.code, Some(1));
-    assert!(wrong.stdout.starts_with("TN:\n") && wrong.stderr.contains("✗ refunds run"), "{}", wrong.shown());
-    let broken = desk.run(&["test", "broken", "--format", "lcov"]);
+    assert!(
+        wrong.stdout.starts_with("TN:\n") && wrong.stderr.contains("✗ refunds run"),
+        "{}",
+        wrong.transcript()
+    );
+    let broken = dir.run(&["test", "broken", "--format", "lcov"]);
     assert_eq!((broken.code, broken.stdout.as_str()), (Some(1), ""));
     assert!(broken.stderr.contains("polices"), "{}", broken.stderr);
 }

@@ -1,8 +1,8 @@
-//! `callgate test --format junit` and `github`: what continuous integration reads.
+//! `callgate test --format junit` and `github`: the formats for continuous integration.
 
 use roxmltree::{Document, Node};
 
-use super::Desk;
+use super::TestDir;
 
 const RULES: &str = "policies: [ { id: no-large-refunds, match: { tool: refund, where: { path: $.input.amount, gt: 100 } }, deny: {} } ]";
 const TESTS: &str = r#"
@@ -20,12 +20,12 @@ cases:
 "#;
 const OTHERS: &str = "cases: [ { name: others, call: { tool: pay }, expect: executed } ]";
 
-fn desk() -> Desk {
-    Desk::new(&[("rules.yaml", RULES), ("a.test.yaml", TESTS), ("b.test.yaml", OTHERS)])
+fn test_dir() -> TestDir {
+    TestDir::new(&[("rules.yaml", RULES), ("a.test.yaml", TESTS), ("b.test.yaml", OTHERS)])
 }
 
-/// The attributes of an element are these and no others.
-fn attributes(node: Node<'_, '_>, names: &[&str]) {
+/// Asserts that an element has exactly these attributes.
+fn assert_attributes(node: Node<'_, '_>, names: &[&str]) {
     let mut found: Vec<&str> = node.attributes().map(|attribute| attribute.name()).collect();
     let mut names = names.to_vec();
     found.sort_unstable();
@@ -44,26 +44,26 @@ fn elements<'a, 'd>(node: Node<'a, 'd>) -> Vec<Node<'a, 'd>> {
     children.filter(Node::is_element).collect()
 }
 
-/// The suite and the name of a case, and, where it did not pass, in what words in short and at length.
+/// The suite and name of a case, and the message and text of its failure, if it failed.
 type Case = (String, String, Option<(String, String)>);
 
-/// Checks a report by the strictest reading of the format: which elements and attributes there are, and that the counts
-/// are those of what is counted. Gives the cases back.
-fn checked(xml: &str) -> Vec<Case> {
+/// Validates a report by the strictest reading of the format: elements, attributes, and that the counts are right. Returns
+/// the cases.
+fn validate_junit(xml: &str) -> Vec<Case> {
     let document = Document::parse(xml).unwrap_or_else(|error| panic!("{error}\n{xml}"));
     assert!(xml.starts_with("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"));
     let root = document.root_element();
     assert_eq!(root.tag_name().name(), "testsuites");
-    attributes(root, &["name", "tests", "failures", "errors", "time"]);
+    assert_attributes(root, &["name", "tests", "failures", "errors", "time"]);
     let mut all = Vec::new();
     let mut sums = [0; 3];
     for suite in elements(root) {
         assert_eq!(suite.tag_name().name(), "testsuite");
-        attributes(suite, &["name", "tests", "failures", "errors", "skipped", "time"]);
+        assert_attributes(suite, &["name", "tests", "failures", "errors", "skipped", "time"]);
         let mut counts = [0; 3];
         for case in elements(suite) {
             assert_eq!(case.tag_name().name(), "testcase");
-            attributes(case, &["name", "classname", "file", "line", "time"]);
+            assert_attributes(case, &["name", "classname", "file", "line", "time"]);
             assert_eq!(case.attribute("classname"), suite.attribute("name"));
             assert!(case.attribute("time").unwrap().parse::<f64>().unwrap() >= 0.0);
             assert!(number(case, "line") > 0);
@@ -71,7 +71,7 @@ fn checked(xml: &str) -> Vec<Case> {
             let inside = elements(case);
             assert!(inside.len() <= 1);
             let ended = inside.first().map(|ended| {
-                attributes(*ended, &["message", "type"]);
+                assert_attributes(*ended, &["message", "type"]);
                 let kind = ended.tag_name().name();
                 counts[["testcase", "failure", "error"].iter().position(|name| *name == kind).unwrap()] += 1;
                 (ended.attribute("message").unwrap().to_owned(), ended.text().unwrap().to_owned())
@@ -87,10 +87,10 @@ fn checked(xml: &str) -> Vec<Case> {
 }
 
 #[test]
-fn junit_holds_each_case_and_what_did_not_come() {
-    let ended = desk().run(&["test", "--format", "junit"]);
+fn junit_contains_each_case_and_its_failure() {
+    let ended = test_dir().run(&["test", "--format", "junit"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""));
-    let cases = checked(&ended.stdout);
+    let cases = validate_junit(&ended.stdout);
     let names: Vec<&str> = cases.iter().map(|(_, name, _)| name.as_str()).collect();
     assert_eq!(
         names,
@@ -105,7 +105,7 @@ fn junit_holds_each_case_and_what_did_not_come() {
     let failed: Vec<bool> = cases.iter().map(|(_, _, ended)| ended.is_some()).collect();
     assert_eq!(failed, [false, true, false, true, false]);
     let (message, text) = cases[1].2.clone().unwrap();
-    assert_eq!(message, "outcome: expected denied, came executed (and 2 more)");
+    assert_eq!(message, "outcome: expected denied, got executed (and 2 more)");
     for part in [
         "a.test.yaml:8:24: `outcome` of call 1, refund",
         "-   \"amount\": 51",
@@ -117,12 +117,12 @@ fn junit_holds_each_case_and_what_did_not_come() {
 }
 
 #[test]
-fn junit_of_files_with_errors_says_what_is_wrong_with_them() {
+fn junit_reports_files_with_errors() {
     let tests = TESTS.replace("expect: executed", "expct: executed");
-    let desk = Desk::new(&[("rules.yaml", "polices: []"), ("a.test.yaml", &tests)]);
-    let ended = desk.run(&["test", "--format", "junit"]);
+    let dir = TestDir::new(&[("rules.yaml", "polices: []"), ("a.test.yaml", &tests)]);
+    let ended = dir.run(&["test", "--format", "junit"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""));
-    let cases = checked(&ended.stdout);
+    let cases = validate_junit(&ended.stdout);
     let names: Vec<(&str, &str)> =
         cases.iter().map(|(file, name, _)| (file.as_str(), name.as_str())).collect();
     assert_eq!(names, [("./rules.yaml", "CG201 unknown-key"), ("./a.test.yaml", "CG201 unknown-key")]);
@@ -130,17 +130,17 @@ fn junit_of_files_with_errors_says_what_is_wrong_with_them() {
 }
 
 #[test]
-fn github_marks_the_line_of_each_failure() {
-    let ended = desk().run(&["test", "--format", "github"]);
+fn github_annotates_the_line_of_each_failure() {
+    let ended = test_dir().run(&["test", "--format", "github"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""));
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!(lines.len(), 2, "{}", ended.stdout);
     assert!(lines[0].starts_with("::error file=./a.test.yaml,line=8,"), "{}", lines[0]);
     assert!(
-        lines[1].contains("title=a table [row 2%3A small]::outcome: expected denied, came executed%0A%0A")
+        lines[1].contains("title=a table [row 2%3A small]::outcome: expected denied, got executed%0A%0A")
     );
-    let broken = Desk::new(&[("rules.yaml", "polices: []"), ("a.test.yaml", OTHERS)]);
+    let broken = TestDir::new(&[("rules.yaml", "polices: []"), ("a.test.yaml", OTHERS)]);
     let ended = broken.run(&["test", "--format", "github"]);
     assert!(ended.stdout.starts_with("::error file=./rules.yaml,line=1,"), "{}", ended.stdout);
-    assert_eq!(desk().run(&["test", "--format", "github", "--filter", "others"]).stdout, "");
+    assert_eq!(test_dir().run(&["test", "--format", "github", "--filter", "others"]).stdout, "");
 }

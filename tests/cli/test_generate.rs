@@ -1,9 +1,9 @@
-//! `callgate test --generate`: recorded calls become cases that pass, hold no secret, and are there to be reviewed.
+//! `callgate test --generate`: recorded calls become passing cases without secrets, for review.
 
 use std::fs;
 
-use super::{Desk, settings};
-use crate::playback::project;
+use super::{TestDir, settings};
+use crate::recorded_calls::project;
 
 const RULES: &str = r#"
 policies:
@@ -27,49 +27,49 @@ const CALLS: &str = r##"
 {"session":"4111111111111111","tool":"get_order","input":null,"context":{"tenant":"acme"}}
 "##;
 
-fn desk() -> Desk {
-    Desk::new(&[("rules.yaml", RULES), ("calls.jsonl", CALLS)])
+fn test_dir() -> TestDir {
+    TestDir::new(&[("rules.yaml", RULES), ("calls.jsonl", CALLS)])
 }
 
 #[test]
 fn recorded_calls_become_cases_that_pass() {
-    let desk = desk();
-    let written = desk.run(&["test", "--generate", "calls.jsonl", "--output", "recorded.test.yaml"]);
-    assert_eq!((written.code, written.stdout.as_str()), (Some(0), ""), "{}", written.shown());
-    let text = fs::read_to_string(desk.0.path().join("recorded.test.yaml")).unwrap();
+    let dir = test_dir();
+    let written = dir.run(&["test", "--generate", "calls.jsonl", "--output", "recorded.test.yaml"]);
+    assert_eq!((written.code, written.stdout.as_str()), (Some(0), ""), "{}", written.transcript());
+    let text = fs::read_to_string(dir.0.path().join("recorded.test.yaml")).unwrap();
     assert!(!text.contains("4111"), "{text}");
     settings().bind(|| {
         insta::assert_snapshot!("test_generated", text);
-        insta::assert_snapshot!("test_generate", written.shown());
+        insta::assert_snapshot!("test_generate", written.transcript());
     });
-    let tested = desk.run(&["test"]);
-    assert_eq!(tested.code, Some(0), "{}", tested.shown());
-    // The same calls make the same file.
-    assert_eq!(desk.run(&["test", "--generate", "calls.jsonl"]).stdout, text);
+    let tested = dir.run(&["test"]);
+    assert_eq!(tested.code, Some(0), "{}", tested.transcript());
+    // The output is deterministic.
+    assert_eq!(dir.run(&["test", "--generate", "calls.jsonl"]).stdout, text);
 }
 
 #[test]
-fn a_file_that_is_there_is_never_overwritten() {
-    let desk = desk();
-    let write = || desk.run(&["test", "--generate", "calls.jsonl", "--output", "recorded.test.yaml"]);
-    fs::write(desk.0.path().join("recorded.test.yaml"), "# mine\n").unwrap();
+fn existing_file_is_never_overwritten() {
+    let dir = test_dir();
+    let write = || dir.run(&["test", "--generate", "calls.jsonl", "--output", "recorded.test.yaml"]);
+    fs::write(dir.0.path().join("recorded.test.yaml"), "# mine\n").unwrap();
     let ended = write();
     assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("is there already and may have been reviewed"), "{}", ended.stderr);
-    assert_eq!(fs::read_to_string(desk.0.path().join("recorded.test.yaml")).unwrap(), "# mine\n");
+    assert!(ended.stderr.contains("already exists and may have been reviewed"), "{}", ended.stderr);
+    assert_eq!(fs::read_to_string(dir.0.path().join("recorded.test.yaml")).unwrap(), "# mine\n");
 }
 
 #[test]
-fn what_can_not_be_generated_is_said_and_leaves_nothing_behind() {
-    let desk = desk();
-    fs::write(desk.0.path().join("empty.jsonl"), "\n").unwrap();
-    fs::write(desk.0.path().join("broken.jsonl"), "\n{\"tool\": 7}\n").unwrap();
-    fs::create_dir(desk.0.path().join("bad")).unwrap();
-    fs::write(desk.0.path().join("bad/rules.yaml"), "polices: []").unwrap();
+fn failed_generation_reports_the_error_and_writes_nothing() {
+    let dir = test_dir();
+    fs::write(dir.0.path().join("empty.jsonl"), "\n").unwrap();
+    fs::write(dir.0.path().join("broken.jsonl"), "\n{\"tool\": 7}\n").unwrap();
+    fs::create_dir(dir.0.path().join("bad")).unwrap();
+    fs::write(dir.0.path().join("bad/rules.yaml"), "polices: []").unwrap();
     for (arguments, code, told) in [
-        (&["calls.jsonl", "--output", "cases.yaml"][..], 2, "would not be found as a test"),
+        (&["calls.jsonl", "--output", "cases.yaml"][..], 2, "does not have a test file's name"),
         (&["gone.jsonl"], 2, "`gone.jsonl` can't be read"),
-        (&["empty.jsonl"], 2, "there are no calls in `empty.jsonl`"),
+        (&["empty.jsonl"], 2, "`empty.jsonl` contains no calls"),
         (&["broken.jsonl"], 2, "broken.jsonl:2: `tool` must be a string"),
         (&["calls.jsonl", "--filter", "carl"], 2, "no session has `carl` in its name"),
         (
@@ -81,39 +81,39 @@ fn what_can_not_be_generated_is_said_and_leaves_nothing_behind() {
         (&["calls.jsonl", "--format", "json"], 2, "cannot be used with"),
     ] {
         let rules = if arguments.len() < 4 { &["rules.yaml"][..] } else { &[] };
-        let ended = desk.run(&[&["test", "--generate"], arguments, rules].concat());
-        assert_eq!(ended.code, Some(code), "{arguments:?} {}", ended.shown());
+        let ended = dir.run(&[&["test", "--generate"], arguments, rules].concat());
+        assert_eq!(ended.code, Some(code), "{arguments:?} {}", ended.transcript());
         assert!(ended.stderr.contains(told), "{arguments:?} {}", ended.stderr);
     }
-    assert!(!desk.0.path().join("new.test.yaml").exists());
+    assert!(!dir.0.path().join("new.test.yaml").exists());
 }
 
 #[test]
-fn only_the_sessions_that_are_asked_for_are_generated() {
-    let ended = desk().run(&["test", "rules.yaml", "--generate", "calls.jsonl", "--filter", "BOB"]);
+fn filter_selects_the_sessions() {
+    let ended = test_dir().run(&["test", "rules.yaml", "--generate", "calls.jsonl", "--filter", "BOB"]);
     assert_eq!(ended.code, Some(0));
     assert_eq!(ended.stdout.matches("- name: ").count(), 1);
 }
 
-/// Chance is the same in each case, so what is left to it can be expected.
+/// Random numbers are the same in each run of a case, so its outcome can be expected.
 #[test]
-fn what_a_script_leaves_to_chance_comes_to_the_same_each_time() {
-    let desk = desk();
+fn random_numbers_in_scripts_are_deterministic() {
+    let dir = test_dir();
     let calls: String =
         (0..40).map(|_| "{\"tool\":\"roll\",\"input\":{},\"context\":{\"tenant\":\"acme\"}}\n").collect();
-    fs::write(desk.0.path().join("dice.jsonl"), calls).unwrap();
-    let generate = || desk.run(&["test", "rules.yaml", "--generate", "dice.jsonl"]);
+    fs::write(dir.0.path().join("dice.jsonl"), calls).unwrap();
+    let generate = || dir.run(&["test", "rules.yaml", "--generate", "dice.jsonl"]);
     let ended = generate();
-    assert_eq!(ended.code, Some(0), "{}", ended.shown());
+    assert_eq!(ended.code, Some(0), "{}", ended.transcript());
     assert!(ended.stdout.contains("expect: executed"), "{}", ended.stdout);
     assert!(ended.stdout.contains("code: thrown"), "{}", ended.stdout);
     assert_eq!(generate().stdout, ended.stdout);
 }
 
-/// The recordings that are shipped become tests that pass beside their bundles.
+/// The shipped recordings become tests that pass with their bundles.
 #[test]
 fn shipped_recordings_become_tests_of_their_bundles() {
-    let desk = Desk::new(&[]);
+    let dir = TestDir::new(&[]);
     for (bundle, calls, tools) in [
         ("policies/retail", "policies/retail/sessions/demo.jsonl", Some("policies/retail/tools.json")),
         ("policies/retail", "policies/retail/sessions/rules.jsonl", None),
@@ -125,11 +125,11 @@ fn shipped_recordings_become_tests_of_their_bundles() {
         let tools = tools.map(|path| project(path).display().to_string());
         let mut arguments = vec!["test", &bundle, "--generate", &calls, "--output", &name];
         arguments.extend(tools.iter().flat_map(|tools| ["--tools", tools]));
-        let written = desk.run(&arguments);
-        assert_eq!(written.code, Some(0), "{}", written.shown());
-        let tested = desk.run(&["test", &bundle, &name]);
-        assert_eq!(tested.code, Some(0), "{}", tested.shown());
-        let text = fs::read_to_string(desk.0.path().join(&name)).unwrap();
+        let written = dir.run(&arguments);
+        assert_eq!(written.code, Some(0), "{}", written.transcript());
+        let tested = dir.run(&["test", &bundle, &name]);
+        assert_eq!(tested.code, Some(0), "{}", tested.transcript());
+        let text = fs::read_to_string(dir.0.path().join(&name)).unwrap();
         for secret in ["4111111111111111", "4111 1111 1111 1111", "BEGIN PRIVATE KEY", "AKIA"] {
             assert!(!text.contains(secret), "{secret} in {text}");
         }

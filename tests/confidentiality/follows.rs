@@ -1,10 +1,10 @@
-//! Redaction follows values: out of results and out of what the host's own code says.
+//! Redaction follows values: through results and through messages of the host's code.
 
 use callgate::json::{Value, json};
 use callgate::lifecycle::{Before, HookCall, ToolHooks};
 use callgate::{Outcome, ToolCall};
 
-use crate::workshop::{Tool, call, noon, rules, run};
+use crate::fixtures::{Tool, call, noon, rules, run};
 
 const PIN: &str = "483920175";
 
@@ -16,9 +16,9 @@ fn outcomes(policies: &str, output: Value, hooks: Option<ToolHooks>, calls: &[To
     run(&clock, &mut engine.session(), &tool, calls)
 }
 
-/// A pattern of a whole value does not match inside a text, and a detector may find a value by the key above it only.
+/// A pattern for a whole value does not match inside a string, and a detector may find a value only by its key.
 #[test]
-fn i10_what_is_redacted_in_a_result_is_in_nothing_that_a_script_makes_of_it() {
+fn i10_redacted_result_values_stay_redacted_in_script_results() {
     let result = json!({ "pin": PIN, "owner": { "password": "correct horse battery" } });
     for redact in [
         "patterns: [ '^\\d{9}$', '^correct horse battery$' ]",
@@ -43,9 +43,9 @@ fn i10_what_is_redacted_in_a_result_is_in_nothing_that_a_script_makes_of_it() {
     }
 }
 
-/// Of a result that nothing was made of, only what the policy finds is redacted, and not each text that repeats it.
+/// If a result is passed on unchanged, only the matches of the policy are redacted, not every string that repeats them.
 #[test]
-fn a_result_that_is_passed_on_is_redacted_in_its_place() {
+fn unchanged_result_is_redacted_only_where_the_policy_matches() {
     let policies = "{ id: hide, match: give, redact: { in: [output], patterns: [ '^admin$' ] } }";
     let around = r#", { id: pass, match: give, around: { script: "let out = next(input); out" } }"#;
     for policies in [policies.to_owned(), format!("{policies}{around}")] {
@@ -55,9 +55,9 @@ fn a_result_that_is_passed_on_is_redacted_in_its_place() {
     }
 }
 
-/// Later calls say why the session was halted, also where no policy redacts them.
+/// Later calls report why the session was halted, even if no policy redacts those calls.
 #[test]
-fn i10_why_a_session_was_halted_says_nothing_that_is_redacted() {
+fn i10_halt_reason_contains_nothing_redacted() {
     let policies = format!("{{ id: hide, match: give, redact: {{ patterns: ['{PIN}'] }} }}");
     let hooks = ToolHooks::new("guard").before(|call: &HookCall<'_>| match call.input.get("pin") {
         Some(pin) => Before::Halt(format!("never {pin}")),
@@ -71,9 +71,9 @@ fn i10_why_a_session_was_halted_says_nothing_that_is_redacted() {
     }
 }
 
-/// Errors often repeat arguments as JSON, in which line ends and quotes are written otherwise.
+/// Errors often repeat arguments as JSON, with line ends and quotes escaped.
 #[test]
-fn i10_an_argument_that_an_error_repeats_as_json_is_redacted() {
+fn i10_argument_repeated_as_json_in_an_error_is_redacted() {
     let key = "first \"line\"\nsecond line";
     let clock = noon();
     let input = json!({ "key": key });

@@ -1,4 +1,4 @@
-//! The same of the programs: what `callgate run`, `callgate approvals` and the gateway print, keep and send.
+//! The same property for the programs: the output, the files and the messages of `callgate run`, `callgate approvals` and the gateway.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,9 +9,9 @@ use std::{fs, io::Write};
 use callgate::Engine;
 use callgate::engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
+use callgate::mcp::{Gateway, Reach, ServerSpec, StdioSpec};
 use callgate::seal::Keys;
-use callgate::state::FileStore;
+use callgate::state::SqliteStore;
 use tokio::io::AsyncReadExt;
 
 use super::search::Search;
@@ -46,7 +46,7 @@ fn search() -> Search {
     Search::new(&[SECRET.to_owned(), PIN.to_owned()], &documents.chain(values).collect::<Vec<_>>())
 }
 
-/// The binary in a directory; its output, on both streams.
+/// Runs the binary in a directory and returns its output from both streams.
 fn callgate(directory: &Path, arguments: &[&str], stdin: &str) -> String {
     let mut child = Command::new(env!("CARGO_BIN_EXE_callgate"))
         .current_dir(directory)
@@ -57,7 +57,7 @@ fn callgate(directory: &Path, arguments: &[&str], stdin: &str) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Whether all of the input is read is the program's affair.
+    // The program may exit before it reads all of its input.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     let output = child.wait_with_output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -65,7 +65,7 @@ fn callgate(directory: &Path, arguments: &[&str], stdin: &str) -> String {
 }
 
 #[test]
-fn i10_no_secret_is_in_what_the_command_line_prints_and_keeps() {
+fn i10_command_line_prints_and_stores_no_secret() {
     let rules = tempfile::tempdir().unwrap();
     let place = tempfile::tempdir().unwrap();
     fs::write(rules.path().join("rules.yaml"), RULES).unwrap();
@@ -102,7 +102,7 @@ fn i10_no_secret_is_in_what_the_command_line_prints_and_keeps() {
     printed.push(callgate(place.path(), &["explain", "--policies", &policies, "-"], &calls));
     let search = search();
     for printed in &printed {
-        // What could not be read, or was not understood, would hide nothing.
+        // Output of a failed command would prove nothing.
         assert!(!printed.contains("error:"), "{printed}");
         assert_eq!(search.find(printed.as_bytes()), None, "{printed}");
     }
@@ -111,21 +111,21 @@ fn i10_no_secret_is_in_what_the_command_line_prints_and_keeps() {
 }
 
 #[test]
-fn i10_no_secret_is_in_what_a_gateway_sends_its_client_and_keeps() {
+fn i10_gateway_sends_and_stores_no_secret() {
     let place = tempfile::tempdir().unwrap();
     let logs = tempfile::tempdir().unwrap();
     let recorder = crate::gateway::script("recorder.py").display().to_string();
     let log = logs.path().join("log").display().to_string();
     let args = ["-S", "-E", &recorder, &log].map(str::to_owned).to_vec();
-    let child = ChildSpec { command: "python3".to_owned(), args, env: Vec::new(), cwd: None };
+    let child = StdioSpec { command: "python3".to_owned(), args, env: Vec::new(), cwd: None };
     let server =
         ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child), rules: None };
-    let store = Arc::new(FileStore::open(&place.path().join("state.db")).unwrap());
+    let store = Arc::new(SqliteStore::open(&place.path().join("state.db")).unwrap());
     let engine: Engine = Engine::builder(engine::load_text(RULES).unwrap())
         .keys(Keys::parse(KEY).unwrap())
         .store(store)
         .build();
-    let gateway = Arc::new(Gateway::new(engine, [server]).in_session("s"));
+    let gateway = Arc::new(Gateway::new(engine, [server]).with_session("s"));
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
@@ -153,11 +153,11 @@ fn i10_no_secret_is_in_what_a_gateway_sends_its_client_and_keeps() {
     assert_eq!(search.find(&files(place.path())), None);
     assert!(
         fs::read_to_string(logs.path().join("log")).unwrap().contains(PIN),
-        "the server gets what was sent"
+        "the server did not get the unredacted arguments"
     );
 }
 
-/// What a client is sent that sends these lines and then nothing more.
+/// Everything that a client receives if it sends these lines and then closes its end.
 fn answers(gateway: &Arc<Gateway>, said: &str) -> String {
     let (to, mut from) = tokio::io::duplex(1 << 20);
     let mut heard = String::new();

@@ -1,4 +1,4 @@
-//! Key rotation: what was made with an older key is read, and what is written is written with the current one.
+//! Key rotation: data under an older key is readable, and new data is written under the current key.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use callgate::message::{History, Message, Part, Role};
 use callgate::seal::Keys;
 
 use super::KEY;
-use crate::altered_stores::{Altered, Shared};
-use crate::workshop::{Tool, call, noon, rules, run};
+use crate::corrupted_stores::{Altered, Shared};
+use crate::fixtures::{Tool, call, noon, rules, run};
 
 const NEW: &str = "6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b";
 
@@ -17,9 +17,9 @@ fn keys(text: &str) -> Keys {
     Keys::parse(text).unwrap()
 }
 
-/// While there are two keys, a limit is counted under both, so that none starts again when one is removed.
+/// While there are two keys, limits are counted under both, so that no count restarts when one key is removed.
 #[test]
-fn limits_stay_counted_while_keys_rotate() {
+fn limits_keep_their_counts_during_key_rotation() {
     let clock = noon();
     let store: Arc<dyn StateStore> = Arc::new(Altered::by(Shared));
     let tool = Tool::counting(&clock);
@@ -38,7 +38,7 @@ fn limits_stay_counted_while_keys_rotate() {
     assert_eq!(told, ["executed", "executed", "denied", "executed", "denied"]);
 }
 
-/// What a session has seen is read with the old key, and encrypted with the new one.
+/// Session state is decrypted with the old key, and encrypted with the new one.
 #[test]
 fn session_state_in_a_history_survives_rotation() {
     let clock = noon();
@@ -59,6 +59,6 @@ policies:
     assert_eq!(turn(KEY, "c1", "setPin", json!({ "pin": 4711 })), "executed");
     assert_eq!(turn(&both, "c2", "unlock", json!({ "pin": 4711 })), "executed");
     assert_eq!(turn(NEW, "c3", "unlock", json!({ "pin": 4711 })), "executed");
-    // Without a key that opens it nothing is known of the session.
+    // Without the key that encrypted it, the session state is unknown.
     assert_eq!(turn(KEY, "c4", "unlock", json!({ "pin": 4711 })), "denied");
 }

@@ -1,4 +1,4 @@
-//! Finds secrets in bytes: as they are, encoded, or as a digest that anyone can make.
+//! Finds secrets in bytes: plain, encoded, or as a digest that anyone can compute.
 
 use callgate::json::{Value, json};
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER};
@@ -7,17 +7,17 @@ use regex::bytes::{Regex, RegexBuilder};
 use sha1::Sha1;
 use sha2::Sha256;
 
-/// Digits of a digest that are a find: where a run of digits begins, and anywhere.
+/// The number of hexadecimal digits of a digest that count as a match: at the start of a run of digits, and anywhere.
 const DIGITS: usize = 8;
 const DIGITS_ANYWHERE: usize = 14;
 
-/// What must not be found.
+/// The patterns that must not match.
 pub struct Search {
     pattern: Regex,
 }
 
 impl Search {
-    /// These secrets, and the documents that hold them, of which digests could be made.
+    /// Searches for these secrets, and for digests of the documents that contain them.
     pub fn new(secrets: &[String], documents: &[Value]) -> Self {
         let mut exact: Vec<Vec<u8>> = Vec::new();
         let mut hex: Vec<String> = Vec::new();
@@ -54,7 +54,7 @@ impl Search {
         Self { pattern }
     }
 
-    /// What is found first, with what is around it.
+    /// Returns the first match with its surroundings.
     pub fn find(&self, bytes: &[u8]) -> Option<String> {
         let found = self.pattern.find(bytes)?;
         let around = found.start().saturating_sub(200)..(found.end() + 200).min(bytes.len());
@@ -67,7 +67,7 @@ fn first(text: &str, characters: usize) -> String {
     text.chars().take(characters).collect()
 }
 
-/// The characters of base64 that do not depend on what stands around the bytes, which begin at this place of three.
+/// The base64 characters that do not depend on the bytes around these, which start at offset `shift` of a group of three.
 fn aligned(base64: &data_encoding::Encoding, bytes: &[u8], shift: usize) -> Vec<u8> {
     let mut text = vec![0; shift];
     text.extend(bytes);
@@ -76,7 +76,7 @@ fn aligned(base64: &data_encoding::Encoding, bytes: &[u8], shift: usize) -> Vec<
     encoded.as_bytes()[(shift * 4).div_ceil(3)..].to_vec()
 }
 
-/// As in a URL: what is not unreserved is escaped.
+/// Percent-encodes everything but unreserved characters, as in a URL.
 fn percent(text: &str) -> String {
     let escaped = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
@@ -86,7 +86,7 @@ fn percent(text: &str) -> String {
 }
 
 #[test]
-fn each_way_to_leak_is_found() {
+fn every_kind_of_leak_is_found() {
     let secret = "CANARY 0badcafe/77".to_owned();
     let document = json!({ "b": [secret], "a": 1 });
     let search = Search::new(std::slice::from_ref(&secret), std::slice::from_ref(&document));

@@ -1,5 +1,5 @@
-//! Characters that cannot be seen, other forms of digits and labels that only look like ours hide nothing from any detector or pattern, in
-//! texts, values and streams. The characters come from the data of Unicode, all of them.
+//! Unicode evasion: invisible characters, other forms of digits and imitated labels hide nothing from any detector or pattern, in
+//! strings, values and streams. The tests use every such character of the Unicode data.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use regex::Regex;
 
 use super::{corpus, every};
 
-/// Default-ignorable characters, controls, formats, and separators of lines and paragraphs; but no tab and no ordinary line break.
-fn unseen() -> Vec<char> {
+/// Invisible characters: default-ignorable, control, format, and line and paragraph separators, except tab, `\n` and `\r`.
+fn invisible() -> Vec<char> {
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
     let category = CodePointMapData::<GeneralCategory>::new();
-    let unseen = |c: &char| {
+    let is_invisible = |c: &char| {
         ignorable.contains(*c)
             || matches!(
                 category.get(*c),
@@ -26,18 +26,18 @@ fn unseen() -> Vec<char> {
                     | GeneralCategory::ParagraphSeparator
             )
     };
-    ('\0'..=char::MAX).filter(unseen).filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect()
+    ('\0'..=char::MAX).filter(is_invisible).filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect()
 }
 
-/// A text with one find of a detector, and the place in the middle of it.
+/// Returns a string with one match of a detector, and the position of the middle of the match.
 fn sample(detector: Detector) -> (String, usize) {
     let (text, finds) =
-        corpus(detector).into_iter().find(|(_, finds)| finds.len() == 1).expect("a line with one find");
+        corpus(detector).into_iter().find(|(_, finds)| finds.len() == 1).expect("a line with one match");
     let middle = text.floor_char_boundary(finds[0].start.midpoint(finds[0].end));
     (text, middle)
 }
 
-fn sieved(redactor: &Redactor, pieces: impl IntoIterator<Item = String>) -> String {
+fn redact_stream(redactor: &Redactor, pieces: impl IntoIterator<Item = String>) -> String {
     let mut sieve = Sieve::redacting(Arc::new(redactor.clone()));
     let mut shown = String::new();
     for piece in pieces {
@@ -48,14 +48,14 @@ fn sieved(redactor: &Redactor, pieces: impl IntoIterator<Item = String>) -> Stri
 }
 
 #[test]
-fn no_unseen_character_hides_what_a_detector_finds() {
-    let unseen = unseen();
-    assert!(unseen.len() > 4000, "{}", unseen.len());
+fn invisible_characters_do_not_hide_values_from_detectors() {
+    let invisible = invisible();
+    assert!(invisible.len() > 4000, "{}", invisible.len());
     for detector in Detector::ALL {
         let redactor = Redactor::new(vec![detector], Vec::new(), Style::Mask);
         let (text, middle) = sample(detector);
         let clean = redactor.redact_text(&text).into_owned();
-        for c in &unseen {
+        for c in &invisible {
             let mut hidden = text.clone();
             hidden.insert(middle, *c);
             assert_eq!(redactor.redact_text(&hidden), clean, "{} with {c:?}", detector.name());
@@ -64,10 +64,10 @@ fn no_unseen_character_hides_what_a_detector_finds() {
 }
 
 #[test]
-fn no_unseen_character_hides_what_a_pattern_finds_or_what_a_key_says() {
+fn invisible_characters_do_not_hide_values_from_patterns_and_keys() {
     let pattern = Redactor::new(Vec::new(), vec![Regex::new(r"CASE-\d{4}").unwrap()], Style::Mask);
     let secrets = Redactor::new(vec![Detector::HighEntropy], Vec::new(), Style::Mask);
-    for c in unseen() {
+    for c in invisible() {
         assert_eq!(pattern.redact_text(&format!("see CA{c}SE-12{c}34.")), "see [redacted].", "{c:?}");
         let mut value =
             json!({ (format!("pass{c}word")): "correct horse", "nested": [format!("CASE-{c}1234")] });
@@ -81,26 +81,26 @@ fn no_unseen_character_hides_what_a_pattern_finds_or_what_a_key_says() {
 }
 
 #[test]
-fn no_unseen_character_hides_what_is_streamed_wherever_it_is_cut() {
+fn invisible_characters_do_not_hide_streamed_values() {
     let detectors = vec![Detector::Email, Detector::PaymentCard];
     let redactor = Redactor::new(detectors, vec![Regex::new("CASE-[0-9]{4}").unwrap()], Style::Mask);
-    for c in unseen() {
+    for c in invisible() {
         let text = format!("to an{c}a@example.com or 4111 1111{c} 1111 1111, CASE{c}-1234 it is.");
         let expected = "to [email] or [payment_card], [redacted] it is.";
         for cut in [5, 33].map(|cut| text.floor_char_boundary(cut)) {
             let (head, tail) = text.split_at(cut);
             let pieces = [head.to_owned(), tail.to_owned()];
-            assert_eq!(sieved(&redactor, pieces), expected, "{c:?} cut at {cut}");
+            assert_eq!(redact_stream(&redactor, pieces), expected, "{c:?} cut at {cut}");
         }
         let characters = text.chars().map(String::from);
-        assert_eq!(sieved(&redactor, characters), expected, "{c:?} character by character");
+        assert_eq!(redact_stream(&redactor, characters), expected, "{c:?} character by character");
     }
 }
 
 #[test]
-fn an_unseen_character_between_words_hides_no_word() {
+fn invisible_characters_between_words_hide_no_word() {
     let redactor = Redactor::new(vec![Detector::PaymentCard], Vec::new(), Style::Mask);
-    for c in unseen() {
+    for c in invisible() {
         let text = format!("total 12{c}4111111111111111{c}7 paid");
         let redacted = redactor.redact_text(&text);
         assert!(!redacted.contains("4111"), "{c:?}: {redacted}");
@@ -123,7 +123,7 @@ fn decimal_digits_of_every_script_are_digits() {
 }
 
 #[test]
-fn forms_marks_and_escapes_hide_nothing() {
+fn compatibility_forms_marks_and_escapes_hide_nothing() {
     let redactor = Redactor::new(vec![Detector::PaymentCard, Detector::Email], Vec::new(), Style::Mask);
     let number = "4111 1111 1111 1111";
     let each = |to: &dyn Fn(char) -> String| number.chars().map(to).collect::<String>();
@@ -150,7 +150,7 @@ fn forms_marks_and_escapes_hide_nothing() {
 }
 
 #[test]
-fn text_that_looks_like_a_label_hides_nothing() {
+fn text_that_imitates_a_label_hides_nothing() {
     for (text, redacted) in [
         ("[email] 4111 1111 1111 1111 [payment_card]", "[email] [payment_card] [payment_card]"),
         ("[4111 1111 1111 1111]", "[[payment_card]]"),
@@ -177,19 +177,19 @@ fn text_that_looks_like_a_label_hides_nothing() {
     assert_eq!(words.redact_text("[phone:hmac-0123456789ab]"), "[phone:hmac-[redacted]]");
 }
 
-fn unseen_text() -> impl Strategy<Value = String> {
-    prop::collection::vec(prop::sample::select(unseen()), 0..3).prop_map(String::from_iter)
+fn invisible_text() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(invisible()), 0..3).prop_map(String::from_iter)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn unseen_characters_anywhere_in_a_find_change_nothing(
-        between in prop::collection::vec(unseen_text(), 64),
+    fn invisible_characters_inside_a_match_change_nothing(
+        between in prop::collection::vec(invisible_text(), 64),
         cuts in prop::collection::vec(any::<bool>(), 200),
     ) {
-        // A key goes on to the end of the text if its last line is cut by what may be a space.
+        // A character that counts as a space in the last line of a private key extends the match to the end of the text.
         for detector in Detector::ALL.into_iter().filter(|detector| *detector != Detector::PrivateKey) {
             let redactor = Redactor::new(vec![detector], Vec::new(), Style::Mask);
             let (text, finds) = corpus(detector).into_iter().find(|(_, finds)| finds.len() == 1).unwrap();
@@ -197,7 +197,7 @@ proptest! {
             let hidden: String = text
                 .char_indices()
                 .zip(between.iter().cycle())
-                .map(|((at, c), unseen)| if inside(at) { format!("{unseen}{c}") } else { c.to_string() })
+                .map(|((at, c), invisible)| if inside(at) { format!("{invisible}{c}") } else { c.to_string() })
                 .collect();
             let clean = redactor.redact_text(&text).into_owned();
             prop_assert_eq!(&redactor.redact_text(&hidden), &clean, "{}: {:?}", detector.name(), hidden);
@@ -208,7 +208,7 @@ proptest! {
                     pieces.push(String::new());
                 }
             }
-            prop_assert_eq!(&sieved(&redactor, pieces), &clean, "{} in pieces: {:?}", detector.name(), hidden);
+            prop_assert_eq!(&redact_stream(&redactor, pieces), &clean, "{} in pieces: {:?}", detector.name(), hidden);
         }
     }
 }

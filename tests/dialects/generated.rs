@@ -1,4 +1,4 @@
-//! Generated histories, and documents that are almost ones.
+//! Generators of histories and of almost valid documents.
 
 use callgate::json::{Value, json};
 use callgate::message::{
@@ -6,7 +6,7 @@ use callgate::message::{
 };
 use proptest::prelude::*;
 
-/// Few ids, so that they repeat.
+/// Few ids, so that duplicates occur.
 fn id() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["c1", "c2", "call/3", "toolu_4"]).prop_map(str::to_owned)
 }
@@ -109,7 +109,7 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-/// A history in no good order: ids repeat, results are missing, doubled, or no one's.
+/// A disordered history: ids repeat; results are missing, duplicate, or match no call.
 pub fn history() -> impl Strategy<Value = History> {
     prop::collection::vec(message(), 0..9).prop_map(History::new)
 }
@@ -182,7 +182,7 @@ const WORDS: [&str; 28] = [
     "mcp_approval_response",
 ];
 
-/// Values of the words that the dialects use.
+/// Values built from strings that the dialects use.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         6 => prop::sample::select(WORDS.to_vec()).prop_map(Value::from),
@@ -200,7 +200,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A history of the corpus in which some values are exchanged, or a list of values of the dialects' words.
+/// A history of the corpus with some values replaced, or a list of values built from the dialects' strings.
 pub fn document() -> impl Strategy<Value = Value> {
     let corpus: Vec<Value> = super::corpus().into_iter().map(|(_, _, document)| document).collect();
     let mutated = (prop::sample::select(corpus), prop::collection::vec((any::<usize>(), value()), 1..4))
@@ -222,7 +222,7 @@ fn nodes(value: &Value) -> usize {
     }
 }
 
-/// Puts `new` in place of the node of this number; `at` counts down to it.
+/// Replaces the node with number `at` by `new`; `at` counts down to it.
 fn replace(value: &mut Value, at: &mut usize, new: &Value) -> bool {
     if *at == 0 {
         *value = new.clone();

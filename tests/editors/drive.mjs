@@ -1,5 +1,5 @@
-// Drives the YAML language server as an editor does: opens each document that stands on a line of stdin, and prints on a line
-// of its own what the server says of it: its diagnostics, and what it completes and tells at places.
+// Drives the YAML language server as an editor does: opens each document that it reads from a line of stdin, and prints one line
+// per document with the diagnostics, completions and hover texts at the given positions.
 //
 // In: { "uri", "text", "complete": [[line, character]], "hover": [[line, character]] }; lines and characters from 0.
 // Out: { "diagnostics": [[line, message]], "complete": [[[label, documentation]]], "hover": [text] }.
@@ -47,16 +47,16 @@ for await (const line of createInterface({ input: process.stdin })) {
   const diagnostics = (await found).map(({ range, message }) => [range.start.line, message]);
   const at = ([line, character]) => ({ textDocument: { uri }, position: { line, character } });
   const completed = [];
-  for (const place of complete) {
-    const list = await connection.sendRequest("textDocument/completion", at(place));
+  for (const position of complete) {
+    const list = await connection.sendRequest("textDocument/completion", at(position));
     completed.push((list?.items ?? list ?? []).map(({ label, documentation }) => [label, documentation?.value ?? documentation ?? ""]));
   }
-  const told = [];
-  for (const place of hover) {
-    const answer = await connection.sendRequest("textDocument/hover", at(place));
-    told.push(answer?.contents?.value ?? "");
+  const hovered = [];
+  for (const position of hover) {
+    const answer = await connection.sendRequest("textDocument/hover", at(position));
+    hovered.push(answer?.contents?.value ?? "");
   }
-  console.log(JSON.stringify({ diagnostics, complete: completed, hover: told }));
+  console.log(JSON.stringify({ diagnostics, complete: completed, hover: hovered }));
 }
 await connection.sendRequest("shutdown");
 await connection.sendNotification("exit");

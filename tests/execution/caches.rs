@@ -1,4 +1,4 @@
-//! Caches that are filled, read and emptied at the same time.
+//! Caches that are written, read and invalidated concurrently.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use callgate::OutcomeKind;
 use callgate::host::Clock;
 use callgate::json::json;
 
-use super::{ends, engine_at};
-use crate::workshop::{Tool, call};
+use super::{engine_at, outcome_kinds};
+use crate::fixtures::{Tool, call};
 
 #[test]
-fn what_was_read_while_a_tool_changed_it_is_forgotten_however_the_change_ends() {
+fn entry_read_during_a_change_is_invalidated_however_the_change_ends() {
     let text = "policies:
       - { id: c, match: get, cache: { ttl: 1h, invalidate_on: set } }
       - { id: late, match: set, timeout: 20s }";
-    for (name, takes, dropped) in [("ended", 10, false), ("given up", 60, false), ("dropped", 10, true)] {
+    for (name, takes, dropped) in [("ended", 10, false), ("timed out", 60, false), ("dropped", 10, true)] {
         let (engine, clock) = engine_at(text);
         let (reads, sets) =
             (Tool::counting(&clock), Tool::scripted(&clock, [(Duration::from_secs(takes), Ok(json!(1)))]));
@@ -39,12 +39,12 @@ fn what_was_read_while_a_tool_changed_it_is_forgotten_however_the_change_ends() 
                 tokio::join!(change, meanwhile);
             }
         });
-        assert_eq!(ends(&clock, &mut reader, &reads, &[get()]), ["executed"], "{name}");
+        assert_eq!(outcome_kinds(&clock, &mut reader, &reads, &[get()]), ["executed"], "{name}");
     }
 }
 
 #[test]
-fn each_time_that_nothing_is_kept_one_goes_to_the_tool() {
+fn each_concurrent_miss_after_expiry_is_a_single_flight() {
     let (engine, clock) = engine_at("policies: [ { id: c, match: get, cache: { ttl: 1h } } ]");
     let tool = Tool::scripted(&clock, [(Duration::from_secs(1), Ok(json!(1)))]);
     let (mut one, mut other) = (engine.session(), engine.session());

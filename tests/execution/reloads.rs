@@ -1,4 +1,4 @@
-//! Rules that change while a call waits or is inside of a script.
+//! Reloads while a call waits or runs inside a script.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,11 +7,11 @@ use callgate::host::Clock;
 use callgate::json::json;
 use callgate::{Engine, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
 
-use super::{ends, engine_at, with_script};
-use crate::workshop::{Tool, call, ended};
+use super::{engine_at, outcome_kinds, with_script};
+use crate::fixtures::{Tool, call, kind_and_code};
 
 #[test]
-fn i9_a_reload_changes_nothing_for_a_call_that_waits_or_is_inside_of_a_script() {
+fn i9_reload_does_not_affect_waiting_or_scripted_calls() {
     struct Reloading<'e>(&'e Engine, AtomicUsize);
     impl ToolExecutor for Reloading<'_> {
         async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
@@ -32,9 +32,9 @@ fn i9_a_reload_changes_nothing_for_a_call_that_waits_or_is_inside_of_a_script() 
     assert_eq!((outcome.outcome, &outcome.revision), (OutcomeKind::Executed, &revision));
     assert!(outcome.output.unwrap().to_string().matches("[redacted]").count() == 2);
     let next = clock.drive(engine.session().execute(call("search", json!({ "n": 1 })), &tool));
-    assert_eq!((ended(&next), tool.1.load(Ordering::SeqCst)), (("denied", "denied"), 2));
+    assert_eq!((kind_and_code(&next), tool.1.load(Ordering::SeqCst)), (("denied", "denied"), 2));
 
-    // One that waits for a limit while the rules are exchanged.
+    // A call waits for a limit during the reload.
     let waits = "policies: [ { id: p, match: search, rate_limit: { limit: 1, per: 1m, on_exceed: wait, max_wait: 2m } }, { id: hide, match: search, redact: { patterns: [S3CRET] } } ]";
     let (engine, clock) = engine_at(waits);
     let tool = Tool::scripted(&clock, [(Duration::ZERO, Ok(json!("S3CRET")))]);
@@ -47,10 +47,10 @@ fn i9_a_reload_changes_nothing_for_a_call_that_waits_or_is_inside_of_a_script() 
     let (outcome, ()) =
         clock.drive(async { tokio::join!(session.execute(call("search", json!({})), &tool), exchange) });
     assert_eq!((outcome.outcome, outcome.output), (OutcomeKind::Executed, Some(json!("[redacted]"))));
-    // What it took counts under the rules that came meanwhile, too.
+    // Its usage also counts under the new rules.
     engine.replace(
         engine::load_text("policies: [ { id: p, match: search, rate_limit: { limit: 1, per: 1m } } ]")
             .unwrap(),
     );
-    assert_eq!(ends(&clock, &mut session, &tool, &[call("search", json!({}))]), ["denied"]);
+    assert_eq!(outcome_kinds(&clock, &mut session, &tool, &[call("search", json!({}))]), ["denied"]);
 }

@@ -1,5 +1,5 @@
-// Goes through sessions with the official TypeScript clients, several at once. What it is called with and prints is as for client.py;
-// the mode `sdk` is the client before its second major version.
+// Runs sessions with the official TypeScript clients, several concurrently. Argument and output are as for client.py; the mode `sdk` is
+// the client before its second major version.
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import * as modern from "@modelcontextprotocol/client";
@@ -63,11 +63,11 @@ class Session {
     return this.client.request({ method, ...(params && { params }) }, z.looseObject({}), options);
   }
 
-  async take(step) {
-    if (step.together) return Promise.all(step.together.map((one) => this.told(one)));
+  async perform(step) {
+    if (step.together) return Promise.all(step.together.map((one) => this.runStep(one)));
     if (step.wait) return this.waitFor(step.wait, step.count ?? 1);
     if (step.approve) {
-      const [asked] = JSON.stringify(this.toldLast).match(/approval_[0-9a-f]{8}-\d+(?:_\d+)?/);
+      const [asked] = JSON.stringify(this.lastResult).match(/approval_[0-9a-f]{8}-\d+(?:_\d+)?/);
       const [command, ...args] = step.approve.map((part) => (part === "<id>" ? asked : part));
       return spawnSync(command, args).status;
     }
@@ -86,9 +86,9 @@ class Session {
     });
   }
 
-  async told(step) {
+  async runStep(step) {
     try {
-      return (await this.take(step)) ?? null;
+      return (await this.perform(step)) ?? null;
     } catch (error) {
       return `${error.name} ${error.code}: ${error.message}`;
     }
@@ -101,21 +101,21 @@ class Session {
       hear(message, extra);
       if (message.method) this.note(message.method);
     };
-    const told = [];
-    for (const step of script) told.push((this.toldLast = await this.told(step)));
+    const results = [];
+    for (const step of script) results.push((this.lastResult = await this.runStep(step)));
     await this.client.close();
-    return told;
+    return results;
   }
 }
 
-const late = setTimeout(() => (console.error("a session takes too long"), process.exit(1)), 120000);
+const late = setTimeout(() => (console.error("a session timed out"), process.exit(1)), 120000);
 const plans = JSON.parse(readFileSync(process.argv[2], "utf8"));
-const told = [];
-// As many at once as a small machine has room for.
+const results = [];
+// Bounded for small machines.
 const waiting = plans.entries();
-const goThrough = async () => {
-  for (const [number, plan] of waiting) told[number] = await new Session(plan).run(plan.script);
+const runPlans = async () => {
+  for (const [number, plan] of waiting) results[number] = await new Session(plan).run(plan.script);
 };
-await Promise.all([1, 2, 3, 4].map(goThrough));
-console.log(JSON.stringify(told));
+await Promise.all([1, 2, 3, 4].map(runPlans));
+console.log(JSON.stringify(results));
 clearTimeout(late);

@@ -1,9 +1,9 @@
-"""Goes through sessions with the official Python client, several at once.
+"""Runs sessions with the official Python client, several concurrently.
 
-Called with a plan: a JSON list of {mode, elicits, command, script}. A script is a list of steps: a `request` to be made (`cancelled` at
-its first progress), several `together`, a notification to `wait` for or to `notify` of, a resource to `listen` to while another
-request is made, or a command to `approve` the last call with, which gets the id of the approval. Prints for each session what the client
-made of each step.
+The argument is a plan: a JSON list of {mode, elicits, command, script}. A script is a list of steps: a `request` (`cancelled` at
+its first progress notification), concurrent steps (`together`), a notification to `wait` for or to send (`notify`), a resource to
+`listen` to during another request, or a command that approves the last call (`approve`), with the id of the approval filled in. Prints the
+client's result of each step, for each session.
 """
 
 import asyncio
@@ -83,13 +83,13 @@ class Session:
             return await self.client.get_prompt(params["name"], params.get("arguments"))
         return await self.client.session.send_request(types.Request(method=method, params=params or None), ANY)
 
-    async def take(self, step):
+    async def perform(self, step):
         if "together" in step:
-            return await asyncio.gather(*(self.told(one) for one in step["together"]))
+            return await asyncio.gather(*(self.run_step(one) for one in step["together"]))
         if "wait" in step:
             return await self.wait_for(step["wait"], step.get("count", 1))
         if "approve" in step:
-            asked = re.search(r"approval_[0-9a-f]{8}-\d+(?:_\d+)?", json.dumps(self.told_last)).group()
+            asked = re.search(r"approval_[0-9a-f]{8}-\d+(?:_\d+)?", json.dumps(self.last_result)).group()
             command = [asked if part == "<id>" else part for part in step["approve"]]
             return (await (await asyncio.create_subprocess_exec(*command, stdout=-3)).wait())
         if "notify" in step:
@@ -113,30 +113,30 @@ class Session:
         running.cancel()
         return None
 
-    async def told(self, step):
+    async def run_step(self, step):
         try:
-            result = await self.take(step)
+            result = await self.perform(step)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
         return result.model_dump(mode="json", by_alias=True, exclude_none=True) if hasattr(result, "model_dump") else result
 
     async def run(self, script):
         async with self.client:
-            told = [self.client.protocol_version]
+            results = [self.client.protocol_version]
             for step in script:
-                self.told_last = await self.told(step)
-                told.append(self.told_last)
-            return told
+                self.last_result = await self.run_step(step)
+                results.append(self.last_result)
+            return results
 
 
 async def main():
     plans = json.load(open(sys.argv[1]))
 
-    # As many as a small machine has room for.
-    room = asyncio.Semaphore(4)
+    # Bounded for small machines.
+    limit = asyncio.Semaphore(4)
 
     async def run(plan):
-        async with room:
+        async with limit:
             return await asyncio.wait_for(Session(plan).run(plan["script"]), 120)
 
     print(json.dumps(await asyncio.gather(*map(run, plans))))

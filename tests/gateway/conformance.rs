@@ -1,4 +1,4 @@
-//! The official conformance suite, against a server directly and with the gateway before it: test by test the same.
+//! The official MCP conformance suite, against a server directly and through the gateway: both give the same results, test by test.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -14,24 +14,24 @@ const SUITE: &str = "@modelcontextprotocol/conformance";
 /// The suite's next version, under the name that `package.json` gives it.
 const NEXT: &str = "conformance-next";
 
-/// A process that ends with the test.
-struct Running(Child);
+/// A child process that is terminated at the end of the test.
+struct RunningProcess(Child);
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
-        // The gateway ends its server when it is told to end.
+        // On SIGTERM the gateway terminates its server.
         let _ = Command::new("kill").arg(self.0.id().to_string()).status();
         let _ = self.0.wait();
     }
 }
 
-/// The line of a process's complaints that has this in it, from there on.
-fn said(child: &mut Child, words: &str) -> String {
+/// Waits for a line on the process's stderr that contains `words`. Returns the rest of that line.
+fn wait_for_line(child: &mut Child, words: &str) -> String {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     let found = lines.find_map(|line| line.split_once(words).map(|(_, rest)| rest.to_owned()));
-    // What it complains of later must not stop it.
+    // Drain later output, so that a full pipe does not block the process.
     std::thread::spawn(move || lines.for_each(drop));
-    found.unwrap_or_else(|| panic!("it does not say `{words}`"))
+    found.unwrap_or_else(|| panic!("stderr has no line with `{words}`"))
 }
 
 fn free_port() -> u16 {
@@ -42,8 +42,8 @@ fn server(node: &Path) -> PathBuf {
     node.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js")
 }
 
-/// What a version of the suite prints about a server.
-fn printed(node: &Path, name: &str, url: &str) -> String {
+/// Runs a version of the suite against a server. Returns its output.
+fn suite_output(node: &Path, name: &str, url: &str) -> String {
     let folder = TempDir::new().unwrap();
     let mut suite = Command::new("node");
     suite.arg("--import").arg(script("node20.mjs"));
@@ -52,10 +52,10 @@ fn printed(node: &Path, name: &str, url: &str) -> String {
     packages::run(&mut suite, "").0
 }
 
-/// What the suite says of each test: its name, and how much of it fails. What passes beside is not counted: the suite checks streams
-/// where a server answers by streams, and leaves it to servers whether they do.
-fn verdicts(node: &Path, url: &str) -> Vec<String> {
-    let printed = printed(node, SUITE, url);
+/// The suite's result of each test: its name and the number of failed checks. Passed checks are not compared: the suite runs its stream
+/// checks only if a server responds with streams, and servers may choose.
+fn check_results(node: &Path, url: &str) -> Vec<String> {
+    let printed = suite_output(node, SUITE, url);
     let verdict = |line: &str| {
         let (name, counts) = line.strip_prefix(['✓', '✗'])?.split_once(':')?;
         Some(format!("{}: {}", name.trim(), counts.split_once(", ")?.1))
@@ -65,57 +65,57 @@ fn verdicts(node: &Path, url: &str) -> Vec<String> {
     verdicts
 }
 
-/// A server that says on stderr at which port it listens.
-fn listening(mut server: Command) -> (Running, String) {
+/// Starts a server that prints its port on stderr.
+fn start_server(mut server: Command) -> (RunningProcess, String) {
     let spawned = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let mut running = Running(spawned.unwrap());
-    let port = said(&mut running.0, "listening on port").trim().to_owned();
+    let mut running = RunningProcess(spawned.unwrap());
+    let port = wait_for_line(&mut running.0, "listening on port").trim().to_owned();
     (running, port)
 }
 
-fn gateway(arguments: &[&str]) -> (Running, String) {
+fn gateway(arguments: &[&str]) -> (RunningProcess, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_callgate"));
     command.args(["proxy", "--listen", "127.0.0.1:0"]).args(arguments);
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let url = said(&mut child, "listening at ");
-    (Running(child), url)
+    let url = wait_for_line(&mut child, "listening on ");
+    (RunningProcess(child), url)
 }
 
-/// In this the gateway does better than the server: it refuses hosts that are not its own.
+/// Here the gateway is stricter than the server: it rejects other `Host` headers (DNS rebinding protection).
 const BETTER: &str = "dns-rebinding-protection: 0 failed";
 
 #[test]
-fn the_conformance_suite_finds_the_same_with_the_gateway_and_without() {
+fn conformance_results_are_the_same_through_the_gateway() {
     let node = packages::node("mcp-node", &script(""));
     let mut direct = Command::new("node");
     let port = free_port();
     direct.arg(server(&node)).arg("streamableHttp").env("PORT", port.to_string());
-    let (_direct, _) = listening(direct);
+    let (_direct, _) = start_server(direct);
     let url = format!("http://localhost:{port}/mcp");
-    let without = verdicts(&node, &url);
+    let without = check_results(&node, &url);
     let server = server(&node).display().to_string();
     for (before, arguments) in [
         ("a server over HTTP", vec!["--upstream", &url]),
         ("a server of its own", vec!["--", "node", &server, "stdio"]),
     ] {
         let (_running, url) = gateway(&arguments);
-        for (one, other) in without.iter().zip(verdicts(&node, &url)) {
+        for (one, other) in without.iter().zip(check_results(&node, &url)) {
             assert!(*one == other || other.starts_with(BETTER), "before {before}: {one}, now {other}");
         }
     }
 }
 
-/// A server that does all that the suite asks for, under a policy for every tool: with the gateway before it every check passes, too.
+/// A server with every feature that the suite checks. It passes all checks, also behind a gateway whose policy matches every tool.
 #[test]
-fn a_server_that_passes_every_check_passes_them_behind_the_gateway() {
+fn fully_conforming_server_passes_all_checks_behind_the_gateway() {
     let node = packages::node("mcp-node", &script(""));
-    // Its modules are looked for beside the script.
+    // Node resolves the modules relative to the script.
     let file = node.join(format!("conforming-{}.mjs", std::process::id()));
     std::fs::copy(script("conforming.mjs"), &file).unwrap();
     let mut server = Command::new("node");
     server.arg(&file);
-    let (_server, port) = listening(server);
+    let (_server, port) = start_server(server);
     std::fs::remove_file(&file).unwrap();
     let direct = format!("http://127.0.0.1:{port}/mcp");
     let rules = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
@@ -125,7 +125,7 @@ fn a_server_that_passes_every_check_passes_them_behind_the_gateway() {
     let (_gateway, behind) = gateway(&["--policies", &policies, "--upstream", &direct]);
     for (suite, checks) in [(SUITE, 40), (NEXT, 73)] {
         for (which, url) in [("without", &direct), ("with", &behind)] {
-            let printed = printed(&node, suite, url);
+            let printed = suite_output(&node, suite, url);
             let total = printed.lines().find(|line| line.starts_with("Total: "));
             let expected = format!("Total: {checks} passed, 0 failed");
             assert_eq!(total, Some(expected.as_str()), "{which} the gateway:\n{printed}");

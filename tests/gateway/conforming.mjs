@@ -1,6 +1,6 @@
-// A server with all that the conformance suite asks for, over streamable HTTP. Prints `listening on port N`.
+// A server with every feature that the conformance suite checks, over streamable HTTP. Prints `listening on port N`.
 //
-// It is copied beside the installed packages, where its modules are found.
+// The test copies it next to the installed packages, so that Node resolves its modules.
 import { randomUUID } from "node:crypto";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { createMcpExpressApp } from "@modelcontextprotocol/sdk/server/express.js";

@@ -1,4 +1,4 @@
-"""An MCP server whose tool gives back its arguments byte by byte: it does not read them, it cuts them out of the line."""
+"""An MCP server whose tool returns its arguments byte by byte: it does not parse them, it cuts them out of the line."""
 
 import json
 import sys

@@ -1,8 +1,8 @@
-"""A server that does, by its tools' names and arguments, whatever servers do wrong.
+"""A server whose tools misbehave, by name and arguments, in every way that servers do.
 
-faulty.py FOLDER MARK: writes every line that it gets to FOLDER/log; reads the description of a tool from FOLDER/description; ends
-at once where there is FOLDER/dead; answers nothing while there is FOLDER/silent, and all of it after; tells what it has answered where
-there is FOLDER/tells. MARK is only for finding the process.
+faulty.py FOLDER MARK: logs every line that it receives to FOLDER/log; reads the description of a tool from FOLDER/description; exits
+at once if FOLDER/dead exists; queues requests while FOLDER/silent exists and answers them afterwards; notifies of each request that it
+has answered if FOLDER/tells exists. MARK only identifies the process.
 """
 
 import json
@@ -63,20 +63,20 @@ def call(id, params):
         (folder / "stays").touch()
         send({"id": id, "result": text("it stays")})
     elif name == "deafen":
-        # Nothing reaches it any more, and it still talks.
+        # It receives nothing more, but can still send.
         os.close(0)
         time.sleep(arguments["seconds"])
         send({"id": id, "result": text("deaf")})
         os._exit(0)
     elif name == "say":
-        # Text in which a byte is a character.
+        # Latin-1, so that each character is one byte.
         write(arguments["lines"].replace("$ID", json.dumps(id)).encode("latin-1") * arguments.get("times", 1))
     elif name == "give":
         send({"id": id, "result": arguments["result"]})
     elif name == "fail":
         send({"id": id, "error": arguments["error"]})
     elif name == "form":
-        # Asks by its result, so many times.
+        # Asks for input with its result, `times` times.
         filled = int((params.get("requestState") or "form 0").removeprefix("form "))
         schema = {"type": "object", "properties": {"colour": {"type": "string"}}}
         question = {"method": "elicitation/create", "params": {"mode": "form", "message": "Which colour?", "requestedSchema": schema}}

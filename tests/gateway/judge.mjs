@@ -1,4 +1,4 @@
-// What judge.py does, by JavaScript's own reader: it is the one that most servers have.
+// The same check as judge.py, with JavaScript's own JSON parser, which most servers use.
 import { readFileSync } from "node:fs";
 
 const messages = (value) => (Array.isArray(value) ? value.flatMap(messages) : value && typeof value === "object" ? [value] : []);
@@ -23,7 +23,7 @@ function isDenied({ method, params }) {
 const found = (text) => text.split(/\r\n|[\n\r\u2028\u2029\0]/).filter((line) => messages(read(line)).some(isDenied));
 
 if (found('{"method":"ping","method":"tools/call","params":{"n\\u0061me":"danger"}}').length !== 1) {
-  throw new Error("the judge errs");
+  throw new Error("the self-check failed");
 }
 const all = process.argv.slice(2).flatMap((file) => found(readFileSync(file, "utf8")).map((line) => `${file}: ${line.slice(0, 300)}`));
 console.log(all.join("\n"));

@@ -1,8 +1,8 @@
-"""Says whether a server could have read a call that was denied in what it was sent.
+"""Checks whether a server could have read a denied call in the bytes that it received.
 
-Reads the bytes that servers were sent, one file for each argument, as the most lenient servers would: whatever ends a line
-somewhere, batches, of doubled keys the first or the last, keys and names without regard to case, spaces and invisible characters,
-arguments that are JSON in a text. Prints what it finds; the exit status is 1 if that is anything.
+Parses the bytes, one file for each argument, as the most lenient servers would: any line terminator, batches, the first or the last of
+duplicate keys, keys and names regardless of case, spaces and invisible characters, arguments that are a string of JSON. Prints its
+findings; the exit status is 1 if there are any.
 """
 
 import json
@@ -16,7 +16,7 @@ def first_wins(pairs):
 
 
 def any_case(keep):
-    """As Go reads objects into structs: keys fold, and a later one stands."""
+    """As Go decodes objects into structs: keys are case-insensitive, and the last one wins."""
     return lambda pairs: {fold(key): value for key, value in keep(pairs)}
 
 
@@ -33,7 +33,7 @@ READERS = [
 
 
 def plain(name):
-    """A name without all that a lenient server may pass over."""
+    """A name without the characters that a lenient server may ignore."""
     if not isinstance(name, str):
         return None
     name = unicodedata.normalize("NFKC", name)
@@ -89,7 +89,7 @@ def findings(data):
                     yield text
 
 
-# The judge is worth something only while it finds what is there.
+# Self-check: the checker must find these.
 SEEN = [
     b'{"method":"tools/call","params":{"name":"danger"}}',
     b'x\r{"method":"tools/call","params":{"name":"danger"}}',
@@ -113,7 +113,7 @@ UNSEEN = [
 def main():
     for data in SEEN + UNSEEN:
         if bool(next(findings(data), None)) != (data in SEEN):
-            sys.exit(f"the judge errs about {data!r}")
+            sys.exit(f"the self-check failed for {data!r}")
     found = {f"{file}: {text[:300]}": None for file in sys.argv[1:] for text in findings(open(file, "rb").read())}
     print("\n".join(found))
     sys.exit(1 if found else 0)

@@ -1,17 +1,17 @@
-//! The server receives what the client sent, and the client what the server answered: to the last digit, members in their order.
+//! Lossless forwarding: the server receives what the client sent, and the client what the server returned: every digit, in member order.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use callgate::Engine;
 use callgate::json::{Map, Value, parse};
-use callgate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
+use callgate::mcp::{Gateway, Reach, ServerSpec, StdioSpec};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 use tokio::io::AsyncReadExt;
 
 use super::script;
-use crate::json::drawn;
+use crate::json::generated;
 
 const RULES: &str = "policies:
   - { id: no-large-amounts, match: { tool: echo, where: { path: $.input.amount, gt: 100 } }, deny: {} }";
@@ -23,10 +23,10 @@ const GREETING: &str = concat!(
     "\n",
 );
 
-/// The answers to calls of the tool with these texts as arguments, in order. The server echoes the bytes of the arguments.
-async fn echoed(arguments: &[String]) -> Vec<Value> {
+/// Calls the tool with each of these arguments. Returns the responses, in order. The server echoes the bytes of the arguments.
+async fn call_echo(arguments: &[String]) -> Vec<Value> {
     let args = ["-S".to_owned(), "-E".to_owned(), script("echo.py").display().to_string()];
-    let child = ChildSpec { command: "python3".to_owned(), args: args.into(), env: Vec::new(), cwd: None };
+    let child = StdioSpec { command: "python3".to_owned(), args: args.into(), env: Vec::new(), cwd: None };
     let server =
         ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child), rules: None };
     let gateway = Arc::new(Gateway::new(Engine::from_text(RULES).unwrap(), [server]));
@@ -45,7 +45,9 @@ async fn echoed(arguments: &[String]) -> Vec<Value> {
         served.unwrap();
         read.unwrap();
     };
-    tokio::time::timeout(Duration::from_secs(120), session).await.expect("all calls are answered");
+    tokio::time::timeout(Duration::from_secs(120), session)
+        .await
+        .expect("timed out waiting for all responses");
     let mut answers: Vec<Value> = heard.lines().map(|line| parse(line).unwrap()).collect();
     answers.retain(|answer| answer["id"].is_number());
     answers.sort_by_key(|answer| answer["id"].as_u64());
@@ -54,28 +56,31 @@ async fn echoed(arguments: &[String]) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_server_receives_what_the_client_sent() {
+async fn arguments_are_forwarded_losslessly() {
     let mut runner = TestRunner::default();
     let mut drawn = |_| {
-        let tree = (drawn::object(), proptest::collection::vec(proptest::num::u8::ANY, 1..40));
+        let tree = (generated::object(), proptest::collection::vec(proptest::num::u8::ANY, 1..40));
         tree.new_tree(&mut runner).unwrap().current()
     };
     let drawn: Vec<(Map, Vec<u8>)> = (0..300).map(&mut drawn).collect();
-    // A message is one line.
+    // A message must be one line.
     let text = |(members, choices): &(Map, Vec<u8>)| {
-        drawn::spelled(&Value::Object(members.clone()), choices).replace(['\n', '\r'], " ").trim().to_owned()
+        generated::spelled(&Value::Object(members.clone()), choices)
+            .replace(['\n', '\r'], " ")
+            .trim()
+            .to_owned()
     };
-    let answers = echoed(&drawn.iter().map(text).collect::<Vec<_>>()).await;
+    let answers = call_echo(&drawn.iter().map(text).collect::<Vec<_>>()).await;
     for ((members, _), answer) in drawn.iter().zip(answers) {
         assert_eq!(answer["result"]["structuredContent"].to_string(), members.to_string(), "{answer}");
     }
 }
 
-/// No key of the arguments is a key of the reader, however it is written and however deep it is.
+/// No key in the arguments is taken for a private key of the JSON parser, at any depth and with any escapes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn private_keys_of_readers_hide_nothing() {
+async fn private_parser_keys_in_arguments_hide_nothing() {
     let mut arguments = Vec::new();
-    for token in drawn::TOKENS {
+    for token in generated::TOKENS {
         let escaped = token.replace('$', r"\u0024");
         for key in [token, &escaped] {
             arguments.push(format!(r#"{{"note":{{"{key}":"5"}},"amount":99999,"z":1e0}}"#));
@@ -84,17 +89,17 @@ async fn private_keys_of_readers_hide_nothing() {
             arguments.push(format!(r#"{{"note":{{"{key}":"[1]"}},"amount":100.00000000000000000001}}"#));
         }
     }
-    for (answer, arguments) in echoed(&arguments).await.iter().zip(&arguments) {
+    for (answer, arguments) in call_echo(&arguments).await.iter().zip(&arguments) {
         assert_eq!(answer["result"]["isError"], true, "{arguments}: {answer}");
     }
-    // As an amount it is not a number: the comparison is undecided, and a `deny` then holds.
+    // As the amount it is not a number: the comparison is undecided, so the `deny` applies.
     let posing = ["{\"amount\":{\"$serde_json::private::Number\":\"5\"}}".to_owned()];
-    assert_eq!(echoed(&posing).await[0]["result"]["isError"], true);
-    let harmless: Vec<String> = drawn::TOKENS
+    assert_eq!(call_echo(&posing).await[0]["result"]["isError"], true);
+    let harmless: Vec<String> = generated::TOKENS
         .iter()
         .map(|token| format!(r#"{{"note":{{"{token}":"5"}},"amount":100.0,"z":1e0}}"#))
         .collect();
-    for (answer, arguments) in echoed(&harmless).await.iter().zip(&harmless) {
+    for (answer, arguments) in call_echo(&harmless).await.iter().zip(&harmless) {
         assert_eq!(answer["result"]["structuredContent"].to_string(), *arguments);
     }
 }

@@ -1,4 +1,4 @@
-// The conformance suite imports a function that Node has since its 22nd version, for a command that is not used here.
+// The conformance suite imports a function that exists since Node 22, for a command that is not used here.
 import { register } from "node:module";
 
 const fs = "export * from 'node:fs'; export { default } from 'node:fs'; export const globSync = undefined;";

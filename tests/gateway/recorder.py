@@ -1,7 +1,7 @@
-"""An MCP server that writes down every byte it is sent, before it looks at it.
+"""An MCP server that logs every byte it receives before it parses it.
 
-Called with the file for the bytes. It knows the tools `safe`, `danger`, `write` and `slow` (whose answer takes a while), and
-does whatever it is asked.
+The argument is the log file. It has the tools `safe`, `danger`, `write` and `slow` (which answers with a delay), and executes every
+call.
 """
 
 import json
@@ -32,7 +32,7 @@ def result(message):
     return RESULTS.get(message["method"], {"done": message["method"]})
 
 
-def take(line):
+def handle(line):
     message = json.loads(line)
     if not isinstance(message, dict) or "method" not in message or "id" not in message:
         return
@@ -45,4 +45,4 @@ while data := os.read(0, 1 << 20):
     os.write(log, data)
     *lines, rest = (rest + data).split(b"\n")
     for line in lines:
-        take(line)
+        handle(line)

@@ -1,5 +1,5 @@
-//! What the official clients are told by the official servers, with and without the gateway between them: the same, message by
-//! message, but for what policies change.
+//! Transparency of the gateway: the official clients receive the same messages from the official servers with and without it, except for
+//! what policies change.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::script;
 use crate::packages;
 
-/// What may differ between two runs of the same session.
+/// Patterns of text that differs from run to run, with their replacements.
 const MASK: [(&str, &str); 13] = [
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?", "<time>"),
     (r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d GMT[^\x22\\]*", "<time>"),
@@ -26,33 +26,33 @@ const MASK: [(&str, &str); 13] = [
     (r#""requestState":"[^"]*""#, r#""requestState":"<sealed>""#),
     (r#""callId":"[^"]*""#, r#""callId":"<id>""#),
     (r"(approval_|callgate-)[0-9a-f]{8}[\w-]*", "$1<id>"),
-    // It is about arguments with a drawn directory in them, and keyed.
+    // A keyed digest of arguments that contain a random directory.
     (r"Digest: [0-9a-f]{16}", "Digest: <digest>"),
-    // A text with the time in it.
+    // Base64 of a text that contains the time.
     (r#""blob":"UmVzb3VyY2Ug[^"]*""#, r#""blob":"<time>""#),
-    // A level that is drawn.
+    // A random level.
     (r#""level":"[a-z]+","data":"[A-Z][a-z]+[- ]level[- ]message""#, r#""level":"<any>""#),
-    // The client counts these for all of its sessions.
+    // The client numbers these across all of its sessions.
     (r"listen-\d+", "listen-<n>"),
-    // Where the server was to look for the marked processes.
+    // The environment marker of the session's processes.
     (r"gateway-\d+-[0-9a-f]{16}", "<mark>"),
 ];
 
-/// A client, and the mode in which it begins.
+/// A client and its protocol mode.
 #[derive(Clone, Copy)]
 enum Client {
     Python(&'static str),
     TypeScript(&'static str),
 }
 
-/// What is installed.
-struct Parts {
+/// The installed packages.
+struct InstalledPackages {
     python: PathBuf,
     sqlite: PathBuf,
     node: PathBuf,
 }
 
-impl Parts {
+impl InstalledPackages {
     fn new() -> Self {
         let folder = script("");
         Self {
@@ -62,7 +62,7 @@ impl Parts {
         }
     }
 
-    /// The command of a server that works in a folder.
+    /// The command of a server whose working directory is `folder`.
     fn server(&self, name: &str, folder: &Path) -> Vec<String> {
         let folder = folder.display().to_string();
         let node = |server: &str| {
@@ -90,12 +90,12 @@ impl Parts {
                 let file = script("workshop.py").display().to_string();
                 with(python(&self.python, "python"), &["-W", "ignore", &file])
             }
-            other => panic!("there is no server {other}"),
+            other => panic!("unknown server {other}"),
         }
     }
 }
 
-/// One session: which server, behind which rules if any, and what is done.
+/// One session: the server, the gateway's rules (`None` without a gateway), and the script.
 struct Session {
     server: &'static str,
     rules: Option<&'static str>,
@@ -103,16 +103,16 @@ struct Session {
     script: &'static str,
 }
 
-/// What came of a session.
-struct Heard {
-    /// What the client was sent, message by message.
+/// The transcript of a session.
+struct Transcript {
+    /// The messages that the client received.
     messages: Vec<Value>,
-    /// What it made of it.
-    told: String,
+    /// The client's result of each step.
+    results: String,
 }
 
-/// A place in which a server works.
-fn furnish(folder: &Path) {
+/// Creates the files of a server's working directory.
+fn create_working_directory(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     fs::write(folder.join("a.txt"), "one\n").unwrap();
     let bytes: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
@@ -120,8 +120,8 @@ fn furnish(folder: &Path) {
     fs::write(folder.join("sound.wav"), b"RIFF....WAVE".repeat(50)).unwrap();
 }
 
-/// Repeats a call with the numbers below `crowd`, all at once.
-fn expanded(mut step: Value, folder: &Path, state: &str) -> Value {
+/// Fills in a step's placeholders. A step with `crowd` becomes that many concurrent calls, numbered from 0.
+fn expand_step(mut step: Value, folder: &Path, state: &str) -> Value {
     if let Some(count) = step["crowd"].as_u64() {
         let argument = step["argument"].as_str().unwrap();
         let calls = (0..count).map(|number| {
@@ -144,10 +144,10 @@ fn expanded(mut step: Value, folder: &Path, state: &str) -> Value {
     callgate::json::from_str(&step.to_string().replace("<dir>", &folder.display().to_string())).unwrap()
 }
 
-/// Goes through sessions with one client.
-fn go_through(client: Client, sessions: &[Session]) -> Vec<Heard> {
-    let parts = Parts::new();
-    // Files are named by their real path by some servers.
+/// Runs the sessions with one client. Returns the transcript of each.
+fn run_sessions(client: Client, sessions: &[Session]) -> Vec<Transcript> {
+    let parts = InstalledPackages::new();
+    // Some servers report canonical paths.
     let home = TempDir::new().unwrap();
     let home_path = home.path().canonicalize().unwrap();
     let mark = format!("gateway-{}-{:016x}", std::process::id(), fastrand::u64(..));
@@ -159,7 +159,7 @@ fn go_through(client: Client, sessions: &[Session]) -> Vec<Heard> {
         .enumerate()
         .map(|(number, session)| {
             let folder = home_path.join(format!("dir{number:02}"));
-            furnish(&folder);
+            create_working_directory(&folder);
             let log = home_path.join(format!("log{number:02}")).display().to_string();
             let state = format!("file:{}/state{number:02}.db", home_path.display());
             let mut command: Vec<String> =
@@ -182,7 +182,8 @@ fn go_through(client: Client, sessions: &[Session]) -> Vec<Heard> {
             let text =
                 fs::read_to_string(script("sessions").join(session.script).with_extension("json")).unwrap();
             let steps: Vec<Value> = callgate::json::from_str(&text).unwrap();
-            let steps: Vec<Value> = steps.into_iter().map(|step| expanded(step, &folder, &state)).collect();
+            let steps: Vec<Value> =
+                steps.into_iter().map(|step| expand_step(step, &folder, &state)).collect();
             json!({ "mode": mode, "elicits": session.elicits, "command": command, "script": steps })
         })
         .collect();
@@ -195,7 +196,7 @@ fn go_through(client: Client, sessions: &[Session]) -> Vec<Heard> {
             command
         }
         Client::TypeScript(_) => {
-            // Its modules are looked for beside the script.
+            // Node resolves the modules relative to the script.
             let file = parts.node.join(format!("client-{mark}.mjs"));
             fs::copy(script("client.mjs"), &file).unwrap();
             let mut command = Command::new("node");
@@ -209,33 +210,33 @@ fn go_through(client: Client, sessions: &[Session]) -> Vec<Heard> {
     }
     let told = printed.lines().find_map(|line| callgate::json::from_str::<Vec<Value>>(line).ok());
     let told = told.filter(|_| is_done).unwrap_or_else(|| panic!("the client failed:\n{printed}"));
-    nobody_stays_behind(&mark);
+    assert_no_processes_left(&mark);
     let heard = told.into_iter().enumerate().map(|(number, told)| {
         let log = fs::read_to_string(home_path.join(format!("log{number:02}"))).unwrap();
         let folder = home_path.join(format!("dir{number:02}"));
-        let masked = |text: &str| {
-            masked(
+        let mask = |text: &str| {
+            mask(
                 &text
                     .replace(&*folder.to_string_lossy(), "<dir>")
                     .replace(&*home_path.to_string_lossy(), "<home>"),
             )
         };
-        Heard {
-            messages: log.lines().map(|line| callgate::json::from_str(&masked(line)).unwrap()).collect(),
-            told: masked(&told.to_string()),
+        Transcript {
+            messages: log.lines().map(|line| callgate::json::from_str(&mask(line)).unwrap()).collect(),
+            results: mask(&told.to_string()),
         }
     });
     heard.collect()
 }
 
-fn masked(text: &str) -> String {
+fn mask(text: &str) -> String {
     MASK.iter().fold(text.to_owned(), |text, (pattern, with)| {
         Regex::new(pattern).unwrap().replace_all(&text, *with).into_owned()
     })
 }
 
-/// All processes of a session have ended, or end within a few seconds.
-fn nobody_stays_behind(mark: &str) {
+/// Asserts that all processes of a session end within a few seconds.
+fn assert_no_processes_left(mark: &str) {
     let begun = Instant::now();
     loop {
         let left: Vec<PathBuf> = fs::read_dir("/proc")
@@ -252,13 +253,13 @@ fn nobody_stays_behind(mark: &str) {
         }
         let commands: Vec<_> =
             left.iter().map(|process| fs::read_to_string(process.join("cmdline"))).collect();
-        assert!(begun.elapsed() < Duration::from_secs(20), "processes stay behind: {commands:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "processes are still running: {commands:?}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// What belongs together, in its order: an answer with what was told before of its request, and all else by its method.
-fn by_subject(messages: &[Value]) -> BTreeMap<String, Vec<String>> {
+/// Groups messages, in order: a response with the progress notifications of its request, all other messages by method.
+fn group_by_request(messages: &[Value]) -> BTreeMap<String, Vec<String>> {
     let mut subjects: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for message in messages {
         let subject = match (&message["method"], &message["params"]["progressToken"]) {
@@ -271,12 +272,12 @@ fn by_subject(messages: &[Value]) -> BTreeMap<String, Vec<String>> {
     let number = Regex::new(r#""id":\d+"#).unwrap();
     for told in subjects.values_mut() {
         if told.iter().all(|message| message.contains("\"method\"") && message.contains("\"id\":")) {
-            // Of questions that a server asks at once, which comes first is a matter of chance.
+            // The order of concurrent server requests is not deterministic.
             told.iter_mut()
                 .for_each(|question| *question = number.replace(question, "\"id\":0").into_owned());
             told.sort();
         }
-        // How much was told of what was then cancelled is a matter of chance.
+        // The number of progress notifications before a cancellation is not deterministic.
         if told.iter().all(|message| message.contains("progressToken")) {
             told.truncate(1);
         }
@@ -284,9 +285,9 @@ fn by_subject(messages: &[Value]) -> BTreeMap<String, Vec<String>> {
     subjects
 }
 
-/// Where two sessions differ.
-fn differences(direct: &Heard, behind: &Heard, change: impl Fn(&str) -> String) -> String {
-    let (direct_by, behind_by) = (by_subject(&direct.messages), by_subject(&behind.messages));
+/// The differences between two sessions, as text. Empty if they are the same.
+fn differences(direct: &Transcript, behind: &Transcript, change: impl Fn(&str) -> String) -> String {
+    let (direct_by, behind_by) = (group_by_request(&direct.messages), group_by_request(&behind.messages));
     let mut differences = String::new();
     let mut compare = |subject: &str, direct: &str, behind: &str| {
         let direct = change(direct);
@@ -316,19 +317,19 @@ fn differences(direct: &Heard, behind: &Heard, change: impl Fn(&str) -> String) 
         };
         compare(subject, &joined(&direct_by), &joined(&behind_by));
     }
-    compare("what the client made of it", &direct.told, &behind.told);
+    compare("the client's results", &direct.results, &behind.results);
     differences
 }
 
 const SERVERS: [&str; 7] = ["everything", "filesystem", "memory", "git", "time", "sqlite", "workshop"];
-/// All calls run; addresses are hidden.
+/// All calls run; email addresses are redacted.
 const PERMISSIVE: &str = "policies:
   - { id: all, match: '*', allow: {} }
   - { id: hidden, match: '*', redact: { in: output, detect: email } }";
 
-/// Every session of the corpus directly, behind the gateway without rules, and behind permissive ones: message by message the same, but for
-/// what the gateway declares.
-fn transparent(client: Client) {
+/// Runs every session of the corpus directly, through a gateway without rules, and through one with permissive rules. The messages are the
+/// same, except for the capabilities that the gateway declares.
+fn assert_transparent(client: Client) {
     let session = |server: &'static str, rules| Session { server, rules, elicits: true, script: server };
     let sessions: Vec<Session> = SERVERS
         .into_iter()
@@ -336,15 +337,15 @@ fn transparent(client: Client) {
             [session(server, None), session(server, Some("")), session(server, Some(PERMISSIVE))]
         })
         .collect();
-    let heard = go_through(client, &sessions);
+    let heard = run_sessions(client, &sessions);
     let address = Regex::new(r"\b(ada|bob)@example\.com\b").unwrap();
     let mut all = String::new();
     for (server, heard) in SERVERS.iter().zip(heard.chunks(3)) {
-        let [direct, without_rules, permissive] = heard else { panic!("three of each") };
-        assert!(direct.messages.len() > 5, "{server} says something");
+        let [direct, without_rules, permissive] = heard else { panic!("three sessions of each server") };
+        assert!(direct.messages.len() > 5, "{server} sent too few messages");
         let plain = differences(direct, without_rules, str::to_owned);
-        // Where rules can change, the gateway itself notifies of other tools, and declares it to clients that it can notify: these
-        // servers take no subscriptions, so the client must have initialized a session.
+        // If rules can change, the gateway itself sends `tools/list_changed` and declares that to the clients it can notify: these
+        // servers support no subscriptions, so the client must have initialized a session.
         let declared = |text: &str| match text.contains(r#""protocolVersion":"#) {
             true => text.replace(r#""tools":{"listChanged":false}"#, r#""tools":{"listChanged":true}"#),
             false => text.to_owned(),
@@ -364,46 +365,46 @@ fn transparent(client: Client) {
         )
         .unwrap();
     }
-    assert!(all.is_empty(), "the gateway can be seen:\n{all}");
+    assert!(all.is_empty(), "the gateway is not transparent:\n{all}");
 }
 
 #[test]
-fn the_python_client_sees_no_gateway() {
-    transparent(Client::Python("auto"));
+fn gateway_is_transparent_to_the_python_client() {
+    assert_transparent(Client::Python("auto"));
 }
 
 #[test]
-fn the_python_client_of_the_protocols_before_sees_no_gateway() {
-    transparent(Client::Python("legacy"));
+fn gateway_is_transparent_to_the_legacy_python_client() {
+    assert_transparent(Client::Python("legacy"));
 }
 
 #[test]
-fn the_typescript_client_sees_no_gateway() {
-    transparent(Client::TypeScript("auto"));
+fn gateway_is_transparent_to_the_typescript_client() {
+    assert_transparent(Client::TypeScript("auto"));
 }
 
 #[test]
-fn the_typescript_client_before_its_second_version_sees_no_gateway() {
-    transparent(Client::TypeScript("sdk"));
+fn gateway_is_transparent_to_the_typescript_client_version_one() {
+    assert_transparent(Client::TypeScript("sdk"));
 }
 
-/// What strict rules make of a session: hidden tools, denied calls, calls that people are asked about.
+/// Strict rules: unlisted tools, denied calls, and calls that require approval.
 const STRICT: &str = "policies:
   - { id: no-writes, match: [write_file, move_file, touch], deny: { code: read_only, message: Nothing is written here } }
   - { id: not-there, match: { tool: read_text_file, where: { path: $.input.path, starts_with: /etc } }, deny: {} }
   - { id: ask-first, match: [list_directory, structured], approval: { message: May it look? } }
   - { id: ask-too, match: ask, approval: { message: May it ask? } }";
 
-fn strict(name: &str, client: Client, server: &'static str, elicits: bool) {
+fn assert_strict_session(name: &str, client: Client, server: &'static str, elicits: bool) {
     let script = match (server, elicits) {
         ("filesystem", true) => "strict_filesystem",
         ("filesystem", false) => "asked_filesystem",
         (_, true) => "strict_workshop",
         (_, false) => "asked_workshop",
     };
-    let heard = go_through(client, &[Session { server, rules: Some(STRICT), elicits, script }]);
+    let heard = run_sessions(client, &[Session { server, rules: Some(STRICT), elicits, script }]);
     let mut lines: Vec<String> = heard[0].messages.iter().map(Value::to_string).collect();
-    lines.push(format!("The client made of it: {}", heard[0].told));
+    lines.push(format!("The client made of it: {}", heard[0].results));
     let mut settings = Settings::new();
     settings.set_snapshot_path("../../snapshots/gateway");
     settings.set_prepend_module_to_snapshot(false);
@@ -411,19 +412,24 @@ fn strict(name: &str, client: Client, server: &'static str, elicits: bool) {
 }
 
 #[test]
-fn strict_rules_and_the_python_client() {
-    strict("strict_python", Client::Python("auto"), "workshop", true);
-    strict("strict_python_legacy", Client::Python("legacy"), "workshop", true);
+fn strict_rules_with_the_python_client() {
+    assert_strict_session("strict_python", Client::Python("auto"), "workshop", true);
+    assert_strict_session("strict_python_legacy", Client::Python("legacy"), "workshop", true);
 }
 
 #[test]
-fn strict_rules_and_the_typescript_clients() {
-    strict("strict_typescript", Client::TypeScript("auto"), "workshop", true);
-    strict("strict_typescript_sdk", Client::TypeScript("sdk"), "filesystem", true);
+fn strict_rules_with_the_typescript_clients() {
+    assert_strict_session("strict_typescript", Client::TypeScript("auto"), "workshop", true);
+    assert_strict_session("strict_typescript_sdk", Client::TypeScript("sdk"), "filesystem", true);
 }
 
 #[test]
-fn a_call_goes_on_once_someone_has_approved_it_elsewhere() {
-    strict("approved_elsewhere_python", Client::Python("auto"), "workshop", false);
-    strict("approved_elsewhere_typescript_sdk", Client::TypeScript("sdk"), "filesystem", false);
+fn call_runs_after_approval_on_the_command_line() {
+    assert_strict_session("approved_elsewhere_python", Client::Python("auto"), "workshop", false);
+    assert_strict_session(
+        "approved_elsewhere_typescript_sdk",
+        Client::TypeScript("sdk"),
+        "filesystem",
+        false,
+    );
 }

@@ -1,6 +1,6 @@
-"""Stands between a client and what it talks to, and writes down what the client is sent, byte by byte.
+"""Runs a server's command as a proxy between it and the client, and logs every byte that the client receives.
 
-Called with the file for the bytes, the mark by which processes are found that stay behind, and the command.
+Arguments: the log file, a marker for the server's environment that identifies leftover processes, and the command.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A server on the official Python SDK, for what no reference server of the protocol since 2026-07-28 does."""
+"""A server on the official Python SDK, with features of the protocol since 2026-07-28 that no reference server has."""
 
 import asyncio
 import base64

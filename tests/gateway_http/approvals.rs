@@ -1,5 +1,5 @@
-//! Approvals through the gateway: found again on every transport by who asked, used once, and nothing in an agent's hands that
-//! approves.
+//! Approvals through the gateway: they are bound to the requester on every transport and used once, and an agent gets nothing that it
+//! could approve with.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,21 +9,21 @@ use callgate::json::{Value, json};
 use callgate::mcp::{Gateway, HttpSpec, Reach, ServerSpec};
 use callgate::message::{Approver, approval_response};
 use callgate::seal::Keys;
-use callgate::state::{FileStore, MemoryStore};
+use callgate::state::{MemoryStore, SqliteStore};
 use callgate::{Engine, engine};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-use super::identity::{Desk, digest};
-use super::scene::{MODERN, Served, Upstream, initialize, modern};
+use super::harness::{RunningGateway, STATELESS_VERSION, Upstream, initialize, stateless_request};
+use super::identity::{IdentityFiles, digest};
 use crate::approvals::scene::KEY;
 
 const ASK: &str = "policies: [ { id: ask, match: echo, approval: { message: 'May it?' } } ]";
-/// Only a principal's call can be approved: without one the approver may be the requester.
+/// Requires a principal: without one the approver might be the requester.
 const ASK_LEA: &str =
     "policies: [ { id: ask, match: echo, approval: { message: 'May it?', approvers: [lea] } } ]";
 const STATE: &str = "file:/var/lib/secret-place/state.db";
 
-/// What gateways share, and the log of all of them.
+/// The server, store and log that several gateways share.
 struct Shared {
     upstream: Upstream,
     store: Arc<dyn StateStore>,
@@ -33,13 +33,13 @@ struct Shared {
 impl Shared {
     async fn new() -> Self {
         Self {
-            upstream: Upstream::plain().await,
+            upstream: Upstream::with_defaults().await,
             store: Arc::new(MemoryStore::default()),
             log: Arc::default(),
         }
     }
 
-    /// A gateway that was started just now.
+    /// A newly started gateway.
     fn gateway(&self, rules: &str) -> Gateway {
         let rules = engine::load_text(rules).unwrap();
         let engine =
@@ -52,12 +52,15 @@ impl Shared {
             .logging(move |line| log.lock().unwrap().push(line.to_owned()))
     }
 
-    async fn served(&self, door: impl FnOnce(callgate::mcp::HttpDoor) -> callgate::mcp::HttpDoor) -> Served {
-        Served::of(self.gateway(ASK), Arc::default(), door).await
+    async fn served(
+        &self,
+        server: impl FnOnce(callgate::mcp::HttpDoor) -> callgate::mcp::HttpDoor,
+    ) -> RunningGateway {
+        RunningGateway::from_gateway(self.gateway(ASK), Arc::default(), server).await
     }
 
     fn executions(&self) -> usize {
-        self.upstream.asked("tools/call").len()
+        self.upstream.requests_for("tools/call").len()
     }
 
     async fn pending(&self) -> Vec<Item> {
@@ -65,7 +68,7 @@ impl Shared {
         inbox.list().await.unwrap().into_iter().filter(Item::waits).collect()
     }
 
-    /// Answers all that is pending; how much that was.
+    /// Answers all pending approvals. Returns their number.
     async fn answer(&self, approved: bool) -> usize {
         let inbox = Inbox::new(Arc::clone(&self.store), Keys::parse(KEY).unwrap(), SystemClock);
         let pending = self.pending().await;
@@ -77,8 +80,8 @@ impl Shared {
     }
 }
 
-/// Makes one call over lines, on a connection of its own; the answer.
-async fn over_lines(gateway: Gateway, capabilities: Value) -> Value {
+/// Makes one call over stdio lines, on its own connection. Returns the response.
+async fn call_over_stdio(gateway: Gateway, capabilities: Value) -> Value {
     let (client, theirs) = tokio::io::duplex(1 << 16);
     let (from, to) = tokio::io::split(theirs);
     let served = tokio::spawn(Arc::new(gateway).serve_lines(from, to));
@@ -92,7 +95,7 @@ async fn over_lines(gateway: Gateway, capabilities: Value) -> Value {
         say.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
     let answer = loop {
-        let line = heard.next_line().await.unwrap().expect("no answer");
+        let line = heard.next_line().await.unwrap().expect("no response");
         let message: Value = callgate::json::parse(&line).unwrap();
         if message["id"] == 1 || message["method"] == "elicitation/create" {
             break message;
@@ -109,12 +112,12 @@ fn code(answer: &Value) -> Value {
 
 const PENDING: &str = "approval_required";
 
-fn people() -> Desk {
+fn people() -> IdentityFiles {
     let token = |who: &str, more: &str| {
         format!("- {{ sha256: {}, principal: {who}{more} }}\n", digest(&format!("of-{who}{more}")))
     };
     let file = ["ana", "bob"].map(|who| token(who, "")).concat() + &token("ana", ", tenant: acme");
-    Desk::new(&[("auth.yaml", &format!("tokens:\n{file}"))])
+    IdentityFiles::new(&[("auth.yaml", &format!("tokens:\n{file}"))])
 }
 
 fn bearer(who: &str) -> String {
@@ -122,13 +125,13 @@ fn bearer(who: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_approval_is_found_on_every_transport_by_its_principal_and_by_nobody_else() {
+async fn approval_is_bound_to_its_principal_on_every_transport() {
     let shared = Shared::new().await;
     let people = people();
     let ana_over_lines = || shared.gateway(ASK).with_context(json!({ "principal": "ana" }));
-    assert_eq!(code(&over_lines(ana_over_lines(), json!({})).await), PENDING);
+    assert_eq!(code(&call_over_stdio(ana_over_lines(), json!({})).await), PENDING);
     assert_eq!(shared.answer(true).await, 1);
-    let served = shared.served(|door| door.with_identity(people.identity())).await;
+    let served = shared.served(|server| server.with_identity(people.identity())).await;
     let call = async |who: &str| {
         let authorization = bearer(who);
         served.call(&[("authorization", &authorization)], "echo", json!({ "n": 1 })).await.code()
@@ -143,18 +146,18 @@ async fn an_approval_is_found_on_every_transport_by_its_principal_and_by_nobody_
         json!({ "user": "ana" }),
     ] {
         let gateway = shared.gateway(ASK).with_context(context.clone());
-        assert_eq!(code(&over_lines(gateway, json!({})).await), PENDING, "{context}");
-        let gateway = shared.gateway(ASK).with_context(context.clone()).in_session("ana");
-        assert_eq!(code(&over_lines(gateway, json!({})).await), PENDING, "{context} in a session");
+        assert_eq!(code(&call_over_stdio(gateway, json!({})).await), PENDING, "{context}");
+        let gateway = shared.gateway(ASK).with_context(context.clone()).with_session("ana");
+        assert_eq!(code(&call_over_stdio(gateway, json!({})).await), PENDING, "{context} in a session");
     }
     assert_eq!(shared.executions(), 0);
     assert_eq!(call("ana").await, json!(null), "the principal's own, over HTTP");
     assert_eq!(shared.executions(), 1);
-    assert_eq!(call("ana").await, PENDING, "it is used up");
-    // And the other way round, in a session that shakes hands.
+    assert_eq!(call("ana").await, PENDING, "the approval is used up");
+    // The other way round, in an initialized session.
     shared.answer(true).await;
     let authorization = bearer("bob");
-    let session = served.begin(&[("authorization", &authorization)]).await;
+    let session = served.initialize_session(&[("authorization", &authorization)]).await;
     let headers = [
         ("authorization", authorization.as_str()),
         ("mcp-session-id", session.as_str()),
@@ -162,28 +165,30 @@ async fn an_approval_is_found_on_every_transport_by_its_principal_and_by_nobody_
     ];
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo", "arguments": { "n": 1 } } });
     assert_eq!(served.post(&headers, &call.to_string()).await.code(), json!(null));
-    assert_eq!(code(&over_lines(ana_over_lines(), json!({})).await), json!(null));
+    assert_eq!(code(&call_over_stdio(ana_over_lines(), json!({})).await), json!(null));
     assert_eq!(shared.executions(), 3);
 }
 
 #[tokio::test]
-async fn without_a_principal_it_is_found_by_the_session_and_the_context() {
+async fn approval_without_a_principal_is_bound_to_session_and_context() {
     let shared = Shared::new().await;
     let gateways = || {
         let plain = || shared.gateway(ASK);
         vec![
             plain(),
-            plain().in_session("one"),
-            plain().in_session("other"),
+            plain().with_session("one"),
+            plain().with_session("other"),
             plain().with_context(json!({ "tenant": "a" })),
             plain().with_context(json!({ "tenant": "b" })),
         ]
     };
     for (number, gateway) in gateways().into_iter().enumerate() {
-        assert_eq!(code(&over_lines(gateway, json!({})).await), PENDING);
-        assert_eq!(shared.pending().await.len(), number + 1, "one question each");
+        assert_eq!(code(&call_over_stdio(gateway, json!({})).await), PENDING);
+        assert_eq!(shared.pending().await.len(), number + 1, "one pending approval each");
     }
-    let served = shared.served(|door| door.with_session_from("header:x-conversation".parse().unwrap())).await;
+    let served = shared
+        .served(|server| server.with_session_name_source("header:x-conversation".parse().unwrap()))
+        .await;
     let call =
         async |name: &str| served.call(&[("x-conversation", name)], "echo", json!({ "n": 1 })).await.code();
     for name in ["one", "other"] {
@@ -192,9 +197,9 @@ async fn without_a_principal_it_is_found_by_the_session_and_the_context() {
     assert_eq!(shared.answer(true).await, 7);
     for (number, gateway) in gateways().into_iter().enumerate() {
         assert_eq!(
-            code(&over_lines(gateway, json!({})).await),
+            code(&call_over_stdio(gateway, json!({})).await),
             json!(null),
-            "{number} goes on in a gateway that was started again"
+            "{number} resumes in a restarted gateway"
         );
         assert_eq!(shared.executions(), number + 1);
     }
@@ -204,10 +209,10 @@ async fn without_a_principal_it_is_found_by_the_session_and_the_context() {
 }
 
 #[tokio::test]
-async fn a_denial_is_reported_and_the_operator_learns_how_to_answer() {
+async fn operator_log_says_how_to_answer_and_denials_are_reported() {
     let shared = Shared::new().await;
-    over_lines(shared.gateway(ASK), json!({})).await;
-    over_lines(shared.gateway(ASK), json!({})).await;
+    call_over_stdio(shared.gateway(ASK), json!({})).await;
+    call_over_stdio(shared.gateway(ASK), json!({})).await;
     let id = shared.pending().await[0].request.approval_id.clone();
     let told = shared.log.lock().unwrap().clone();
     let of_it: Vec<&String> = told.iter().filter(|line| line.contains(&id)).collect();
@@ -218,14 +223,18 @@ async fn a_denial_is_reported_and_the_operator_learns_how_to_answer() {
         assert!(of_it[0].contains(part), "{}", of_it[0]);
     }
     shared.answer(false).await;
-    assert_eq!(code(&over_lines(shared.gateway(ASK), json!({})).await), "approval_denied");
-    assert_eq!(code(&over_lines(shared.gateway(ASK), json!({})).await), PENDING, "asked anew");
+    assert_eq!(code(&call_over_stdio(shared.gateway(ASK), json!({})).await), "approval_denied");
+    assert_eq!(
+        code(&call_over_stdio(shared.gateway(ASK), json!({})).await),
+        PENDING,
+        "it requires a new approval"
+    );
     assert_eq!(shared.executions(), 0);
 }
 
-/// What an agent with a shell could use: commands, files, ids, tokens.
-fn scan(of: &str, text: &str) {
-    // Reason codes are for everybody.
+/// Asserts that a text contains nothing that an agent with a shell could use: commands, files, ids, tokens.
+fn assert_nothing_usable(of: &str, text: &str) {
+    // Reason codes may be shown.
     let codes = ["approval_denied", "approval_expired", "approval_required"];
     let lower = codes.iter().fold(text.to_lowercase(), |text, code| text.replace(code, ""));
     let id = regex::Regex::new("approval_[0-9a-f]{8}").unwrap();
@@ -247,7 +256,7 @@ fn scan(of: &str, text: &str) {
     }
 }
 
-/// All texts of an answer that clients show to models or people. `_meta` and `requestState` are for programs.
+/// All strings of a response that clients show to models or people. `_meta` and `requestState` are for programs.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
@@ -261,33 +270,34 @@ fn texts(value: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_text_for_the_agent_says_how_to_approve() {
+async fn responses_to_the_agent_do_not_say_how_to_approve() {
     let place = tempfile::tempdir().unwrap();
     let shared = Shared::new().await;
     let lea = |rules: &str| shared.gateway(rules).with_context(json!({ "principal": "agent" }));
     let mut seen: Vec<(&str, Value)> = Vec::new();
-    let named = over_lines(lea(ASK_LEA), json!({})).await;
+    let named = call_over_stdio(lea(ASK_LEA), json!({})).await;
     assert!(
         named["result"]["content"][0]["text"].as_str().unwrap().contains("Approval needed from lea."),
         "{named}"
     );
     seen.push(("pending", named));
-    seen.push(("pending again", over_lines(lea(ASK_LEA), json!({})).await));
+    seen.push(("pending again", call_over_stdio(lea(ASK_LEA), json!({})).await));
     shared.answer(false).await;
-    seen.push(("denied", over_lines(lea(ASK_LEA), json!({})).await));
-    seen.push(("a form", over_lines(shared.gateway(ASK), json!({ "elicitation": {} })).await));
+    seen.push(("denied", call_over_stdio(lea(ASK_LEA), json!({})).await));
+    seen.push(("a form", call_over_stdio(shared.gateway(ASK), json!({ "elicitation": {} })).await));
     let expiring = ASK_LEA.replace("approvers", "expires: 1ms, approvers");
-    over_lines(lea(&expiring), json!({})).await;
-    seen.push(("expired", over_lines(lea(&expiring), json!({})).await));
+    call_over_stdio(lea(&expiring), json!({})).await;
+    seen.push(("expired", call_over_stdio(lea(&expiring), json!({})).await));
     let quorum = ASK_LEA.replace("approvers: [lea]", "approvers: [lea, kim], quorum: 2");
-    let both = over_lines(lea(&quorum), json!({})).await;
+    let both = call_over_stdio(lea(&quorum), json!({})).await;
     assert!(both["result"]["content"][0]["text"].as_str().unwrap().contains("2 of lea or kim"), "{both}");
     seen.push(("a quorum", both));
 
-    // Results that ask for input.
-    let served = Served::of(shared.gateway(ASK), Arc::default(), |door| door).await;
-    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
-    let mut request = modern(1, "tools/call", json!({ "name": "echo", "arguments": {} }));
+    // Results that request input.
+    let served = RunningGateway::from_gateway(shared.gateway(ASK), Arc::default(), |server| server).await;
+    let headers =
+        [("mcp-protocol-version", STATELESS_VERSION), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
+    let mut request = stateless_request(1, "tools/call", json!({ "name": "echo", "arguments": {} }));
     request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
     let asked = served.post(&headers, &request.to_string()).await.json();
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
@@ -296,23 +306,23 @@ async fn no_text_for_the_agent_says_how_to_approve() {
     seen.push(("a result that asks", asked));
     seen.push(("dismissed", served.post(&headers, &request.to_string()).await.json()));
 
-    // A store that fails, and tools that nobody has reviewed.
+    // A failing store, and unreviewed tools.
     let file = place.path().join("state.db");
-    let broken = Shared { store: Arc::new(FileStore::open(&file).unwrap()), ..Shared::new().await };
-    seen.push(("with a file", over_lines(broken.gateway(ASK), json!({})).await));
+    let broken = Shared { store: Arc::new(SqliteStore::open(&file).unwrap()), ..Shared::new().await };
+    seen.push(("with a file", call_over_stdio(broken.gateway(ASK), json!({})).await));
     std::fs::remove_file(&file).unwrap();
-    let unavailable = over_lines(broken.gateway(ASK), json!({})).await;
+    let unavailable = call_over_stdio(broken.gateway(ASK), json!({})).await;
     assert_eq!(code(&unavailable), "store_unavailable", "{unavailable}");
     seen.push(("a store that is gone", unavailable));
-    let pinned = shared.gateway(ASK).pinned_by(place.path().join("callgate.lock"), None).unwrap();
-    let quarantined = over_lines(pinned, json!({})).await;
+    let pinned = shared.gateway(ASK).with_pins(place.path().join("callgate.lock"), None).unwrap();
+    let quarantined = call_over_stdio(pinned, json!({})).await;
     assert_eq!(code(&quarantined), "tool_quarantined", "{quarantined}");
     seen.push(("a tool that nobody has reviewed", quarantined));
 
     for (of, answer) in &seen {
         let texts = texts(answer);
         assert!(!texts.is_empty(), "{of}: {answer}");
-        texts.iter().for_each(|text| scan(of, text));
+        texts.iter().for_each(|text| assert_nothing_usable(of, text));
         assert!(!answer.to_string().contains(&place.path().display().to_string()), "{of}: {answer}");
     }
     assert_eq!(shared.executions() + broken.executions(), 0);

@@ -1,4 +1,4 @@
-//! Who may come in by a token, who that is to policies, and files that say so.
+//! Authentication by bearer token, the principal that policies see, and identity files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use callgate::json::json;
 use callgate::mcp::Identity;
 
-use super::scene::{Served, Upstream};
+use super::harness::{RunningGateway, Upstream};
 
 /// The digest of `secret-of-ana`.
 pub fn digest(token: &str) -> String {
@@ -14,10 +14,10 @@ pub fn digest(token: &str) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An identity file with files beside it.
-pub struct Desk(tempfile::TempDir);
+/// An identity file and the files that it refers to, in a temporary directory.
+pub struct IdentityFiles(tempfile::TempDir);
 
-impl Desk {
+impl IdentityFiles {
     pub fn new(files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -35,27 +35,27 @@ impl Desk {
     }
 }
 
-/// Only those of the tenant and role may call.
+/// Policies on the principal, role, tenant and team.
 pub const RULES: &str = "policies:\n\
     - { id: who, match: { tool: send, where: { not: { path: $.context.principal, eq: ana } } }, deny: { code: not_ana } }\n\
     - { id: role, match: { tool: send, where: { path: '$.context.roles[*]', eq: writer, each: none } }, deny: { code: no_writer } }\n\
     - { id: tenant, match: { tool: send, where: { not: { path: $.context.tenant, eq: acme } } }, deny: { code: other_tenant } }\n\
     - { id: team, match: { tool: read, where: { not: { path: $.context.team, eq: red } } }, deny: { code: other_team } }";
 
-async fn served(upstream: &Upstream) -> Served {
+async fn served(upstream: &Upstream) -> RunningGateway {
     let (ana, bob) = (digest("secret-of-ana"), digest("secret-of-bob"));
     let file = format!(
         "tokens:\n\
          - {{ sha256: {ana}, principal: ana, roles: [writer], tenant: acme, context: {{ team: red }} }}\n\
          - {{ sha256: {bob}, principal: bob, roles: [], tenant: acme }}\n"
     );
-    let identity = Desk::new(&[("auth.yaml", &file)]).identity();
-    Served::with(&upstream.url, RULES, |door| door.with_identity(identity)).await
+    let identity = IdentityFiles::new(&[("auth.yaml", &file)]).identity();
+    RunningGateway::with(&upstream.url, RULES, |server| server.with_identity(identity)).await
 }
 
 #[tokio::test]
-async fn only_who_is_known_comes_in() {
-    let upstream = Upstream::plain().await;
+async fn requests_without_a_valid_token_are_rejected() {
+    let upstream = Upstream::with_defaults().await;
     let served = served(&upstream).await;
     for (headers, challenge) in [
         (vec![], "Bearer"),
@@ -71,12 +71,12 @@ async fn only_who_is_known_comes_in() {
         let answer = served.call(&headers, "echo", json!({})).await;
         assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some(challenge)), "{headers:?}");
         for verb in ["GET", "DELETE"] {
-            assert_eq!(served.ask(verb, &headers).await.status, 401, "{verb}");
+            assert_eq!(served.send_without_body(verb, &headers).await.status, 401, "{verb}");
         }
     }
-    assert!(upstream.got().is_empty());
+    assert!(upstream.requests().is_empty());
     let log = served.log.lock().unwrap().join("\n");
-    assert!(log.contains("a client is not let in") && !log.contains("secret-of"), "{log}");
+    assert!(log.contains("authentication failed") && !log.contains("secret-of"), "{log}");
     for scheme in ["Bearer", "bearer"] {
         let token = format!("{scheme} secret-of-ana");
         assert_eq!(served.call(&[("authorization", &token)], "echo", json!({})).await.status, 200);
@@ -84,8 +84,8 @@ async fn only_who_is_known_comes_in() {
 }
 
 #[tokio::test]
-async fn policies_see_who_calls_and_not_what_clients_say_of_themselves() {
-    let upstream = Upstream::plain().await;
+async fn policies_see_the_authenticated_principal_not_client_claims() {
+    let upstream = Upstream::with_defaults().await;
     let served = served(&upstream).await;
     let (ana, bob) =
         ([("authorization", "Bearer secret-of-ana")], [("authorization", "Bearer secret-of-bob")]);
@@ -99,31 +99,33 @@ async fn policies_see_who_calls_and_not_what_clients_say_of_themselves() {
 }
 
 #[tokio::test]
-async fn a_session_is_only_its_callers() {
-    let upstream = Upstream::plain().await;
+async fn session_is_accessible_only_to_its_caller() {
+    let upstream = Upstream::with_defaults().await;
     let served = served(&upstream).await;
     let (ana, bob) = (("authorization", "Bearer secret-of-ana"), ("authorization", "Bearer secret-of-bob"));
-    let session = served.begin(&[ana]).await;
+    let session = served.initialize_session(&[ana]).await;
     let list = r#"{"jsonrpc":"2.0","id":5,"method":"tools/list"}"#;
     let of = |who| [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25"), who];
     assert_eq!(served.post(&of(bob), list).await.status, 404);
-    assert_eq!(served.ask("GET", &of(bob)).await.status, 404);
-    assert_eq!(served.ask("DELETE", &of(bob)).await.status, 404);
+    assert_eq!(served.send_without_body("GET", &of(bob)).await.status, 404);
+    assert_eq!(served.send_without_body("DELETE", &of(bob)).await.status, 404);
     assert_eq!(served.post(&of(ana), list).await.status, 200);
 }
 
 #[tokio::test]
-async fn what_one_caller_has_seen_is_not_anothers() {
-    let upstream = Upstream::plain().await;
+async fn labels_of_one_caller_do_not_affect_another() {
+    let upstream = Upstream::with_defaults().await;
     let (ana, bob) = (digest("a"), digest("b"));
     let file = format!("tokens: [{{ sha256: {ana}, principal: ana }}, {{ sha256: {bob}, principal: bob }}]");
-    let identity = Desk::new(&[("auth.yaml", &file)]).identity();
+    let identity = IdentityFiles::new(&[("auth.yaml", &file)]).identity();
     let rules = "policies:\n\
         - { id: tainted, match: read, label: { add: [secret] } }\n\
         - { id: no-send, match: { tool: send, where: { path: '$.session.labels[*]', eq: secret } }, deny: {} }";
     let from = "header:x-conversation".parse().unwrap();
-    let served =
-        Served::with(&upstream.url, rules, |door| door.with_identity(identity).with_session_from(from)).await;
+    let served = RunningGateway::with(&upstream.url, rules, |server| {
+        server.with_identity(identity).with_session_name_source(from)
+    })
+    .await;
     let of = |token: &'static str| [("authorization", token), ("x-conversation", "same")];
     served.call(&of("Bearer a"), "read", json!({})).await;
     assert_eq!(served.call(&of("Bearer a"), "send", json!({})).await.code(), json!("denied"));
@@ -131,31 +133,34 @@ async fn what_one_caller_has_seen_is_not_anothers() {
 }
 
 #[tokio::test]
-async fn where_others_can_reach_the_door_it_must_know_who_they_are() {
-    let upstream = Upstream::plain().await;
+async fn public_listener_requires_authentication() {
+    let upstream = Upstream::with_defaults().await;
     let log = std::sync::Arc::default();
-    let gateway = std::sync::Arc::new(super::scene::gateway(&upstream.url, "policies: []", &log));
-    let door = || callgate::mcp::HttpDoor::new(std::sync::Arc::clone(&gateway));
+    let gateway = std::sync::Arc::new(super::harness::gateway(&upstream.url, "policies: []", &log));
+    let server = || callgate::mcp::HttpDoor::new(std::sync::Arc::clone(&gateway));
     let (open, local) = ("0.0.0.0:80".parse().unwrap(), "127.0.0.1:80".parse().unwrap());
-    assert!(door().check(open).unwrap_err().contains("can be reached from other machines"));
-    assert_eq!(door().check(local), Ok(()));
+    assert!(server().check(open).unwrap_err().contains("can be reached from other machines"));
+    assert_eq!(server().check(local), Ok(()));
     let file = format!("tokens: [{{ sha256: {}, principal: ana }}]", digest("a"));
-    let identity = Desk::new(&[("auth.yaml", &file)]).identity();
-    assert_eq!(door().with_identity(identity).check(open), Ok(()));
+    let identity = IdentityFiles::new(&[("auth.yaml", &file)]).identity();
+    assert_eq!(server().with_identity(identity).check(open), Ok(()));
 }
 
 #[test]
-fn everything_that_is_wrong_with_a_file_is_told_at_its_place() {
+fn reports_errors_in_identity_files_with_their_position() {
     let cases = [
         ("tokens: [{ sha265: x, principal: a }]", "did you mean `sha256`?"),
         ("tokens: [{ principal: a }]", "`sha256` or `env` is missing"),
-        ("tokens: [{ sha256: abc, principal: a }]", "this is no SHA-256 digest"),
-        ("tokens: [{ sha256: abc, env: X, principal: a }]", "only one of `sha256` or `env` can be said"),
+        ("tokens: [{ sha256: abc, principal: a }]", "this is not a SHA-256 digest"),
+        ("tokens: [{ sha256: abc, env: X, principal: a }]", "only one of `sha256` or `env` is allowed"),
         ("tokens: [{ env: CALLGATE_TEST_UNSET, principal: a }]", "this environment variable is not set"),
         ("tokens: [{ env: PATH }]", "`principal` is missing"),
-        ("tokens: [{ env: PATH, principal: a, context: { roles: [x] } }]", "`roles` has a key of its own"),
+        (
+            "tokens: [{ env: PATH, principal: a, context: { roles: [x] } }]",
+            "`roles` is not allowed in `context`",
+        ),
         ("tokens: [{ env: PATH, principal: a, context: x }]", "`context` must be a mapping"),
-        ("callgate: 1", "nobody is known"),
+        ("callgate: 1", "no identities are configured"),
         ("jwt: { issuer: i, algorithms: RS256, pem: k }", "`audience` is missing"),
         ("jwt: { issuer: i, audience: a, algorithms: none, pem: k }", "`none`"),
         ("jwt: { issuer: i, audience: a, algorithms: RS256, pem: k }", "does not exist"),
@@ -163,7 +168,7 @@ fn everything_that_is_wrong_with_a_file_is_told_at_its_place() {
         ("jwt: { issuer: i, audience: a, algorithms: RS256, jwks: bad }", "this file can't be used"),
         (
             "jwt: { issuer: i, audience: a, algorithms: RS256, jwks: none.json }",
-            "no key that tokens can be signed with",
+            "this file has no signature key",
         ),
         (
             "jwt: { issuer: i, audience: a, algorithms: [RS256, HS256], jwks: bad }",
@@ -197,7 +202,7 @@ fn everything_that_is_wrong_with_a_file_is_told_at_its_place() {
         ),
         (
             "jwt: { issuer: i, audience: a, algorithms: RS256, pem: bad, context: { issuer: x } }",
-            "`issuer` has a key of its own",
+            "`issuer` is not allowed in `context`",
         ),
         (
             "jwt: { issuer: i, audience: a, algorithms: RS256, jwks: none.json, leeway: 30 }",
@@ -205,9 +210,10 @@ fn everything_that_is_wrong_with_a_file_is_told_at_its_place() {
         ),
     ];
     for (file, expected) in cases {
-        let desk = Desk::new(&[("auth.yaml", file), ("bad", "nonsense"), ("none.json", r#"{"keys":[]}"#)]);
-        let said = match Identity::from_file(&desk.path()) {
-            Ok(_) => panic!("{file} is taken"),
+        let files =
+            IdentityFiles::new(&[("auth.yaml", file), ("bad", "nonsense"), ("none.json", r#"{"keys":[]}"#)]);
+        let said = match Identity::from_file(&files.path()) {
+            Ok(_) => panic!("{file} is accepted"),
             Err(error) => error.to_string(),
         };
         assert!(said.contains(expected) && said.contains("auth.yaml"), "{file}\n{said}");

@@ -1,4 +1,4 @@
-//! What the gateway itself says in the protocol: versions, capabilities, sessions, and the form of answers.
+//! The gateway's own part in the protocol: versions, capabilities, sessions, and the form of responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use callgate::json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-use super::scene::{
-    Act, NO_RULES, Served, Upstream, begins_stream, event, gateway, initialize, modern, result, says,
-    says_json,
+use super::harness::{
+    Action, NO_RULES, RunningGateway, Upstream, event, gateway, initialize, json_response, response, result,
+    stateless_request, stream_start,
 };
 
 #[tokio::test]
-async fn an_unsupported_version_gets_the_supported_and_the_requested_one() {
-    let upstream = Upstream::plain().await;
-    let served = Served::new(&upstream.url, NO_RULES).await;
-    let session = served.begin(&[]).await;
+async fn unsupported_version_error_lists_supported_and_requested_versions() {
+    let upstream = Upstream::with_defaults().await;
+    let served = RunningGateway::new(&upstream.url, NO_RULES).await;
+    let session = served.initialize_session(&[]).await;
     let ping = |meta: Value| {
         json!({ "jsonrpc": "2.0", "id": 7, "method": "ping", "params": { "_meta": meta } }).to_string()
     };
@@ -31,34 +31,35 @@ async fn an_unsupported_version_gets_the_supported_and_the_requested_one() {
         let error = &answer.json()["error"];
         assert_eq!((answer.status, &answer.json()["id"]), (400, &json!(7)), "{answer:?}");
         assert_eq!((&error["code"], &error["data"]["requested"]), (&json!(-32022), &json!(requested)));
-        // Without a handshake there is one version.
+        // The stateless protocol has one version.
         let supported = match body.contains("protocolVersion") {
             true => json!(["2026-07-28"]),
             false => json!(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]),
         };
         assert_eq!(error["data"]["supported"], supported, "{answer:?}");
     }
-    assert!(upstream.asked("ping").is_empty(), "nothing of it reaches the server");
+    assert!(upstream.requests_for("ping").is_empty(), "no such request reaches the server");
 }
 
 #[tokio::test]
-async fn a_handshake_that_fails_begins_no_session() {
+async fn failed_handshake_creates_no_session() {
     let gone = "http://127.0.0.1:9/mcp".to_owned();
     let failing = Upstream::new(|got| match got.method() {
-        "initialize" => Some(says_json(&json!({ "jsonrpc": "2.0", "id": got.body["id"],
+        "initialize" => Some(json_response(&json!({ "jsonrpc": "2.0", "id": got.body["id"],
             "error": { "code": -32602, "message": "no" } }))),
         _ => None,
     })
     .await;
-    let broken = Upstream::new(|got| (got.method() == "initialize").then(|| says(500, "", "broken"))).await;
+    let broken =
+        Upstream::new(|got| (got.method() == "initialize").then(|| response(500, "", "broken"))).await;
     let streaming = Upstream::new(|got| {
         let error =
             json!({ "jsonrpc": "2.0", "id": got.body["id"], "error": { "code": -32602, "message": "no" } });
-        (got.method() == "initialize").then(|| vec![begins_stream(), event(&error)])
+        (got.method() == "initialize").then(|| vec![stream_start(), event(&error)])
     })
     .await;
     for url in [gone, failing.url, broken.url, streaming.url] {
-        let served = Served::with(&url, NO_RULES, |door| door.with_most_clients(1)).await;
+        let served = RunningGateway::with(&url, NO_RULES, |server| server.with_max_clients(1)).await;
         for _ in 0..3 {
             let answer = served.post(&[], &initialize().to_string()).await;
             assert!(answer.body.contains("\"error\""), "{url}: {answer:?}");
@@ -68,16 +69,16 @@ async fn a_handshake_that_fails_begins_no_session() {
 }
 
 #[tokio::test]
-async fn what_a_server_streams_is_streamed_and_what_it_does_not_is_one_message() {
+async fn response_is_streamed_only_if_the_server_streams_it() {
     for streams in [true, false] {
         let upstream = Upstream::new(move |got| {
             let answer = result(got, json!({ "content": [], "tools": [] }));
             let is_of_it = matches!(got.method(), "tools/call" | "tools/list");
-            (streams && is_of_it).then(|| vec![begins_stream(), event(&answer)])
+            (streams && is_of_it).then(|| vec![stream_start(), event(&answer)])
         })
         .await;
-        let served = Served::new(&upstream.url, NO_RULES).await;
-        let session = served.begin(&[]).await;
+        let served = RunningGateway::new(&upstream.url, NO_RULES).await;
+        let session = served.initialize_session(&[]).await;
         let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", "2025-11-25")];
         for method in ["tools/list", "tools/call"] {
             let asked = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "name": "echo", "arguments": {} } });
@@ -91,14 +92,14 @@ async fn what_a_server_streams_is_streamed_and_what_it_does_not_is_one_message()
 }
 
 #[tokio::test]
-async fn list_changed_is_declared_where_the_gateway_sends_it() {
+async fn list_changed_is_declared_if_the_gateway_sends_it() {
     let offers = |capabilities: Value| {
         Upstream::new(move |got| {
             let version = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities });
             let versions = json!({ "supportedVersions": ["2026-07-28"], "capabilities": capabilities, "resultType": "complete" });
             match got.method() {
-                "initialize" => Some(says_json(&result(got, version))),
-                "server/discover" => Some(says_json(&result(got, versions))),
+                "initialize" => Some(json_response(&result(got, version))),
+                "server/discover" => Some(json_response(&result(got, versions))),
                 _ => None,
             }
         })
@@ -113,25 +114,28 @@ async fn list_changed_is_declared_where_the_gateway_sends_it() {
         ),
     ] {
         let upstream = offers(offered.clone()).await;
-        let served = Served::new(&upstream.url, NO_RULES).await;
+        let served = RunningGateway::new(&upstream.url, NO_RULES).await;
         let greeted = served.post(&[], &initialize().to_string()).await.json();
         assert_eq!(greeted["result"]["capabilities"], by_handshake, "{offered}");
         let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "server/discover")];
-        let answer = served.post(&headers, &modern(1, "server/discover", json!({})).to_string()).await.json();
+        let answer = served
+            .post(&headers, &stateless_request(1, "server/discover", json!({})).to_string())
+            .await
+            .json();
         assert_eq!(answer["result"]["capabilities"], discovered, "{offered}: {answer}");
     }
 }
 
-/// Requests that nobody answers delay the end by less than five seconds once the client has closed its input.
+/// Unanswered requests delay the shutdown by less than five seconds once the client has closed its input.
 #[tokio::test]
-async fn unanswered_requests_do_not_delay_the_end() {
+async fn unanswered_requests_do_not_delay_shutdown() {
     let held = Arc::new(tokio::sync::Notify::new());
     let count = Arc::new(AtomicUsize::new(0));
     let (never, counted) = (Arc::clone(&held), Arc::clone(&count));
     let upstream = Upstream::new(move |got| {
         (got.method() == "tools/call").then(|| {
             counted.fetch_add(1, Ordering::SeqCst);
-            vec![Act::Hold(Arc::clone(&never))]
+            vec![Action::Hold(Arc::clone(&never))]
         })
     })
     .await;

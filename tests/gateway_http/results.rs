@@ -1,25 +1,28 @@
-//! Results of forms that are not those of finished tool calls, and where else what a call came to is told.
+//! Results that are not those of finished tool calls, and other messages that carry the result of a call.
 
 use callgate::json::{Value, json};
 
-use super::scene::{MODERN, NO_RULES, Served, Upstream, begins_stream, event, modern, result, says_json};
+use super::harness::{
+    NO_RULES, RunningGateway, STATELESS_VERSION, Upstream, event, json_response, result, stateless_request,
+    stream_start,
+};
 
 const HIDING: &str = "policies: [{ id: no-mail, match: '*', redact: { detect: [email] } }]";
 const MAIL: &str = "ada@example.com";
 
-/// A server whose tool gives what the call has as `result`, and whose tasks come to a text with an address in it.
+/// A server whose tool returns its argument `result`, and whose tasks result in a text with an email address.
 async fn upstream() -> Upstream {
     Upstream::new(|got| {
         let text = json!([{ "type": "text", "text": format!("write to {MAIL}") }]);
         let params = &got.body["params"];
         match got.method() {
             "tools/call" if params["arguments"].get("result").is_some() => {
-                Some(says_json(&result(got, params["arguments"]["result"].clone())))
+                Some(json_response(&result(got, params["arguments"]["result"].clone())))
             }
-            "tasks/result" => Some(says_json(&result(got, json!({ "content": text })))),
+            "tasks/result" => Some(json_response(&result(got, json!({ "content": text })))),
             "tasks/get" => {
                 let done = json!({ "taskId": params["taskId"], "status": "completed", "result": { "content": text } });
-                Some(says_json(&result(got, done)))
+                Some(json_response(&result(got, done)))
             }
             _ => None,
         }
@@ -27,20 +30,21 @@ async fn upstream() -> Upstream {
     .await
 }
 
-async fn ask(served: &Served, method: &str, params: Value) -> Value {
+async fn send_request(served: &RunningGateway, method: &str, params: Value) -> Value {
     let subject = params.get("taskId").or(params.get("name")).and_then(Value::as_str).unwrap_or_default();
-    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", method), ("mcp-name", subject)];
-    served.post(&headers, &modern(5, method, params.clone()).to_string()).await.json()
+    let headers =
+        [("mcp-protocol-version", STATELESS_VERSION), ("mcp-method", method), ("mcp-name", subject)];
+    served.post(&headers, &stateless_request(5, method, params.clone()).to_string()).await.json()
 }
 
-async fn gives(served: &Served, gives: Value) -> Value {
-    ask(served, "tools/call", json!({ "name": "echo", "arguments": { "result": gives } })).await
+async fn call_with_result(served: &RunningGateway, gives: Value) -> Value {
+    send_request(served, "tools/call", json!({ "name": "echo", "arguments": { "result": gives } })).await
 }
 
 #[tokio::test]
-async fn a_result_of_a_form_of_its_own_passes_as_it_is() {
+async fn results_in_an_unusual_form_pass_unchanged() {
     let upstream = upstream().await;
-    let served = Served::new(&upstream.url, NO_RULES).await;
+    let served = RunningGateway::new(&upstream.url, NO_RULES).await;
     for odd in [
         json!({}),
         json!(null),
@@ -50,61 +54,61 @@ async fn a_result_of_a_form_of_its_own_passes_as_it_is() {
         json!({ "task": { "taskId": "k", "status": "working" } }),
         json!({ "resultType": "task", "taskId": "k" }),
     ] {
-        assert_eq!(gives(&served, odd.clone()).await["result"], odd);
+        assert_eq!(call_with_result(&served, odd.clone()).await["result"], odd);
     }
 }
 
 #[tokio::test]
-async fn what_a_task_comes_to_is_searched_as_a_result_of_its_call() {
+async fn task_results_are_redacted_like_results_of_their_call() {
     let upstream = upstream().await;
-    let served = Served::new(&upstream.url, HIDING).await;
+    let served = RunningGateway::new(&upstream.url, HIDING).await;
     for begun in [
         json!({ "task": { "taskId": "one" } }),
         json!({ "resultType": "task", "taskId": "two" }),
         json!({ "content": [], "_meta": { "modelcontextprotocol.io/task": { "taskId": "draft" } } }),
     ] {
-        gives(&served, begun).await;
+        call_with_result(&served, begun).await;
     }
     for (method, task) in
         [("tasks/result", "one"), ("tasks/get", "one"), ("tasks/get", "two"), ("tasks/result", "draft")]
     {
-        let answer = ask(&served, method, json!({ "taskId": task })).await;
+        let answer = send_request(&served, method, json!({ "taskId": task })).await;
         let text = answer["result"].to_string();
         assert!(text.contains("write to [email]") && !text.contains(MAIL), "{answer}");
     }
-    // Whose result it is can't be told.
+    // The gateway does not know which call the result belongs to.
     for params in [json!({ "taskId": "three" }), json!({ "taskId": 1 }), json!({})] {
-        let unknown = ask(&served, "tasks/result", params).await;
+        let unknown = send_request(&served, "tasks/result", params).await;
         assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     }
-    // Not every reader would read the same.
-    let before = upstream.got().len();
+    // Parsers may read these differently.
+    let before = upstream.requests().len();
     for (method, params) in [
         ("tasks/result", json!({ "taskid": "one" })),
         ("tasks/result", json!({ "taskId": "one", "task_id": "two" })),
         ("Tasks/Result", json!({ "taskId": "one" })),
         ("tasks.result", json!({ "taskId": "one" })),
     ] {
-        let refused = ask(&served, method, params).await;
+        let refused = send_request(&served, method, params).await;
         assert_eq!(refused["error"]["code"], -32600, "{refused}");
     }
-    assert_eq!(upstream.got().len(), before, "no server hears of it");
-    let open = Served::new(&upstream.url, NO_RULES).await;
-    let answer = ask(&open, "tasks/result", json!({ "taskId": "three" })).await;
-    assert!(answer.to_string().contains(MAIL), "without such policies it passes: {answer}");
+    assert_eq!(upstream.requests().len(), before, "nothing is sent to the server");
+    let open = RunningGateway::new(&upstream.url, NO_RULES).await;
+    let answer = send_request(&open, "tasks/result", json!({ "taskId": "three" })).await;
+    assert!(answer.to_string().contains(MAIL), "without redaction it passes: {answer}");
 }
 
 #[tokio::test]
-async fn what_is_told_of_a_task_is_searched_too() {
+async fn task_notifications_are_redacted() {
     let upstream = Upstream::new(|got| {
         let told = |task: &str| {
             json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status",
                 "params": { "taskId": task, "status": "working", "statusMessage": format!("asked {MAIL}") } })
         };
         (got.method() == "tools/call").then(|| match got.body["params"]["arguments"]["begins"].as_bool() {
-            Some(true) => says_json(&result(got, json!({ "task": { "taskId": "mine" } }))),
+            Some(true) => json_response(&result(got, json!({ "task": { "taskId": "mine" } }))),
             _ => vec![
-                begins_stream(),
+                stream_start(),
                 event(&told("mine")),
                 event(&told("other")),
                 event(&result(got, json!({ "content": [] }))),
@@ -112,7 +116,7 @@ async fn what_is_told_of_a_task_is_searched_too() {
         })
     })
     .await;
-    let served = Served::new(&upstream.url, HIDING).await;
+    let served = RunningGateway::new(&upstream.url, HIDING).await;
     served.call(&[], "echo", json!({ "begins": true })).await;
     let told = served.call(&[], "echo", json!({})).await;
     let events = told.events();
@@ -121,47 +125,48 @@ async fn what_is_told_of_a_task_is_searched_too() {
 }
 
 #[tokio::test]
-async fn members_beside_the_result_are_searched() {
+async fn members_beside_the_result_are_redacted() {
     let upstream = Upstream::new(|got| {
         (got.method() == "tools/call").then(|| {
             let mut answer = result(got, json!({ "content": [] }));
             answer["note"] = json!({ "of": MAIL });
-            says_json(&answer)
+            json_response(&answer)
         })
     })
     .await;
-    let served = Served::new(&upstream.url, HIDING).await;
+    let served = RunningGateway::new(&upstream.url, HIDING).await;
     let answer = served.call(&[], "echo", json!({})).await.json();
     assert_eq!(answer["note"], json!({ "of": "[email]" }), "{answer}");
 }
 
 #[tokio::test]
-async fn what_is_not_the_end_of_a_call_is_not_cached() {
+async fn interim_results_are_not_cached() {
     let upstream = upstream().await;
     let cached = "policies: [{ id: keep, match: echo, cache: { ttl: 1h, scope: shared } }]";
-    let served = Served::new(&upstream.url, cached).await;
+    let served = RunningGateway::new(&upstream.url, cached).await;
     let interim = [
         json!({ "resultType": "input_required", "requestState": "s" }),
         json!({ "resultType": "task", "taskId": "k" }),
         json!({ "task": { "taskId": "k" } }),
     ];
     for (number, result) in interim.into_iter().chain([json!({ "content": [] })]).enumerate() {
-        let before = upstream.asked("tools/call").len();
-        gives(&served, result.clone()).await;
-        gives(&served, result.clone()).await;
-        let sent = upstream.asked("tools/call").len() - before;
+        let before = upstream.requests_for("tools/call").len();
+        call_with_result(&served, result.clone()).await;
+        call_with_result(&served, result.clone()).await;
+        let sent = upstream.requests_for("tools/call").len() - before;
         assert_eq!(sent, if number == 3 { 1 } else { 2 }, "{result}");
     }
 }
 
 #[tokio::test]
-async fn a_question_that_is_dismissed_is_not_put_again_and_again() {
-    let upstream = Upstream::plain().await;
+async fn dismissed_elicitation_is_not_repeated() {
+    let upstream = Upstream::with_defaults().await;
     let asking = "policies: [{ id: ask, match: echo, approval: { message: May it? } }]";
-    let served = Served::new(&upstream.url, asking).await;
-    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
+    let served = RunningGateway::new(&upstream.url, asking).await;
+    let headers =
+        [("mcp-protocol-version", STATELESS_VERSION), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
     let call = async |more: Value| {
-        let mut request = modern(1, "tools/call", json!({ "name": "echo", "arguments": {} }));
+        let mut request = stateless_request(1, "tools/call", json!({ "name": "echo", "arguments": {} }));
         request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
             json!({ "elicitation": {} });
         request["params"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -173,7 +178,7 @@ async fn a_question_that_is_dismissed_is_not_put_again_and_again() {
     let answer = call(json!({ "requestState": state, "inputResponses": cancelled })).await;
     let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
     assert!(text.contains("pending approval") && text.contains("Nobody answered"), "{answer}");
-    // An answer that is missing is no decision: it is asked for again.
+    // A missing answer is not a decision: the gateway asks again.
     let again = call(json!({ "requestState": state, "inputResponses": {} })).await;
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
     let approved =
@@ -184,11 +189,12 @@ async fn a_question_that_is_dismissed_is_not_put_again_and_again() {
 }
 
 #[tokio::test]
-async fn a_session_is_a_conversation() {
-    let upstream = Upstream::plain().await;
+async fn rate_limits_per_conversation_count_each_session() {
+    let upstream = Upstream::with_defaults().await;
     let once = "policies: [{ id: once, match: echo, rate_limit: { limit: 1, per: conversation } }]";
     let from = "header:X-Conversation".parse().unwrap();
-    let served = Served::with(&upstream.url, once, |door| door.with_session_from(from)).await;
+    let served =
+        RunningGateway::with(&upstream.url, once, |server| server.with_session_name_source(from)).await;
     for name in ["one", "other"] {
         let named = [("x-conversation", name)];
         assert_eq!(served.call(&named, "echo", json!({})).await.code(), json!(null));

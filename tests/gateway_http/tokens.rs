@@ -1,4 +1,4 @@
-//! Tokens (JWT) of those who are believed, and of those who are not.
+//! Authentication by JWT: accepted and rejected tokens.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,14 +8,14 @@ use data_encoding::{BASE64, BASE64URL_NOPAD};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
 
-use super::identity::{Desk, RULES};
-use super::scene::{PATIENCE, Served, Upstream};
+use super::harness::{RunningGateway, TIMEOUT, Upstream};
+use super::identity::{IdentityFiles, RULES};
 
 fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().try_into().unwrap()
 }
 
-/// Whoever is to be believed says this.
+/// The claims of an accepted token.
 fn claims() -> Value {
     json!({ "iss": "https://id.test", "aud": "gateway", "sub": "ana", "exp": now() + 3600,
         "realm": { "roles": ["writer"] }, "org": "acme" })
@@ -44,7 +44,7 @@ impl Keys {
         }
     }
 
-    /// A set with the first key.
+    /// A JWK set with the ES256 key.
     fn set(&self) -> String {
         let point = self.elliptic.public_key().as_ref();
         let (x, y) = (BASE64URL_NOPAD.encode(&point[1..33]), BASE64URL_NOPAD.encode(&point[33..]));
@@ -54,7 +54,7 @@ impl Keys {
             .to_string()
     }
 
-    /// The second key in PEM.
+    /// The Ed25519 key in PEM.
     fn pem(&self) -> String {
         let mut der = vec![0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
         der.extend_from_slice(self.edwards.public_key().as_ref());
@@ -67,7 +67,7 @@ impl Keys {
         })
     }
 
-    /// The same with claims that are not read as JSON before.
+    /// The same with claims as text, which need not be valid JSON.
     fn elliptic_text(&self, header: &Value, claims: &str) -> String {
         let part = |text: &str| BASE64URL_NOPAD.encode(text.as_bytes());
         let message = format!("{}.{}", part(&header.to_string()), part(claims));
@@ -90,20 +90,21 @@ fn rules() -> String {
     RULES.replace("eq: ana", "eq: 'first:ana'")
 }
 
-async fn served(upstream: &Upstream, keys: &Keys) -> Served {
-    let desk = Desk::new(&[("auth.yaml", FILE), ("keys.json", &keys.set()), ("key.pem", &keys.pem())]);
-    let identity = desk.identity();
-    Served::with(&upstream.url, &rules(), |door| door.with_identity(identity)).await
+async fn served(upstream: &Upstream, keys: &Keys) -> RunningGateway {
+    let files =
+        IdentityFiles::new(&[("auth.yaml", FILE), ("keys.json", &keys.set()), ("key.pem", &keys.pem())]);
+    let identity = files.identity();
+    RunningGateway::with(&upstream.url, &rules(), |server| server.with_identity(identity)).await
 }
 
-/// The text of claims with more members before them.
+/// The JSON text of claims, with more members in front.
 fn twice(claims: &Value, more: &str) -> String {
     claims.to_string().replacen('{', &format!("{{{more}"), 1)
 }
 
 #[tokio::test]
-async fn who_is_believed_says_who_calls() {
-    let (upstream, keys) = (Upstream::plain().await, Keys::new());
+async fn accepted_token_determines_the_principal() {
+    let (upstream, keys) = (Upstream::with_defaults().await, Keys::new());
     let served = served(&upstream, &keys).await;
     let header = json!({ "alg": "ES256", "kid": "k1", "typ": "JWT" });
     let with = |name: &str, value: Value| {
@@ -131,13 +132,13 @@ async fn who_is_believed_says_who_calls() {
     let second = json!({ "iss": "https://second.test", "aud": "gateway", "email": "ana", "exp": now() + 60 });
     let token = format!("Bearer {}", keys.edwards(&second));
     let answer = served.call(&[("authorization", &token)], "send", json!({})).await;
-    // The same name said by another issuer is another principal.
+    // The same name from another issuer is another principal.
     assert_eq!((answer.status, answer.code()), (200, json!("not_ana")), "{}", answer.body);
 }
 
 #[tokio::test]
-async fn nobody_else_is_believed() {
-    let (upstream, keys, others) = (Upstream::plain().await, Keys::new(), Keys::new());
+async fn rejects_invalid_tokens() {
+    let (upstream, keys, others) = (Upstream::with_defaults().await, Keys::new(), Keys::new());
     let served = served(&upstream, &keys).await;
     let header = json!({ "alg": "ES256", "kid": "k1" });
     let with = |name: &str, value: Value| {
@@ -153,23 +154,23 @@ async fn nobody_else_is_believed() {
     let good = keys.elliptic(&header, &claims());
     let parts: Vec<&str> = good.split('.').collect();
     let forged = BASE64URL_NOPAD.encode(with("sub", json!("eve")).as_bytes());
-    // The public key as a secret: whoever takes the algorithm from the token takes this.
+    // Algorithm confusion: the public key as an HMAC secret.
     let public = keys.set();
     let confused = signed(&json!({ "alg": "HS256" }), &claims(), |message| {
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, public.as_bytes());
         ring::hmac::sign(&key, message).as_ref().to_vec()
     });
     let cases = [
-        ("another one's key", others.elliptic(&header, &claims())),
+        ("another issuer's key", others.elliptic(&header, &claims())),
         ("an unknown key", keys.elliptic(&json!({ "alg": "ES256", "kid": "k9" }), &claims())),
         ("a key that does not sign", keys.elliptic(&json!({ "alg": "ES256", "kid": "k2" }), &claims())),
         ("no algorithm", signed(&json!({ "alg": "none" }), &claims(), |_| Vec::new())),
         ("no signature", format!("{}.{}.", parts[0], parts[1])),
         ("other claims", format!("{}.{forged}.{}", parts[0], parts[2])),
         ("a public key as a secret", confused),
-        ("another one's algorithm", keys.edwards(&claims())),
+        ("another issuer's algorithm", keys.edwards(&claims())),
         (
-            "something critical",
+            "an unknown critical header",
             keys.elliptic(&json!({ "alg": "ES256", "kid": "k1", "crit": ["x"], "x": 1 }), &claims()),
         ),
         ("another issuer", with("iss", json!("https://evil.test"))),
@@ -178,15 +179,15 @@ async fn nobody_else_is_believed() {
         ("no audience", without("aud")),
         ("it has expired", with("exp", json!(now() - 3600))),
         ("it never expires", without("exp")),
-        ("it does not count yet", with("nbf", json!(now() + 3600))),
-        ("nobody", without("sub")),
-        ("somebody who is no text", with("sub", json!(7))),
+        ("it is not valid yet", with("nbf", json!(now() + 3600))),
+        ("no subject", without("sub")),
+        ("a subject that is not a string", with("sub", json!(7))),
         ("no tenant", without("org")),
-        ("no token", "x.y.z".to_owned()),
-        ("a long one", "a".repeat(20_000)),
-        ("claims with a key twice", keys.elliptic_text(&header, &twice(&claims(), r#""sub":"eve","#))),
+        ("not a token", "x.y.z".to_owned()),
+        ("a long token", "a".repeat(20_000)),
+        ("claims with a duplicate key", keys.elliptic_text(&header, &twice(&claims(), r#""sub":"eve","#))),
         (
-            "claims with a key twice below",
+            "claims with a nested duplicate key",
             keys.elliptic_text(&header, &twice(&claims(), r#""x":{"y":1,"y":2},"#)),
         ),
     ];
@@ -195,28 +196,30 @@ async fn nobody_else_is_believed() {
         let answer = served.call(&[("authorization", &token)], "echo", json!({})).await;
         assert_eq!(answer.status, 401, "{what}");
     }
-    assert!(upstream.got().is_empty());
+    assert!(upstream.requests().is_empty());
     let log = served.log.lock().unwrap().join("\n");
     assert!(!log.contains(parts[1]) && !log.contains("x.y.z"), "{log}");
 }
 
 #[tokio::test]
-async fn a_key_that_is_removed_from_the_set_signs_nothing_any_more() {
-    let (upstream, keys, next) = (Upstream::plain().await, Keys::new(), Keys::new());
-    let desk = Desk::new(&[("auth.yaml", FILE), ("keys.json", &keys.set()), ("key.pem", &keys.pem())]);
-    let file = IdentityFile::open(&desk.path()).unwrap();
-    let served = Served::with(&upstream.url, &rules(), |door| door.with_identity_file(file)).await;
+async fn removed_key_is_no_longer_accepted() {
+    let (upstream, keys, next) = (Upstream::with_defaults().await, Keys::new(), Keys::new());
+    let files =
+        IdentityFiles::new(&[("auth.yaml", FILE), ("keys.json", &keys.set()), ("key.pem", &keys.pem())]);
+    let file = IdentityFile::open(&files.path()).unwrap();
+    let served =
+        RunningGateway::with(&upstream.url, &rules(), |server| server.with_identity_file(file)).await;
     let header = json!({ "alg": "ES256", "kid": "k1" });
     let token = |keys: &Keys| format!("Bearer {}", keys.elliptic(&header, &claims()));
     let status = async |token: &str| served.call(&[("authorization", token)], "echo", json!({})).await.status;
     let (old, new) = (token(&keys), token(&next));
     assert_eq!((status(&old).await, status(&new).await), (200, 401));
-    std::fs::write(desk.path().with_file_name("keys.json"), next.set()).unwrap();
+    std::fs::write(files.path().with_file_name("keys.json"), next.set()).unwrap();
     let wait = async {
         while status(&new).await != 200 {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, wait).await.expect("the new key is never used");
+    tokio::time::timeout(TIMEOUT, wait).await.expect("the new key is never accepted");
     assert_eq!(status(&old).await, 401);
 }

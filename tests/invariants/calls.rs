@@ -1,4 +1,4 @@
-//! One call's life: I1, I3, I5, I8, I9 and I11.
+//! The life of one call: I1, I3, I5, I8, I9 and I11.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -16,10 +16,10 @@ use proptest::sample::select;
 use super::vocabulary::{self, EVERYTHING, Scope, call, policies, rules, unmatched};
 use super::{Witness, block_on, execute};
 
-/// A call runs once, and with the arguments that it was decided with.
+/// A call runs once, with the arguments that it was decided with.
 const UNWRAPPED: Scope = Scope { wraps: false, ..EVERYTHING };
 
-/// JSON as programs send it, with numbers in every form.
+/// JSON as programs send it, with numbers in every notation.
 fn any_json() -> impl Strategy<Value = Value> {
     let number = select(
         &[
@@ -55,7 +55,7 @@ fn any_arguments() -> impl Strategy<Value = Value> {
     vec((".{0,6}", any_json()), 0..5).prop_map(|members| Value::Object(members.into_iter().collect()))
 }
 
-/// A tool with one answer, that notes the text of the arguments.
+/// A tool with one answer that records the arguments as JSON text.
 struct Tool {
     answer: Result<Value, String>,
     inputs: Mutex<Vec<String>>,
@@ -68,7 +68,7 @@ impl ToolExecutor for Tool {
     }
 }
 
-/// Stops with a panic what must not happen.
+/// Panics if it is called.
 struct Never;
 
 impl ToolExecutor for Never {
@@ -78,7 +78,7 @@ impl ToolExecutor for Never {
 }
 
 proptest! {
-    /// I11. Arguments that are no object are refused all the same: no policy could read them.
+    /// I11. Arguments that are not an object are denied even so: no policy could read them.
     #[test]
     fn i11_without_policies_calls_behave_as_without_callgate(
         tool in ".{1,10}",
@@ -104,10 +104,10 @@ proptest! {
         }
     }
 
-    /// I1 and I3: what reaches the tool was permitted, with exactly the arguments that were decided; what an approval
-    /// binds is the digest of those; and nothing else reaches it.
+    /// I1 and I3: only permitted calls reach the tool, with exactly the arguments that were decided, and an approval
+    /// binds the digest of those.
     #[test]
-    fn i1_i3_only_what_was_permitted_runs_and_exactly_that(
+    fn i1_i3_only_permitted_calls_run_with_exactly_their_arguments(
         (unmatched, policies, call) in (unmatched(), policies(UNWRAPPED), call()),
     ) {
         let engine = vocabulary::engine(&rules(unmatched, "no_match", &policies));
@@ -133,7 +133,7 @@ proptest! {
         }
         if let Some(approval) = outcome.approval {
             prop_assert_eq!(approval.input_digest, digest);
-            // No policy of the bundle hides anything here, so what is shown is what is bound.
+            // No policy of the bundle redacts anything here, so the displayed arguments are the bound ones.
             if !policies.iter().any(|policy| policy.get("redact").is_some()) {
                 prop_assert_eq!(json::digest(&approval.input).to_string(), json::digest(&outcome.input).to_string());
                 prop_assert_eq!(outcome.input.to_string(), input.as_str());
@@ -141,9 +141,9 @@ proptest! {
         }
     }
 
-    /// I5: one outcome a call, in order, whatever ids repeat; and each call that waits has a request of its own.
+    /// I5: one outcome per call, in order, even if ids repeat; and each pending call has its own request.
     #[test]
-    fn i5_a_round_yields_one_outcome_a_call_and_no_two_requests_share_a_name(
+    fn i5_round_yields_one_outcome_per_call_and_unique_request_names(
         (unmatched, policies) in (unmatched(), policies(UNWRAPPED)),
         rounds in vec(vec((select(&["", "c", "c_2", "c_2_2", "call_1", "call_1_2"][..]), call()), 0..6), 1..4),
     ) {
@@ -172,7 +172,7 @@ proptest! {
 }
 
 #[test]
-fn i3_what_is_stopped_never_reaches_the_tool() {
+fn i3_stopped_call_never_reaches_the_tool() {
     for (kind, outcome) in [
         ("deny: {}", OutcomeKind::Denied),
         ("halt: {}", OutcomeKind::Halted),
@@ -196,9 +196,9 @@ impl Clock for NoClock {
     }
 }
 
-struct Clumsy;
+struct PanickingObserver;
 
-impl Observer for Clumsy {
+impl Observer for PanickingObserver {
     fn on_outcome(&self, _: &Outcome) {
         panic!("clumsy")
     }
@@ -214,7 +214,7 @@ impl Observer for Record {
 }
 
 #[test]
-fn i8_a_panic_where_a_call_is_stopped_denies_it_and_shows_nothing_of_it() {
+fn i8_panic_in_the_gate_denies_the_call_without_its_message() {
     let chains =
         engine::load_text("policies: [ { id: ask, match: pay, approval: { expires: 1h } } ]").unwrap();
     let mut session = Engine::builder(chains).clock(NoClock).build().session();
@@ -230,10 +230,13 @@ fn i8_a_panic_where_a_call_is_stopped_denies_it_and_shows_nothing_of_it() {
 }
 
 #[test]
-fn i8_an_observer_that_panics_changes_nothing_for_the_outcome_and_for_other_observers() {
+fn i8_panicking_observer_affects_neither_outcome_nor_other_observers() {
     let chains = engine::load_text("policies: [ { id: no, match: pay, deny: {} } ]").unwrap();
     let record = Record::default();
-    let builder = Engine::builder(chains).observer(Clumsy).observer(record.clone()).observer(Clumsy);
+    let builder = Engine::builder(chains)
+        .observer(PanickingObserver)
+        .observer(record.clone())
+        .observer(PanickingObserver);
     let mut session = builder.build().session();
     let calls = vec![ToolCall::new("c1", "pay", json!({})), ToolCall::new("c2", "mail", json!({}))];
     let outcomes = block_on(session.execute_round(calls, &Witness::default()));
@@ -253,7 +256,7 @@ impl ToolExecutor for Reloading<'_> {
 }
 
 #[test]
-fn i9_a_reload_changes_no_call_and_no_round_that_is_under_way() {
+fn i9_reload_does_not_affect_calls_and_rounds_in_progress() {
     let engine = vocabulary::engine("policies: [ { id: hide, match: '*', redact: { patterns: [s3cret] } } ]");
     let revision = engine.revision();
     let mut session = engine.session();

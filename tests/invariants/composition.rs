@@ -1,5 +1,5 @@
-//! How policies come together: the strictest wins, in whatever order; layers only tighten; shadows change nothing; and
-//! what the index leaves out would not have matched.
+//! Composition of policies: the strictest outcome wins in any order; layers only restrict; shadow policies change nothing; and
+//! policies that the index skips would not have matched.
 
 use callgate::json::{Value, json};
 use callgate::{SessionState, ToolCall, engine};
@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::vocabulary::{EVERYTHING, Scope, call, engine, policies, restricting, rules, unmatched};
-use super::{Witness, essence, execute, strictness, strictness_of};
+use super::{Witness, execute, normalized_outcome, strictness, strictness_of};
 
 const WITHOUT_TRANSFORMS: Scope = Scope { transforms: false, ..EVERYTHING };
 
-/// A scalar, or what is none, as often equal to another one as not.
+/// A scalar or another value, about half of the time equal to another one.
 fn scalar() -> impl Strategy<Value = Value> {
     select(vec![
         json!(0),
@@ -34,7 +34,7 @@ fn scalar() -> impl Strategy<Value = Value> {
     ])
 }
 
-/// A policy that demands certain values in a place, which is what the index looks up.
+/// A policy that requires certain values at a path, which the index looks up.
 fn demanding() -> impl Strategy<Value = Value> {
     let path = select(
         &["$.input.a", "$.input.b", "$.input.c.d", "$.context.a", "$.tool", "$.session.calls.pay"][..],
@@ -76,9 +76,9 @@ fn demanded_call() -> impl Strategy<Value = ToolCall> {
 }
 
 proptest! {
-    /// A test inside `any` is the same test, and none that the index looks up.
+    /// A test inside `any` is the same test, but the index does not look it up.
     #[test]
-    fn what_the_index_leaves_out_would_not_have_matched(
+    fn policies_skipped_by_the_index_would_not_have_matched(
         unmatched in unmatched(),
         policies in vec(demanding(), 4..60),
         calls in vec(demanded_call(), 1..6),
@@ -105,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn the_strictest_wins_in_whatever_order_policies_stand(
+    fn strictest_outcome_wins_in_any_order_of_policies(
         unmatched in unmatched(),
         call in call(),
         (policies, shuffled) in policies(WITHOUT_TRANSFORMS)
@@ -116,10 +116,10 @@ proptest! {
         prop_assert_eq!(effect(&policies), effect(&shuffled));
     }
 
-    /// An `approval` says who may permit the call, so it takes the place of `unmatched: deny`; nothing else that
-    /// restricts lifts anything.
+    /// An `approval` defines who may permit the call, so it replaces `unmatched: deny`; no other restricting policy
+    /// lifts anything.
     #[test]
-    fn one_more_policy_that_restricts_never_loosens(
+    fn adding_a_restricting_policy_never_makes_outcomes_more_permissive(
         unmatched in unmatched(),
         (mut policies, more, call) in (policies(EVERYTHING), restricting(EVERYTHING), call()),
     ) {
@@ -132,9 +132,9 @@ proptest! {
         prop_assert!(strictness(after) >= strictness(before), "{:?} became {:?}", before, after);
     }
 
-    /// A layer without transforms: one with transforms makes another call of it, which every layer then judges.
+    /// A layer without transforms: transforms change the call, which every layer then evaluates.
     #[test]
-    fn a_lower_layer_never_loosens(
+    fn lower_layer_never_makes_outcomes_more_permissive(
         (upper, lower) in (unmatched(), unmatched()),
         (policies, layer, call) in (policies(EVERYTHING), policies(WITHOUT_TRANSFORMS), call()),
     ) {
@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn shadows_and_policies_that_are_off_change_nothing_but_the_trace(
+    fn shadow_and_disabled_policies_change_only_the_trace(
         unmatched in unmatched(),
         (policies, watching) in (policies(EVERYTHING), policies(EVERYTHING)),
         calls in vec(call(), 1..4),
@@ -163,19 +163,19 @@ proptest! {
             policy["id"] = format!("p{place}").into();
             both.push(policy);
         }
-        // Watching policies stand among the others.
+        // Shadow policies are mixed with the others.
         both.rotate_left(count / 2);
         let mut plain = engine(&rules(unmatched, "no_match", &policies)).session();
         let mut watched = engine(&rules(unmatched, "no_match", &both)).session();
         for call in calls {
             let plain_outcome = execute(&mut plain, call.clone(), &Witness::default());
             let watched_outcome = execute(&mut watched, call, &Witness::default());
-            prop_assert_eq!(essence(&plain_outcome), essence(&watched_outcome));
+            prop_assert_eq!(normalized_outcome(&plain_outcome), normalized_outcome(&watched_outcome));
             if mode == "off" {
                 prop_assert_eq!(plain_outcome.policies, watched_outcome.policies);
             }
         }
-        // What shadows count of a run is theirs.
+        // Shadow counts of a run are separate.
         prop_assert_eq!(plain.state().document(), watched.state().document());
         prop_assert_eq!(plain.state().unsettled(), watched.state().unsettled());
         prop_assert_eq!(plain.state().halted(), watched.state().halted());

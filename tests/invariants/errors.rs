@@ -1,14 +1,14 @@
-//! I8: an error only ever makes an outcome stricter.
+//! I8: an error only ever makes an outcome stricter (fail closed).
 //!
-//! A value of the wrong type is another call than the well-typed one, so what can be promised is this: where a call is
-//! stopped, no value of a wrong type in any field gets it through. "Wrong" is what no test on the field accepts:
-//! `contains` takes texts and lists, `length` also objects, `[*]` and filters lists and objects, `eq: null` and `type:`
-//! every type, so those decide by type and are no errors. Nor are JSON Schema's keywords, which hold of every value
-//! of another type (`maximum: 2` of `"500"`) unless `type` stands beside them.
+//! A value of the wrong type makes a different call than the well-typed value, so the property is: if a call is
+//! stopped, no value of a wrong type in any field lets it run. "Wrong" means that no test on the field accepts the type:
+//! `contains` accepts strings and arrays, `length` also objects, `[*]` and filters arrays and objects, `eq: null` and `type:`
+//! every type, so those decide by type without an error. Nor do the keywords of JSON Schema fail, which accept every value
+//! of another type (`maximum: 2` accepts `"500"`) unless `type` is present as well.
 //!
-//! `respond` answers less strictly than it seems: where it can't be decided the tool runs, as the design has it, so
-//! running and answering count as equally strict. A transform that fails refuses the call; whether the run also
-//! halts is judged on the arguments as far as they came.
+//! `respond` is less strict than it seems: if its condition is undecided the tool runs, by design, so
+//! running and answering count as equally strict. A transform that fails refuses the call; a `halt` is then
+//! evaluated with the arguments as transformed so far.
 
 use callgate::json::{Value, json};
 use callgate::{Effect, SessionState, ToolCall};
@@ -63,7 +63,7 @@ fn effect(rules: &str, call: &ToolCall) -> Effect {
     engine(rules).decide(call, &SessionState::default()).effect()
 }
 
-/// Where a transform may fail, a halt counts like any refusal.
+/// If a transform may fail, a halt counts like any refusal.
 fn bounded(effect: Effect, rules: &str) -> u8 {
     let bound = if rules.contains("transform") { strictness(Effect::Deny) } else { u8::MAX };
     strictness(effect).min(bound)
@@ -71,7 +71,7 @@ fn bounded(effect: Effect, rules: &str) -> u8 {
 
 proptest! {
     #[test]
-    fn no_value_of_a_wrong_type_gets_a_stopped_call_through(
+    fn value_of_a_wrong_type_never_lets_a_stopped_call_run(
         (unmatched, policies, call) in (unmatched(), policies(EVERYTHING), call()),
         (pointer, wrong) in corruption(),
     ) {
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn no_failing_expression_gets_a_stopped_call_through(
+    fn failing_expression_never_lets_a_stopped_call_run(
         (unmatched, policies, call) in (unmatched(), policies(EVERYTHING), call()),
         broken in select(&["input.nosuch > 1", "input.amount", "input.to > input.amount", "at(input.tags, 99) == \"a\""][..]),
         which in 0usize..4,
@@ -101,10 +101,10 @@ proptest! {
         );
     }
 
-    /// Where absence matches, leaving a field out gets nothing through either. Tests that ask for absence
-    /// (`exists: false`, and in policies that permit `not` and `each: none`) get what they ask for.
+    /// With `absent: match`, a missing field lets nothing run either. Tests for absence
+    /// (`exists: false`, and `not` and `each: none` in permitting policies) may match a missing field.
     #[test]
-    fn where_absence_matches_no_missing_field_gets_a_stopped_call_through(
+    fn with_absent_match_a_missing_field_never_lets_a_stopped_call_run(
         (unmatched, policies, call) in (
             unmatched(),
             policies(Scope { transforms: false, absence_decides: false, ..EVERYTHING }),
@@ -127,7 +127,7 @@ proptest! {
     }
 }
 
-/// Puts `broken` in the place of the `which`-th expression, or of the last.
+/// Replaces the `which`-th expression, or the last one, by `broken`.
 fn break_expressions(value: &mut Value, broken: &str, which: &mut usize) {
     match value {
         Value::Object(members) => {
@@ -147,9 +147,9 @@ fn break_expressions(value: &mut Value, broken: &str, which: &mut usize) {
     }
 }
 
-/// Limits are errors, too.
+/// Exceeded work limits are errors, too.
 #[test]
-fn what_is_too_much_to_look_at_is_denied() {
+fn call_that_exceeds_evaluation_limits_is_denied() {
     let many: Vec<u32> = vec![0; 100_001];
     let call = ToolCall::new("c1", "pay", json!({ "big": many }));
     for condition in ["{ path: '$.input.big[*]', eq: 1 }", "{ expr: '1 in input.big.map(|x| x)' }"] {
@@ -163,9 +163,9 @@ fn what_is_too_much_to_look_at_is_denied() {
     }
 }
 
-/// An approval that asks for want of an answer does not stand in for a policy that permits.
+/// An approval that applies only because its condition is undecided does not replace a permitting policy.
 #[test]
-fn doubt_does_not_lift_unmatched() {
+fn undecided_approval_does_not_lift_the_default_for_unmatched_calls() {
     let rules = "{ defaults: { unmatched: deny }, policies: [ { id: ask, match: { where: [ { path: $.input.n, lt: 5 } ] }, \
                  approval: { message: 'Really?' } } ] }";
     for (n, expected) in [(json!(1), Effect::Suspend), (json!(9), Effect::Deny), (json!("1"), Effect::Deny)] {

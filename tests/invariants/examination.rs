@@ -1,4 +1,4 @@
-//! Examination says what evaluation says; and who listens to a call hears of every policy, and changes nothing.
+//! Examination agrees with evaluation; a listener is notified of every policy, and changes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,19 +8,19 @@ use callgate::diagnostic::SourceMap;
 use callgate::explain::Explanation;
 use callgate::json::{Value, json};
 use callgate::kernel::{Asking, Event, Listener, Said};
-use callgate::matcher::{Examined, ExaminedForm, Found, Truth};
-use callgate::policy::Chains;
+use callgate::matcher::{ExaminedCondition, ExaminedForm, Found, Truth};
+use callgate::policy::CompiledPolicies;
 use callgate::{Outcome, OutcomeKind, SessionState, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::vocabulary::{EVERYTHING, call, engine as engine_of, policies, rules, unmatched};
-use super::{Witness, block_on, essence, execute};
+use super::{Witness, block_on, execute, normalized_outcome};
 
 const FIELDS: [&str; 8] = ["amount", "to", "file", "url", "flag", "tags", "nested", "other"];
 
-/// A call of which fields may be missing, or of another type.
+/// A call whose fields may be missing or of another type.
 fn any_call() -> impl Strategy<Value = ToolCall> {
     let other = select(vec![json!(null), json!("3"), json!(3), json!([["b"], "b"]), json!({ "level": "x" })]);
     let changes = vec((select(&FIELDS[..]), prop::option::of(other)), 0..4);
@@ -39,8 +39,8 @@ fn any_call() -> impl Strategy<Value = ToolCall> {
     })
 }
 
-/// What is wrong with an examination by itself.
-fn contradictions(examined: &Examined<'_>) -> Vec<String> {
+/// Contradictions within one examination.
+fn contradictions(examined: &ExaminedCondition<'_>) -> Vec<String> {
     let mut found = Vec::new();
     examined.each(&mut |part| {
         let whole = match &part.form {
@@ -51,9 +51,9 @@ fn contradictions(examined: &Examined<'_>) -> Vec<String> {
                 let kept = match &test.found {
                     Found::Values { first, count } if first.len() == *count => first,
                     Found::Values { .. } => return,
-                    Found::Absent | Found::Misfit(_) => return,
+                    Found::Absent | Found::TypeMismatch(_) => return,
                 };
-                // `exists` alone has nothing to ask of a value.
+                // `exists` alone reads no value.
                 if test.operators.iter().all(|asked| asked.key == "exists") {
                     return;
                 }
@@ -73,10 +73,10 @@ fn contradictions(examined: &Examined<'_>) -> Vec<String> {
     found
 }
 
-/// Counts who was heard of, and notes what does not fit.
+/// Counts the notifications of each policy, and records contradictions.
 #[derive(Default)]
-struct Roll {
-    /// How often each policy was heard of, by decision, phase and place.
+struct NotificationCounter {
+    /// The number of notifications of each policy, by decision, phase and position.
     heard: Mutex<BTreeMap<(usize, &'static str, u32), usize>>,
     decisions: Mutex<usize>,
     ended: Mutex<Vec<String>>,
@@ -92,7 +92,7 @@ fn name(phase: Phase) -> &'static str {
     }
 }
 
-impl Roll {
+impl NotificationCounter {
     fn note(&self, asking: &Asking<'_>) {
         let decision = *self.decisions.lock().unwrap();
         let phase = name(asking.phase.unwrap());
@@ -105,19 +105,22 @@ impl Roll {
             Said::Unasked(_) => true,
         };
         let elsewhere = matches!(asking.said, Said::Elsewhere);
-        if !fits || elsewhere == (examined.fits_tool() && examined.fits_server()) {
+        if !fits || elsewhere == (examined.fits_tool() && examined.matches_server()) {
             self.wrong
                 .lock()
                 .unwrap()
                 .push(format!("{} {phase} {:?}: {truth:?}", asking.policy.id, asking.said));
         }
         if asking.verdict.is_some() && !asking.matches() {
-            self.wrong.lock().unwrap().push(format!("{} acts, and does not match", asking.policy.id));
+            self.wrong
+                .lock()
+                .unwrap()
+                .push(format!("{} applies although it does not match", asking.policy.id));
         }
     }
 }
 
-impl Listener for Roll {
+impl Listener for NotificationCounter {
     fn hear(&self, event: &Event<'_>) {
         match event {
             Event::Deciding(_) => *self.decisions.lock().unwrap() += 1,
@@ -136,21 +139,21 @@ impl Listener for Panics {
     }
 }
 
-/// What an explanation says, and what the outcome that it explains says.
+/// The conclusions of an explanation, and those of the outcome that it explains.
 fn conclusions(explanation: &Explanation, outcome: &Outcome) -> [Value; 2] {
     let explained = json!([explanation.outcome, explanation.reason, explanation.input, explanation.call.id]);
     [explained, json!([outcome.outcome, outcome.reason, outcome.input, outcome.id])]
 }
 
-fn acting(chains: &Chains, phase: Phase) -> usize {
-    chains.policies().iter().filter(|policy| policy.kind.acts_in(phase)).count()
+fn acting(chains: &CompiledPolicies, phase: Phase) -> usize {
+    chains.policies().iter().filter(|policy| policy.kind.is_active_in(phase)).count()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn examination_says_what_evaluation_says(
+    fn examination_agrees_with_evaluation(
         absent in select(&["match", "no_match"][..]),
         policies in policies(EVERYTHING),
         calls in vec(any_call(), 1..6),
@@ -167,35 +170,35 @@ proptest! {
     }
 
     #[test]
-    fn who_listens_hears_of_every_policy_and_changes_nothing(
+    fn listener_is_notified_of_every_policy_and_changes_nothing(
         unmatched in unmatched(),
         policies in policies(EVERYTHING),
         calls in vec(any_call(), 1..4),
     ) {
         let text = rules(unmatched, "no_match", &policies);
         let chains = engine::load_text(&text).unwrap();
-        let roll = Arc::new(Roll::default());
+        let roll = Arc::new(NotificationCounter::default());
         let mut unheard = engine_of(&text).session();
         let mut heard = engine_of(&text).session().heard_by(roll.clone());
         let mut panicking = engine_of(&text).session().heard_by(Arc::new(Panics));
         for call in &calls {
             let outcome = execute(&mut unheard, call.clone(), &Witness::default());
             let same = execute(&mut heard, call.clone(), &Witness::default());
-            prop_assert_eq!(essence(&outcome), essence(&same));
+            prop_assert_eq!(normalized_outcome(&outcome), normalized_outcome(&same));
             prop_assert_eq!(&outcome.policies, &same.policies);
-            prop_assert_eq!(essence(&outcome), essence(&execute(&mut panicking, call.clone(), &Witness::default())));
+            prop_assert_eq!(normalized_outcome(&outcome), normalized_outcome(&execute(&mut panicking, call.clone(), &Witness::default())));
         }
         prop_assert_eq!(roll.wrong.lock().unwrap().clone(), Vec::<String>::new());
         prop_assert_eq!(roll.ended.lock().unwrap().len(), calls.len());
         let heard = roll.heard.lock().unwrap();
         prop_assert!(heard.values().all(|times| *times == 1), "{heard:?}");
-        // A halted session asks nobody. Settle comes once a call, to the last decision on it.
+        // A halted session evaluates no policy. Settle runs once per call, for its last decision.
         let first: Vec<_> = heard.keys().filter(|(decision, ..)| *decision == 1).collect();
         for phase in [Phase::Normalise, Phase::Gate, Phase::Execute] {
             let of_phase = first.iter().filter(|(_, of, _)| *of == name(phase)).count();
             prop_assert_eq!(of_phase, acting(&chains, phase), "{}", name(phase));
         }
-        // Neither does who has everything explained, and is told the same.
+        // Nor does an explanation change anything, and it gets the same events.
         let sources = SourceMap::default();
         let mut explained = engine_of(&text).session();
         let mut again = engine_of(&text).session();
@@ -204,7 +207,7 @@ proptest! {
             let outcome = execute(&mut again, call.clone(), &Witness::default());
             let (same, explanation) = block_on(explained.explain(call.clone(), &Witness::default(), &sources));
             let explanation = explanation.unwrap();
-            prop_assert_eq!(essence(&outcome), essence(&same));
+            prop_assert_eq!(normalized_outcome(&outcome), normalized_outcome(&same));
             let [told, came] = conclusions(&explanation, &same);
             prop_assert_eq!(told, came);
             prop_assert_eq!(explanation.decision == "invalid", outcome.outcome == OutcomeKind::Invalid);
@@ -214,7 +217,7 @@ proptest! {
             for named in &outcome.policies {
                 let acted = explanation.steps_of(&named.id).chain(explanation.again.iter().flat_map(|again| &again.steps))
                     .any(|step| step.policy == named.id && step.verdict.is_some());
-                prop_assert!(acted, "{} took part, and is not told to", named.id);
+                prop_assert!(acted, "{} took part without a notification", named.id);
             }
             for (place, policy) in chains.policies().iter().enumerate() {
                 prop_assert!(explanation.why_not(&policy.id).is_some(), "{place}");

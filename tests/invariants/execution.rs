@@ -1,4 +1,4 @@
-//! Around the execution: scripts get nothing past gate, and a store that fails loosens nothing.
+//! Around the execution: scripts cannot bypass the gate, and a failing store makes nothing more permissive.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +13,8 @@ use proptest::sample::select;
 
 use super::vocabulary::{self, EVERYTHING, Scope, call, policies, rules, unmatched};
 use super::{Witness, strictness, strictness_of};
-use crate::altered_stores::{Alteration, Altered};
-use crate::workshop;
+use crate::corrupted_stores::{Alteration, Altered};
+use crate::fixtures;
 
 pub fn noon() -> ManualClock {
     ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap())
@@ -22,10 +22,10 @@ pub fn noon() -> ManualClock {
 
 pub fn engine_at(clock: &ManualClock, rules: &str, store: Arc<dyn StateStore>) -> Engine {
     let chains = engine::load_text(rules).unwrap_or_else(|error| panic!("{error}\n{rules}"));
-    Engine::builder(chains).keys(workshop::keys()).clock(clock.clone()).seed(1).store(store).build()
+    Engine::builder(chains).keys(fixtures::keys()).clock(clock.clone()).seed(1).store(store).build()
 }
 
-/// What a script makes of its arguments before it calls `next` once more.
+/// What a script does to its arguments before it calls `next` again.
 fn edit() -> impl Strategy<Value = String> {
     select(
         &[
@@ -53,9 +53,9 @@ fn edit() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// I1 and I3: whatever a script passes to `next`, the tool receives only what the same bundle without the script runs.
+    /// I1 and I3: whatever a script passes to `next`, the tool receives only calls that the same bundle would run without the script.
     #[test]
-    fn i1_i3_a_script_gets_no_arguments_to_the_tool_that_would_not_run_without_it(
+    fn i1_i3_script_cannot_pass_refused_arguments_to_the_tool(
         (unmatched, policies, call) in (
             unmatched(),
             policies(Scope { transforms: false, wraps: false, ..EVERYTHING }),
@@ -93,7 +93,7 @@ proptest! {
             let decision = plain.decide(&seen, &SessionState::default());
             prop_assert_eq!(decision.effect(), Effect::Run, "{} ran\n{}\n{}", seen.input, script, without);
         }
-        // What is refused, or waits for a person, was not begun.
+        // A refused or pending call was not started.
         if strictness_of(&outcome) > 0 && outcome.outcome != OutcomeKind::Halted {
             prop_assert!(witness.seen().is_empty(), "{:?}\n{}", outcome, script);
         }
@@ -109,10 +109,10 @@ enum Fault {
     Hang,
 }
 
-/// A store that fails from one of its answers on, for so many answers.
+/// A store that fails from one of its answers on, for a number of answers.
 struct Flaky {
     fault: Fault,
-    /// Good answers that are left; of those after it this many are bad.
+    /// The number of good answers left, and the number of failures after them.
     left: AtomicUsize,
     bad: AtomicUsize,
 }
@@ -134,7 +134,7 @@ impl Alteration for Flaky {
     }
 }
 
-/// Limits that are soon used up, beside the others.
+/// Strict limits, beside the others.
 fn tight() -> impl Strategy<Value = Value> {
     let when =
         select(vec![json!("*"), json!("pay"), json!({ "where": { "path": "$.input.flag", "eq": true } })]);
@@ -156,9 +156,9 @@ fn tight() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// I8: of two runs that are alike up to a call, the one whose store fails in that call is no more permissive.
+    /// I8: of two runs that are alike up to a call, the run whose store fails during that call is not more permissive.
     #[test]
-    fn i8_a_store_that_fails_at_any_point_of_a_call_gets_nothing_through(
+    fn i8_store_failure_at_any_point_of_a_call_lets_nothing_run(
         unmatched in unmatched(),
         (mut policies, limits) in (policies(Scope { transforms: false, ..EVERYTHING }), vec(tight(), 1..4)),
         calls in vec(call(), 1..6),
@@ -184,7 +184,7 @@ proptest! {
             last.unwrap()
         };
         let (working, broken) = (run(false), run(true));
-        // A call that is denied because of the store never gets to the script whose own input would have been halted.
+        // A call that is denied because of the store never reaches the script whose own arguments would have been halted.
         let halts_script_input = calls.last().is_some_and(|call| call.input != working.input);
         let expected = match working.outcome {
             OutcomeKind::Halted if halts_script_input => strictness(Effect::Deny),

@@ -1,4 +1,4 @@
-//! Limits admit exactly what a naive recount of what they admitted before does.
+//! Property test: limits admit exactly as much as a naive recount of everything admitted before.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use proptest::sample::select;
 use super::Witness;
 use super::execution::{engine_at, noon};
 
-/// A limit as the model knows it.
+/// A limit in the reference model.
 #[derive(Clone, Debug)]
 struct Limit {
     algorithm: &'static str,
     limit: i64,
     burst: i64,
-    /// In seconds; it divides by `limit`, so that spans have no fractions.
+    /// In seconds; divisible by `limit`, so that durations have no fractions.
     per: i64,
     key: Option<&'static str>,
     by_cost: bool,
@@ -55,7 +55,7 @@ impl Limit {
         json!({ "id": id, "match": if self.for_all { "*" } else { "pay" }, "rate_limit": limit })
     }
 
-    /// Whether so much more fits, recounted from all that was taken: when, and how much.
+    /// Whether this amount fits, by a recount of everything acquired (time and amount).
     fn fits(&self, taken: &[(i64, i64)], now: i64, cost: i64) -> bool {
         let since =
             |start: i64| taken.iter().filter(|(at, _)| *at >= start).map(|(_, cost)| cost).sum::<i64>();
@@ -64,7 +64,7 @@ impl Limit {
             "fixed_window" => since(now - now.rem_euclid(self.per)) + cost <= self.limit,
             "sliding_window" => since(now - self.per + 1) + cost <= self.limit,
             "gcra" => {
-                // What is still to flow back, times `per`.
+                // The amount that is still to be refilled, times `per`.
                 let mut level = 0;
                 let mut last = i64::MIN / 2;
                 for (at, cost) in taken {
@@ -99,7 +99,7 @@ fn limit() -> impl Strategy<Value = Limit> {
     )
 }
 
-/// One step: so many seconds later, in which session, which tool, with what.
+/// One step: seconds to advance, session, tool, and arguments.
 type Step = (i64, usize, &'static str, i64, i64, i64);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -108,13 +108,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec((pause, 0usize..2, tool, 0i64..2, 0i64..2, 0i64..4), 1..50)
 }
 
-/// What the model counts: of which limit, in which session (where that matters), for which key.
+/// The counts of the model, by limit, session (if relevant) and key.
 type Counts = HashMap<(usize, usize, i64), Vec<(i64, i64)>>;
 
 fn check_against_the_model(limits: &[Limit], steps: &[Step], in_rounds: bool) -> Result<(), TestCaseError> {
     let clock = noon();
     let policies = |layer: bool| -> Vec<Value> {
-        // Both layers use the same ids: their counts are apart all the same.
+        // Both layers use the same ids, but their counts are separate.
         let chosen = limits.iter().filter(|limit| limit.in_layer == layer);
         chosen.enumerate().map(|(place, limit)| limit.policy(&format!("p{place}"))).collect()
     };
@@ -196,7 +196,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_limit_admits_exactly_what_a_recount_admits(limit in limit(), steps in steps()) {
+    fn limit_admits_exactly_what_a_recount_admits(limit in limit(), steps in steps()) {
         check_against_the_model(&[limit], &steps, false)?;
     }
 

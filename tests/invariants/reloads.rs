@@ -1,4 +1,4 @@
-//! No reload lets through what was stopped without saying so.
+//! Property test: a reload that lets a stopped call run is always reported as a widening.
 
 use callgate::json::{Value, json};
 use callgate::policy::widenings;
@@ -19,7 +19,7 @@ enum Edit {
     Replace(Value),
 }
 
-/// Mostly edits that may tighten, so that there is something to compare.
+/// Mostly edits that restrict, so that there is something to compare.
 fn edit() -> impl Strategy<Value = Edit> {
     prop_oneof![
         8 => Just(Edit::Keep),
@@ -31,7 +31,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// A bundle's policies, named, some of which only watch.
+/// The policies of a bundle, with ids; some of them are in shadow mode or off.
 fn named() -> impl Strategy<Value = Vec<Value>> {
     let mode = select(&["enforce", "enforce", "enforce", "shadow", "off"][..]);
     (policies(EVERYTHING), vec(mode, 8)).prop_map(|(mut policies, modes)| {
@@ -44,7 +44,7 @@ fn named() -> impl Strategy<Value = Vec<Value>> {
 }
 
 /// The policies after an edit.
-fn edited(before: &[Value], edits: Vec<Edit>, added: Vec<Value>) -> Vec<Value> {
+fn apply_edits(before: &[Value], edits: Vec<Edit>, added: Vec<Value>) -> Vec<Value> {
     let mut after = Vec::new();
     for (policy, edit) in before.iter().zip(edits) {
         let mut policy = policy.clone();
@@ -67,7 +67,7 @@ fn edited(before: &[Value], edits: Vec<Edit>, added: Vec<Value>) -> Vec<Value> {
     after
 }
 
-/// The same policies, and those that the edit made, in another order half of the time.
+/// The policies before and after an edit, the latter in another order half of the time.
 fn pair() -> impl Strategy<Value = (Vec<Value>, Vec<Value>)> {
     let added = prop_oneof![
         2 => Just(Vec::new()),
@@ -76,7 +76,7 @@ fn pair() -> impl Strategy<Value = (Vec<Value>, Vec<Value>)> {
     ];
     (named(), vec(edit(), 8), added)
         .prop_map(|(before, edits, added)| {
-            let after = edited(&before, edits, added);
+            let after = apply_edits(&before, edits, added);
             (before, after)
         })
         .prop_flat_map(|(before, after)| {
@@ -85,7 +85,7 @@ fn pair() -> impl Strategy<Value = (Vec<Value>, Vec<Value>)> {
         })
 }
 
-/// A policy's answer keeps the tool from running, so it is stricter than that here. To refuse is to refuse.
+/// An answer by a policy keeps the tool from running, so it is stricter than running here. All refusals are equal.
 fn strictness(effect: Effect) -> u8 {
     match effect {
         Effect::Run => 0,
@@ -96,7 +96,7 @@ fn strictness(effect: Effect) -> u8 {
     }
 }
 
-/// Calls in which a field may be missing, for `absent` says what becomes of them.
+/// Calls that may lack a field; `absent` determines their outcome.
 fn calls() -> impl Strategy<Value = Vec<ToolCall>> {
     let missing = prop::option::of(select(&["amount", "to", "flag", "tags", "nested"][..]));
     let call = (call(), missing).prop_map(|(mut call, missing)| {
@@ -108,7 +108,7 @@ fn calls() -> impl Strategy<Value = Vec<ToolCall>> {
     vec(call, 1..12)
 }
 
-/// No call fares better under what is no widening.
+/// No call gets a more permissive effect from a change that is not a widening.
 fn check(before: &str, after: &str, calls: &[ToolCall]) -> Result<(), TestCaseError> {
     let (old, new) = (engine::load_text(before).unwrap(), engine::load_text(after).unwrap());
     if !widenings(&old, &new).is_empty() {
@@ -123,7 +123,7 @@ fn check(before: &str, after: &str, calls: &[ToolCall]) -> Result<(), TestCaseEr
     Ok(())
 }
 
-/// Policies that each matter for some amount, to be put together in any order.
+/// Policies that each decide for some amount, to be combined in any order.
 const SHARP: [(&str, &str, &str); 11] = [
     ("deny-3", "$.input.amount", r#"{ "gt": 2, "deny": {} }"#),
     ("halt-0", "$.input.amount", r#"{ "eq": 0, "halt": {} }"#),
@@ -158,7 +158,7 @@ const SHARP: [(&str, &str, &str); 11] = [
     ),
 ];
 
-fn sharp() -> impl Strategy<Value = Vec<Value>> {
+fn deciding_policies() -> impl Strategy<Value = Vec<Value>> {
     let mode = select(&["enforce", "enforce", "enforce", "enforce", "shadow", "off"][..]);
     let policies: Vec<Value> = SHARP
         .iter()
@@ -182,7 +182,7 @@ fn sharp() -> impl Strategy<Value = Vec<Value>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn what_stops_fewer_calls_than_before_counts_as_a_widening(
+    fn change_that_stops_fewer_calls_is_a_widening(
         (before, after) in pair(),
         (unmatched_before, unmatched_after) in prop_oneof![
             3 => unmatched().prop_map(|unmatched| (unmatched, unmatched)),
@@ -200,14 +200,14 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
-    /// The same where every policy and every order matters.
+    /// The same if every policy and every order matters.
     #[test]
-    fn what_comes_goes_or_changes_places_counts_where_it_stops_fewer_calls(
+    fn added_removed_or_moved_policies_are_widenings_if_they_stop_fewer_calls(
         unmatched in unmatched(),
-        (before, more) in (sharp(), sharp()),
+        (before, more) in (deciding_policies(), deciding_policies()),
         keep in any::<bool>(),
     ) {
-        // Half of the time nothing goes, so that what comes, and where it comes, is all that differs.
+        // Half of the time nothing is removed, so that only the added policy and its position differ.
         let mut after = more;
         if keep {
             let new = after.len();

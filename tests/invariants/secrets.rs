@@ -1,4 +1,4 @@
-//! I10: what a `redact` policy is to hide appears nowhere in an outcome.
+//! I10: values that a `redact` policy covers appear nowhere in an outcome.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use super::block_on;
 const SECRET: &str = "SECRET-40718236";
 const CARD: &str = "4111111111111111";
 
-/// Says all it knows.
-struct Gossip {
+/// Returns everything it knows.
+struct LeakyTool {
     fails: bool,
 }
 
-impl ToolExecutor for Gossip {
+impl ToolExecutor for LeakyTool {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         match self.fails {
             true => Err(ToolError::new(format!("invalid: {}", call.input))),
@@ -28,8 +28,8 @@ impl ToolExecutor for Gossip {
     }
 }
 
-/// A value with a secret in it: as text, in text, as a number, below other values, as a key.
-fn secretive() -> impl Strategy<Value = Value> {
+/// A value with a secret: as a string, inside a string, as a number, nested, as a key.
+fn secret_value() -> impl Strategy<Value = Value> {
     let long = "x".repeat(300);
     let leaf = select(vec![
         json!(SECRET),
@@ -50,8 +50,8 @@ fn secretive() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Policies that speak of a call in every way there is.
-fn talkative() -> impl Strategy<Value = Value> {
+/// Policies that expose a call in every possible way.
+fn exposing_policy() -> impl Strategy<Value = Value> {
     let all = "{{ input.a }} {{ input.b }} {{ input }} {{ session.facts.kept }}";
     let closed = json!({
         "type": "object", "properties": { "a": { "type": "string", "enum": ["x"] }, "b": { "type": "integer" } },
@@ -104,9 +104,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn i10_no_secret_is_in_any_part_of_an_outcome_or_of_its_explanation(
-        mut policies in vec(talkative(), 1..6),
-        calls in vec((secretive(), secretive(), any::<bool>()), 1..3),
+    fn i10_no_secret_is_in_any_part_of_an_outcome_or_its_explanation(
+        mut policies in vec(exposing_policy(), 1..6),
+        calls in vec((secret_value(), secret_value(), any::<bool>()), 1..3),
         style in select(vec![json!("mask"), json!("hash"), json!("remove"), json!({ "keep_last": 3 })]),
         place in 0usize..6,
     ) {
@@ -119,14 +119,14 @@ proptest! {
         let mut built = policy::build_texts([("rules.yaml", rules.clone())]);
         let chains = Arc::new(built.chains.take().unwrap());
         let sources = built.sources;
-        // What a rules file says is no secret to who is shown its lines.
+        // The content of a rules file is not a secret to anyone who sees its lines.
         let said = format!("\"note\":\"{SECRET}\"");
         let schema = json!({ "type": "object", "properties": { "a": { "type": "string" }, "c": {} }, "required": ["c"] });
         let tool: ToolDescriptor = callgate::json::from_value(json!({ "name": "pay", "inputSchema": schema })).unwrap();
         let mut session = Engine::builder(chains).tools([tool]).build().session();
         for (a, b, fails) in calls {
             let call = ToolCall::new("c1", "pay", json!({ "a": a, "b": b }));
-            let (outcome, explanation) = block_on(session.explain(call, &Gossip { fails }, &sources));
+            let (outcome, explanation) = block_on(session.explain(call, &LeakyTool { fails }, &sources));
             let explanation = explanation.unwrap();
             let why_not: Vec<_> = policies.iter().map(|policy| explanation.why_not(policy["id"].as_str().unwrap())).collect();
             let told = [

@@ -1,22 +1,22 @@
-//! Random bundles and calls over a small vocabulary: every field has one type, and every test asks for that type.
+//! Random bundles and calls over a small vocabulary: every field has one type, and every test requires that type.
 
-use crate::workshop;
+use crate::fixtures;
 use callgate::json::{Value, json};
 use callgate::{Engine, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// What random policies may be.
+/// The features that random policies may use.
 #[derive(Clone, Copy)]
 pub struct Scope {
-    /// Policies of normalise: `transform.input`, and with it what it makes of arguments.
+    /// `transform.input` policies, with the arguments that result.
     pub transforms: bool,
-    /// `exists`, and in policies that permit `not` and `each: none`: tests that absence is to pass.
+    /// `exists`, and `not` and `each: none` in permitting policies: tests that absence may satisfy.
     pub absence_decides: bool,
     /// `expr` conditions.
     pub expressions: bool,
-    /// `cache`, `retry` and `around`: what may run a tool never, or more than once, or with other arguments.
+    /// `cache`, `retry` and `around`: policies that may run a tool never, repeatedly, or with other arguments.
     pub wraps: bool,
 }
 
@@ -29,7 +29,7 @@ const LINKS: [&str; 2] = ["https://a.test/x", "https://evil.test/"];
 const TAGS: [&str; 3] = ["a", "b", "c"];
 const ROLES: [&str; 3] = ["clerk", "lead", "guest"];
 
-/// Expressions that are true of some calls and false of others, and fail where a field has another type.
+/// Expressions that are true for some calls and false for others, and fail if a field has another type.
 const EXPRESSIONS: [&str; 8] = [
     "input.amount > 2",
     "input.amount == 1 || input.flag",
@@ -45,7 +45,7 @@ fn one_of(texts: &'static [&'static str]) -> impl Strategy<Value = Value> + Clon
     select(texts).prop_map(Value::from)
 }
 
-/// A test of one place, `{ path, OPERATOR: OPERAND }`.
+/// A test of one path, `{ path, OPERATOR: OPERAND }`.
 fn test(
     path: &'static str,
     operators: &'static [&'static str],
@@ -135,10 +135,10 @@ fn condition(scope: Scope, permits: bool) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// What a policy does, `(key, value)`.
-type Does = (&'static str, Value);
+/// The effect of a policy, `(key, value)`.
+type PolicyEffect = (&'static str, Value);
 
-fn restricting_kind() -> BoxedStrategy<Does> {
+fn restricting_kind() -> BoxedStrategy<PolicyEffect> {
     let schema = json!({
         "type": "object", "required": ["amount"],
         "properties": { "amount": { "type": "number", "maximum": 2 } },
@@ -159,7 +159,7 @@ fn limit_key() -> impl Strategy<Value = Value> {
     select(vec![json!("$.tool"), json!("$.input.nested.name"), json!(["$.context.role", "$.input.amount"])])
 }
 
-/// A limit that a first call does not meet.
+/// A limit that the first call does not reach.
 fn limit() -> impl Strategy<Value = Value> {
     let per = select(&["run", "1h"][..]);
     let count = select(&["executions", "attempts"][..]);
@@ -168,7 +168,7 @@ fn limit() -> impl Strategy<Value = Value> {
     )
 }
 
-fn wrapping_kind() -> BoxedStrategy<Does> {
+fn wrapping_kind() -> BoxedStrategy<PolicyEffect> {
     let script = |text: &str| ("around", json!({ "script": text }));
     prop_oneof![
         Just(("cache", json!({ "ttl": "1h", "invalidate_on": "mail" }))),
@@ -181,12 +181,12 @@ fn wrapping_kind() -> BoxedStrategy<Does> {
     .boxed()
 }
 
-fn permitting_kind() -> BoxedStrategy<Does> {
+fn permitting_kind() -> BoxedStrategy<PolicyEffect> {
     prop_oneof![4 => Just(("allow", json!({}))), 1 => Just(("respond", json!({ "output": { "ok": true } })))]
         .boxed()
 }
 
-fn settling_kind() -> BoxedStrategy<Does> {
+fn settling_kind() -> BoxedStrategy<PolicyEffect> {
     prop_oneof![
         Just(("redact", json!({ "patterns": ["ev"] }))),
         Just(("label", json!({ "add": ["seen"] }))),
@@ -197,7 +197,7 @@ fn settling_kind() -> BoxedStrategy<Does> {
     .boxed()
 }
 
-fn transform_kind() -> BoxedStrategy<Does> {
+fn transform_kind() -> BoxedStrategy<PolicyEffect> {
     let step = prop_oneof![
         Just(json!({ "path": "$.input.to", "uppercase": true })),
         Just(json!({ "path": "$.input.amount", "clamp": { "max": 2 } })),
@@ -210,7 +210,7 @@ fn transform_kind() -> BoxedStrategy<Does> {
     vec(step, 1..3).prop_map(|steps| ("transform", json!({ "input": steps }))).boxed()
 }
 
-fn policy(does: BoxedStrategy<Does>, scope: Scope, permits: bool) -> BoxedStrategy<Value> {
+fn policy(does: BoxedStrategy<PolicyEffect>, scope: Scope, permits: bool) -> BoxedStrategy<Value> {
     let tools = select(vec![json!("*"), json!("pay"), json!("p*"), json!("/a/"), json!(["pay", "mail"])]);
     (does, tools, vec(condition(scope, permits), 0..3), -1i64..2)
         .prop_map(|((kind, value), tools, conditions, priority)| {
@@ -223,7 +223,7 @@ fn policy(does: BoxedStrategy<Does>, scope: Scope, permits: bool) -> BoxedStrate
         .boxed()
 }
 
-/// One policy that restricts.
+/// One restricting policy.
 pub fn restricting(scope: Scope) -> BoxedStrategy<Value> {
     policy(restricting_kind(), scope, false)
 }
@@ -244,12 +244,12 @@ pub fn policies(scope: Scope) -> BoxedStrategy<Vec<Value>> {
     vec(proptest::strategy::Union::new_weighted(kinds), 1..8).boxed()
 }
 
-/// What `defaults.unmatched` may be.
+/// The values of `defaults.unmatched`.
 pub fn unmatched() -> impl Strategy<Value = &'static str> {
     select(&["allow", "deny", "approval"][..])
 }
 
-/// The text of a bundle; policies get their places as ids where they have none.
+/// The text of a bundle; policies without an id get their position as id.
 pub fn rules(unmatched: &str, absent: &str, policies: &[Value]) -> String {
     let named = policies.iter().enumerate().map(|(place, policy)| {
         let mut policy = policy.clone();
@@ -262,13 +262,13 @@ pub fn rules(unmatched: &str, absent: &str, policies: &[Value]) -> String {
     json!({ "defaults": { "unmatched": unmatched, "absent": absent }, "policies": policies }).to_string()
 }
 
-/// An engine over a bundle that must be valid.
+/// An engine for a bundle that must be valid.
 pub fn engine(rules: &str) -> Engine {
     let chains = engine::load_text(rules).unwrap_or_else(|error| panic!("{error}\n{rules}"));
-    Engine::builder(chains).keys(workshop::keys()).build()
+    Engine::builder(chains).keys(fixtures::keys()).build()
 }
 
-/// A call in which every field is there and of its type.
+/// A call in which every field is present and of its type.
 pub fn call() -> impl Strategy<Value = ToolCall> {
     let input = (
         (0i64..4, one_of(&PEOPLE), one_of(&FILES), one_of(&LINKS)),

@@ -1,10 +1,10 @@
-//! What is no widening makes nothing more permissive: no stream, no result and no later call, over pairs of bundles of every kind.
+//! Property test: a change that is not a widening makes nothing more permissive: no stream, no result and no later call.
 
 use callgate::host::SystemClock;
 use callgate::json::{Value, json};
 use callgate::kernel::{Kernel, Layers};
 use callgate::lifecycle::Chunk;
-use callgate::policy::{self, Chains, widenings};
+use callgate::policy::{self, CompiledPolicies, widenings};
 use callgate::tools::ToolSet;
 use callgate::{Engine, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 use proptest::collection::vec;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use super::block_on;
 
-/// What policies hide in these tests.
+/// The secrets that policies redact in these tests.
 const SECRETS: [&str; 4] = ["078-05-1120", "ana@example.com", "4111 1111 1111 1111", "CASE-1234"];
 
-/// Parts of policies that look for the secrets, or change what others see of them.
+/// Parts of policies that detect the secrets, or change what others see of them.
 const STREAMS: [&str; 16] = [
     "redact: us_ssn",
     "redact: [email, us_ssn]",
@@ -55,7 +55,7 @@ const RESULTS: [&str; 15] = [
     "approval: {}, match: { where: { path: '$.session.labels[*]', eq: secret } }",
 ];
 
-/// A bundle before and after an edit: some of these kinds, under ids that stay, with priorities.
+/// A bundle before and after an edit: some of these kinds, with stable ids and with priorities.
 fn pairs(kinds: &'static [&'static str], of_stream: bool) -> impl Strategy<Value = (String, String)> {
     let one = move || {
         let part = (select(kinds), -1i32..2, select(&["enforce", "enforce", "enforce", "shadow", "off"][..]));
@@ -115,24 +115,24 @@ fn texts() -> impl Strategy<Value = String> {
         .prop_map(|pieces| pieces.into_iter().map(|(piece, space)| format!("{piece}{space}")).collect())
 }
 
-/// Letters and digits alone: whatever is put between the parts of a secret, whoever reads it can read the secret.
+/// Only letters and digits: a secret is readable even with other characters between its parts.
 fn plain(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
 /// The secrets that a reader of this text learns.
-fn learnt(text: &str) -> Vec<&'static str> {
+fn revealed_secrets(text: &str) -> Vec<&'static str> {
     SECRETS.into_iter().filter(|secret| plain(text).contains(&plain(secret))).collect()
 }
 
-fn compiled(rules: &str) -> Chains {
+fn compile(rules: &str) -> CompiledPolicies {
     let built = policy::build_texts([("rules.yaml", rules)]);
     built.chains.unwrap_or_else(|| panic!("{rules}: {:?}", built.diagnostics))
 }
 
-fn streamed(rules: &str, text: &str, reasoning: bool) -> String {
-    let layers: Layers = [Arc::new(compiled(rules))].into_iter().collect();
-    let (tools, keys) = (ToolSet::default(), crate::workshop::keys());
+fn stream_output(rules: &str, text: &str, reasoning: bool) -> String {
+    let layers: Layers = [Arc::new(compile(rules))].into_iter().collect();
+    let (tools, keys) = (ToolSet::default(), crate::fixtures::keys());
     let kernel = Kernel { layers: &layers, tools: &tools, clock: &SystemClock, keys: &keys, listener: None };
     let mut filter = kernel.stream_filter(&Value::Null, &SessionState::default());
     let delta = text.to_owned();
@@ -150,24 +150,24 @@ fn streamed(rules: &str, text: &str, reasoning: bool) -> String {
     shown.collect()
 }
 
-/// A tool that gives its argument back.
-struct Says;
+/// A tool that returns its argument.
+struct EchoTool;
 
-impl ToolExecutor for Says {
+impl ToolExecutor for EchoTool {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         Ok(json!({ "text": call.input["text"] }).into())
     }
 }
 
 /// What a reader of the results of two calls sees, and whether the second one reached its tool.
-fn called(rules: &str, text: &str) -> (String, bool) {
-    let engine = Engine::new(Arc::new(compiled(rules)));
+fn call_twice(rules: &str, text: &str) -> (String, bool) {
+    let engine = Engine::new(Arc::new(compile(rules)));
     let mut session = engine.session();
     let mut seen = String::new();
     let mut ran = false;
     for id in ["c1", "c2"] {
         let call = ToolCall::new(id, "say", json!({ "text": text }));
-        let outcome = block_on(session.execute(call, &Says));
+        let outcome = block_on(session.execute(call, &EchoTool));
         seen.push_str(&outcome.output.clone().unwrap_or_default().to_string());
         seen.push_str(&outcome.input.to_string());
         seen.push('\n');
@@ -176,24 +176,24 @@ fn called(rules: &str, text: &str) -> (String, bool) {
     (seen, ran)
 }
 
-fn held(before: &str, after: &str) -> bool {
-    !widenings(&compiled(before), &compiled(after)).is_empty()
+fn is_widening(before: &str, after: &str) -> bool {
+    !widenings(&compile(before), &compile(after)).is_empty()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn a_change_of_streams_that_is_not_held_shows_no_more((before, after) in pairs(&STREAMS, true), texts in vec(texts(), 4)) {
-        if held(&before, &after) {
+    fn stream_change_that_is_not_a_widening_reveals_no_more((before, after) in pairs(&STREAMS, true), texts in vec(texts(), 4)) {
+        if is_widening(&before, &after) {
             return Ok(());
         }
         for text in &texts {
             for reasoning in [false, true] {
-                let (was, is) = (streamed(&before, text, reasoning), streamed(&after, text, reasoning));
-                let known = learnt(&was);
+                let (was, is) = (stream_output(&before, text, reasoning), stream_output(&after, text, reasoning));
+                let known = revealed_secrets(&was);
                 prop_assert!(
-                    learnt(&is).iter().all(|secret| known.contains(secret)),
+                    revealed_secrets(&is).iter().all(|secret| known.contains(secret)),
                     "{text:?}: {was:?} became {is:?}\n{before}\n{after}"
                 );
             }
@@ -201,25 +201,25 @@ proptest! {
     }
 
     #[test]
-    fn a_change_of_results_that_is_not_held_shows_and_allows_no_more(
+    fn result_change_that_is_not_a_widening_reveals_and_allows_no_more(
         (before, after) in pairs(&RESULTS, false),
         texts in vec(texts(), 2),
     ) {
-        if held(&before, &after) {
+        if is_widening(&before, &after) {
             return Ok(());
         }
         for text in &texts {
-            let ((was, ran), (is, runs)) = (called(&before, text), called(&after, text));
-            let known = learnt(&was);
+            let ((was, ran), (is, runs)) = (call_twice(&before, text), call_twice(&after, text));
+            let known = revealed_secrets(&was);
             prop_assert!(
-                learnt(&is).iter().all(|secret| known.contains(secret)) && (ran || !runs),
-                "{text:?}: {was:?} became {is:?}; the second call ran {ran}, and {runs}\n{before}\n{after}"
+                revealed_secrets(&is).iter().all(|secret| known.contains(secret)) && (ran || !runs),
+                "{text:?}: {was:?} became {is:?}; the second call ran: {ran}, then {runs}\n{before}\n{after}"
             );
         }
     }
 }
 
-/// Values of one policy, from which edits are drawn: `(before, after)` of every two of a row are compared on calls.
+/// Variants of one policy from which edits are drawn: every pair `(before, after)` of a row is compared on calls.
 const ROWS: [&[&str]; 7] = [
     &[
         "match: pay, deny: {}",
@@ -289,9 +289,9 @@ fn calls() -> Vec<ToolCall> {
         .collect()
 }
 
-/// How strict the outcomes of a call made twice in a session are.
+/// The strictness of the outcomes of a call that is made twice in a session.
 fn outcomes(rules: &str, call: &ToolCall) -> Vec<u8> {
-    let engine = Engine::new(Arc::new(compiled(rules)));
+    let engine = Engine::new(Arc::new(compile(rules)));
     let mut session = engine.session();
     let strictness = |outcome: &callgate::Outcome| match outcome.outcome {
         callgate::OutcomeKind::Executed => 0,
@@ -304,13 +304,13 @@ fn outcomes(rules: &str, call: &ToolCall) -> Vec<u8> {
         .into_iter()
         .map(|id| {
             let call = ToolCall { id: id.to_owned(), ..call.clone() };
-            strictness(&block_on(session.execute(call, &Says)))
+            strictness(&block_on(session.execute(call, &EchoTool)))
         })
         .collect()
 }
 
 #[test]
-fn no_change_of_one_policy_that_is_not_held_lets_a_call_fare_better() {
+fn no_policy_change_that_is_not_a_widening_makes_a_call_more_permissive() {
     let (mut free, mut kept) = (0, 0);
     for unmatched in ["allow", "deny", "approval"] {
         for row in ROWS {
@@ -325,7 +325,7 @@ fn no_change_of_one_policy_that_is_not_held_lets_a_call_fare_better() {
                 if before == after {
                     continue;
                 }
-                if held(&before, &after) {
+                if is_widening(&before, &after) {
                     kept += 1;
                     continue;
                 }

@@ -1,13 +1,13 @@
-//! I8: one call uses no more work than one call may, whatever its policies; beyond that it fails closed, with a stable code.
+//! I8: one call uses bounded work, whatever its policies; beyond the bound it fails closed, with a stable code.
 
 use callgate::json::{Value, json};
-use callgate::meter::{CALL_UNITS, DECISION_UNITS, used_on_this_thread};
+use callgate::meter::{CALL_UNITS, DECISION_UNITS, units_used_on_thread};
 use callgate::{Effect, Engine, Outcome, OutcomeKind, SessionState, ToolCall};
 use proptest::prelude::*;
 
 use super::{Witness, execute};
 
-/// Policies that cost much for a call of [`large`].
+/// Policies that are expensive for a call of [`large`].
 const COSTLY: &[&str] = &[
     "match: { tool: '*', where: { expr: 'input.list.some(|a| input.list.some(|b| a == b + \"x\"))' } }\n    deny: {}",
     "match: { tool: '*', where: { path: '$.input..[?@ == $.context.none]' , exists: true } }\n    deny: {}",
@@ -34,19 +34,19 @@ fn large(items: usize, bytes: usize) -> ToolCall {
     ToolCall::new("c1", "t", json!({ "list": list, "text": "a".repeat(bytes) }))
 }
 
-/// The outcome of a call, how often its tool ran, and the work units that all this took.
+/// The outcome of a call, the number of tool runs, and the work units used.
 fn run(engine: &Engine, call: ToolCall) -> (Outcome, usize, u64) {
     let tool = Witness::default();
-    let before = used_on_this_thread();
+    let before = units_used_on_thread();
     let outcome = execute(&mut engine.session(), call, &tool);
-    (outcome, tool.seen().len(), used_on_this_thread() - before)
+    (outcome, tool.seen().len(), units_used_on_thread() - before)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn i8_no_call_uses_more_work_than_a_call_may(
+    fn i8_no_call_exceeds_its_work_limit(
         policies in prop::collection::vec(prop::sample::select(COSTLY), 1..12),
         items in prop::sample::select(vec![3usize, 200, 1500]),
         bytes in prop::sample::select(vec![10usize, 20_000, 400_000]),
@@ -58,15 +58,15 @@ proptest! {
         if ran == 0 {
             prop_assert_ne!(outcome.outcome, OutcomeKind::Executed);
         }
-        // The same once more, to the unit.
+        // A second run uses exactly the same number of units.
         let (again, _, used_again) = run(&engine, large(items, bytes));
         prop_assert_eq!((again.outcome, again.reason.code, used_again), (outcome.outcome, outcome.reason.code, used));
     }
 }
 
 #[test]
-fn i8_a_decision_that_takes_too_much_work_denies() {
-    // Each of them does not match, as far as it is evaluated; none alone is too much.
+fn i8_decision_that_exceeds_its_work_limit_denies() {
+    // None of them matches, as far as it is evaluated; none alone exceeds the limit.
     let search = "match: { tool: '*', where: { path: $.input.text, matches: 'b$' } }\n    deny: {}";
     let few = engine(&[search; 5]);
     let call = large(1, 400_000);
@@ -85,7 +85,7 @@ fn i8_a_decision_that_takes_too_much_work_denies() {
 }
 
 #[test]
-fn i8_what_permits_does_not_permit_where_work_is_exceeded() {
+fn i8_permitting_policy_does_not_permit_when_work_is_exceeded() {
     let search = "match: { tool: '*', where: { path: $.input.text, matches: 'b$' } }\n    deny: {}";
     let allow = "match: { tool: '*', where: { expr: '!input.text.contains(\"b\")' } }\n    allow: {}";
     let policies: Vec<&str> = [allow].into_iter().chain([search; 40]).collect();
@@ -94,7 +94,7 @@ fn i8_what_permits_does_not_permit_where_work_is_exceeded() {
 }
 
 #[test]
-fn a_script_has_its_steps_for_all_replays_together() {
+fn steps_of_a_script_are_bounded_over_all_its_replays() {
     let script = |turns: usize, effects: usize| {
         format!(
             "match: '*'\n    around: {{ script: 'let out = next(input); let k = 0; while k < {effects} {{ k += 1; let n = 0; while n < {turns} {{ n += 1; }} now(); }} out' }}"
@@ -102,7 +102,7 @@ fn a_script_has_its_steps_for_all_replays_together() {
     };
     let (outcome, ran, _) = run(&engine(&[&script(200, 20)]), large(1, 1));
     assert_eq!((outcome.outcome, ran), (OutcomeKind::Executed, 1), "{:?}", outcome.reason);
-    // Each replay alone stays below its limit.
+    // Each replay alone stays below the limit.
     let (outcome, ran, used) = run(&engine(&[&script(1000, 60)]), large(1, 1));
     assert_eq!((outcome.outcome, ran), (OutcomeKind::Indeterminate, 1), "{:?}", outcome.reason);
     assert_eq!(outcome.reason.code, "script_error");
@@ -110,7 +110,7 @@ fn a_script_has_its_steps_for_all_replays_together() {
 }
 
 #[test]
-fn scripts_that_take_what_is_left_of_a_call_end_it() {
+fn scripts_that_exhaust_the_work_limit_of_a_call_end_it() {
     // Each is far below its own limit.
     let script = "match: '*'\n    around: { script: 'let n = 0; while n < 35000 { n += 1; } next(input)' }";
     let (outcome, ran, _) = run(&engine(&[script; 3]), large(1, 1));
@@ -124,7 +124,7 @@ fn scripts_that_take_what_is_left_of_a_call_end_it() {
 }
 
 #[test]
-fn after_an_effect_nobody_knows_what_a_script_left_behind() {
+fn script_that_exceeds_work_after_an_effect_is_indeterminate() {
     let script = "match: '*'\n    around: { script: 'let out = next(input); let n = 0; while n < 35000 { n += 1; } out' }";
     let (outcome, ran, _) = run(&engine(&[script; 3]), large(1, 1));
     assert_eq!((outcome.outcome, ran), (OutcomeKind::Executed, 1), "{:?}", outcome.reason);
@@ -137,18 +137,18 @@ fn after_an_effect_nobody_knows_what_a_script_left_behind() {
 }
 
 #[test]
-fn a_function_over_a_long_text_costs_what_the_text_is_long() {
+fn cost_of_a_string_function_grows_with_the_length_of_the_string() {
     let look = "match: { tool: '*', where: { expr: 'input.list.all(|item| !input.text.contains(item))' } }\n    deny: {}";
     let used = |bytes| run(&engine(&[look]), large(100, bytes)).2;
     assert!(used(100_000) > 10 * used(1_000), "{} and {}", used(100_000), used(1_000));
-    // The expression can't be decided, and what restricts acts.
+    // The expression is undecided, and the restricting policy applies.
     let call = large(1000, 1_000_000);
     let decision = engine(&[look]).decide(&call, &SessionState::default());
     assert_eq!(decision.effect(), Effect::Deny);
 }
 
 #[test]
-fn i10_a_result_that_is_not_searched_is_not_shown() {
+fn i10_result_that_was_not_searched_is_withheld() {
     let redact = "match: '*'\n    redact: { in: [output], detect: [email, phone, iban, payment_card, ip_address, jwt] }";
     let policies = [redact; 12];
     let (outcome, ran, used) = run(&engine(&policies), large(1, 3_000_000));

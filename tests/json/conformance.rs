@@ -1,10 +1,10 @@
-//! The classes of texts that implementations of JSON are known to differ on: each is accepted (`Y`) or refused (`N`) by RFC 8259, or
-//! left to the implementation (`I`), and then the reason says what we do.
+//! JSON documents on which parsers are known to differ: RFC 8259 accepts them, rejects them, or leaves them to the implementation;
+//! for the last, comments say what Callgate does.
 
 use callgate::json::{LoneSurrogates, parse, parse_bytes, parse_with};
 
 const ACCEPTED: &[&str] = &[
-    // Structure and space.
+    // Structure and whitespace.
     "null",
     "true",
     "false",
@@ -271,7 +271,7 @@ const REFUSED: &[&str] = &[
 ];
 
 #[test]
-fn what_the_standard_accepts_is_read() {
+fn accepts_valid_json() {
     for text in ACCEPTED {
         let value = parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
         assert_eq!(parse(&value.to_string()).as_ref(), Ok(&value), "{text:?}");
@@ -279,19 +279,19 @@ fn what_the_standard_accepts_is_read() {
 }
 
 #[test]
-fn what_the_standard_refuses_is_refused() {
+fn rejects_invalid_json() {
     for text in REFUSED {
-        let error = parse(text).err().unwrap_or_else(|| panic!("{text:?} was read"));
+        let error = parse(text).err().unwrap_or_else(|| panic!("{text:?} was accepted"));
         let columns = text.lines().nth(error.line - 1).unwrap_or_default().chars().count();
         assert!(error.column >= 1 && error.column <= columns + 1, "{text:?}: {error}");
         assert!(parse_with(text, LoneSurrogates::Replace).is_err(), "{text:?}");
     }
 }
 
-/// What the standard leaves open.
+/// Documents that RFC 8259 leaves to the implementation.
 #[test]
-fn what_implementations_may_choose() {
-    // Numbers of any size and precision are read, to the last digit.
+fn handles_implementation_defined_json() {
+    // Numbers of any size and precision are accepted and keep every digit.
     for number in [
         "0.4e00669999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999969",
         "-1e+9999",
@@ -306,7 +306,7 @@ fn what_implementations_may_choose() {
     ] {
         assert_eq!(parse(number).unwrap().to_string(), number);
     }
-    // Lone surrogates are refused, or replaced on request.
+    // Lone surrogates are rejected, or replaced on request.
     for text in [
         "[\"\\uDADA\"]",
         "[\"\\uD888\\u1234\"]",
@@ -325,7 +325,7 @@ fn what_implementations_may_choose() {
             "{text}"
         );
     }
-    // Duplicate keys are refused, also where their values are equal.
+    // Duplicate keys are rejected, even if their values are equal.
     for text in [
         "{\"a\":\"b\",\"a\":\"b\"}",
         "{\"a\":1,\"b\":{},\"a\":2}",
@@ -334,7 +334,7 @@ fn what_implementations_may_choose() {
     ] {
         assert!(parse(text).unwrap_err().to_string().contains("duplicate key"), "{text}");
     }
-    // Bytes that are not UTF-8 are refused: cut off, too long, surrogates, beyond Unicode, UTF-16.
+    // Invalid UTF-8 is rejected: truncated, overlong, surrogates, beyond Unicode, UTF-16.
     for bytes in [
         &b"[\"\xe0\xff\"]"[..],
         b"[\"\xfc\x80\x80\x80\x80\x80\"]",

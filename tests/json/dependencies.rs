@@ -1,11 +1,11 @@
-//! What depending on Callgate does to the features of the embedder's `serde_json`.
+//! Features of `serde_json` that depending on Callgate enables for the embedder.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::playback::project;
+use crate::recorded_calls::project;
 
-/// The features with which `serde_json` is built for a program that depends on Callgate alone.
+/// The features of `serde_json` in a program that depends only on Callgate.
 fn serde_json_features(of_callgate: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .args([
@@ -32,10 +32,11 @@ fn serde_json_features(of_callgate: &[&str]) -> BTreeSet<String> {
     features.split(',').map(str::to_owned).collect()
 }
 
-/// Each of these would change what the embedder's own code does: how numbers are held, compared and written, and the order of objects.
+/// Other features would change the behaviour of the embedder's code: how numbers are stored, compared and written, and the order of
+/// objects.
 #[test]
-fn no_feature_of_serde_json_changes_the_values_of_an_embedder() {
-    // `jsonschema` demands `float_roundtrip`: floats of a text are read to the nearest, not to within one place of it.
+fn serde_json_features_do_not_change_for_embedders() {
+    // `jsonschema` requires `float_roundtrip`: floats are parsed to the nearest value, not to within one unit in the last place.
     let expected: BTreeSet<String> = BTreeSet::from(["default", "float_roundtrip", "std"].map(str::to_owned));
     for features in [&["--no-default-features"][..], &[], &["--all-features"]] {
         let found = serde_json_features(features);

@@ -1,16 +1,16 @@
-//! Our reader against two that we did not write: hifijson, which keeps the text of numbers and the order of members, and serde_json.
+//! Differential tests of the JSON parser against hifijson, which keeps the digits of numbers and the order of members, and serde_json.
 //!
-//! All accept and refuse the same texts, but for duplicate keys and depth, and read the same values.
+//! All accept and reject the same documents, except for duplicate keys and depth, and parse equal values.
 
 use callgate::json::{self, Number, ParseErrorKind, Value, parse};
 use hifijson::token::Lex as _;
 use proptest::prelude::*;
 
-use super::drawn;
+use super::generated;
 
 type Other = hifijson::value::Value<String, String>;
 
-/// What hifijson reads.
+/// Parses with hifijson.
 fn other(text: &str) -> Option<Other> {
     let mut lexer = hifijson::SliceLexer::new(text.as_bytes());
     let read = lexer.exactly_one(hifijson::SliceLexer::ws_peek, |next, lexer| {
@@ -36,7 +36,7 @@ fn owned(value: hifijson::value::Value<&str, std::borrow::Cow<'_, str>>) -> Opti
     })
 }
 
-/// Whether both are the same to the last digit, members in their order.
+/// Returns whether both are equal to the last digit, with members in the same order.
 fn same(ours: &Value, other: &Other) -> bool {
     match (ours, other) {
         (Value::Null, Other::Null) => true,
@@ -57,7 +57,7 @@ fn same(ours: &Value, other: &Other) -> bool {
     }
 }
 
-/// The text of a value with floats where serde_json has them, to compare with what it reads.
+/// Converts numbers to floats as serde_json does, for comparison with its values.
 fn as_floats(value: &Value) -> Option<serde_json::Value> {
     Some(match value {
         Value::Number(number) => match (number.as_i64(), number.as_u64()) {
@@ -83,12 +83,12 @@ fn agree(text: &str) -> Result<(), TestCaseError> {
     let theirs = serde_json::from_str::<serde_json::Value>(text);
     match (&ours, &other) {
         (Ok(ours), Some(other)) => prop_assert!(same(ours, other), "{text}\n{ours}"),
-        // What we refuse and others take.
+        // Documents that only Callgate rejects.
         (Err(error), Some(_)) => prop_assert!(
             matches!(error.kind, ParseErrorKind::DuplicateKey(_) | ParseErrorKind::TooDeep),
             "{text}\n{error}"
         ),
-        (Ok(ours), None) => prop_assert!(false, "{text}\nonly ours reads it: {ours}"),
+        (Ok(ours), None) => prop_assert!(false, "{text}\nonly Callgate accepts it: {ours}"),
         (Err(_), None) => {}
     }
     match (&ours, &theirs) {
@@ -96,16 +96,16 @@ fn agree(text: &str) -> Result<(), TestCaseError> {
         (Err(error), Ok(_)) => {
             prop_assert!(matches!(error.kind, ParseErrorKind::DuplicateKey(_)), "{text}\n{error}")
         }
-        // Numbers beyond floats, and one level of nesting.
+        // Numbers beyond the range of floats, and one level of nesting.
         (Ok(ours), Err(error)) => {
-            prop_assert!(as_floats(ours).is_none() || json::deeper_than(ours, 126), "{text}\n{error}")
+            prop_assert!(as_floats(ours).is_none() || json::is_deeper_than(ours, 126), "{text}\n{error}")
         }
         (Err(_), Err(_)) => {}
     }
     Ok(())
 }
 
-/// A text with one change in it.
+/// Changes one character of a string.
 fn mutated(text: &str, at: usize, change: u8, letter: char) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     let at = at % (chars.len() + 1);
@@ -128,8 +128,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn all_read_the_same_of_valid_texts(value in drawn::value(), choices in prop::collection::vec(any::<u8>(), 1..40)) {
-        let text = drawn::spelled(&value, &choices);
+    fn parsers_agree_on_valid_json(value in generated::value(), choices in prop::collection::vec(any::<u8>(), 1..40)) {
+        let text = generated::spelled(&value, &choices);
         agree(&text)?;
         let read = parse(&text).unwrap();
         prop_assert_eq!(&read, &value);
@@ -137,24 +137,24 @@ proptest! {
     }
 
     #[test]
-    fn all_read_the_same_of_changed_texts(
-        value in drawn::value(),
+    fn parsers_agree_on_mutated_json(
+        value in generated::value(),
         choices in prop::collection::vec(any::<u8>(), 1..40),
         changes in prop::collection::vec((any::<usize>(), any::<u8>(), prop::sample::select(&LETTERS[..])), 1..4),
     ) {
-        let text = changes.into_iter().fold(drawn::spelled(&value, &choices), |text, (at, change, letter)| {
+        let text = changes.into_iter().fold(generated::spelled(&value, &choices), |text, (at, change, letter)| {
             mutated(&text, at, change, letter)
         });
         agree(&text)?;
     }
 
     #[test]
-    fn all_read_the_same_of_any_letters(text in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..24)) {
+    fn parsers_agree_on_random_characters(text in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..24)) {
         agree(&text.into_iter().collect::<String>())?;
     }
 
     #[test]
-    fn bytes_are_read_as_their_text_is(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+    fn bytes_parse_like_their_utf8_string(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
         let read = json::parse_bytes(&bytes);
         match std::str::from_utf8(&bytes) {
             Ok(text) => prop_assert_eq!(read, parse(text)),
@@ -162,21 +162,21 @@ proptest! {
         }
     }
 
-    /// Written and read again, nothing changes, in either layout.
+    /// Compact and pretty output parse to the same value.
     #[test]
-    fn round_trips_are_exact(value in drawn::value()) {
+    fn round_trips_are_exact(value in generated::value()) {
         let text = value.to_string();
         prop_assert_eq!(parse(&text).unwrap().to_string(), text.as_str());
         prop_assert_eq!(parse(&format!("{value:#}")).unwrap().to_string(), text);
     }
 
-    /// One order, one equality, one canonical text, one hash: that of exact rational numbers.
+    /// Order, equality and canonical form are those of exact rational numbers.
     #[test]
-    fn numbers_are_ordered_by_their_exact_values(a in drawn::number(), b in drawn::number(), shift in 0..30_usize) {
+    fn numbers_are_ordered_by_their_exact_values(a in generated::number(), b in generated::number(), shift in 0..30_usize) {
         prop_assert_eq!(a == b, a.canonical() == b.canonical());
         prop_assert_eq!(a.cmp(&b), b.cmp(&a).reverse());
         prop_assert_eq!(a.cmp(&b), by_long_arithmetic(&a.text(), &b.text()));
-        // Another spelling of the same value.
+        // Another notation of the same value.
         let text = a.text().to_string();
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
         let point = if mantissa.contains('.') { "" } else { "." };
@@ -187,14 +187,14 @@ proptest! {
     }
 }
 
-/// Compares decimal texts with exponents of up to four digits, written out with all their zeros.
+/// Compares decimals with exponents of up to four digits by writing out all zeros.
 fn by_long_arithmetic(a: &str, b: &str) -> std::cmp::Ordering {
     fn written_out(text: &str) -> (bool, String) {
         let (negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let exponent: i64 = exponent.parse().unwrap();
-        // The point stands behind 10,100 digits, in all numbers alike.
+        // The decimal point follows 10,100 digits in all numbers.
         let shift = usize::try_from(10_100 - exponent - whole.len() as i64).unwrap();
         let digits = format!("{}{whole}{fraction}", "0".repeat(shift));
         let padded = format!("{digits:0<21000}");

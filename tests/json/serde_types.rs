@@ -1,5 +1,5 @@
-//! Values in types of Rust: nothing is lost between our own serializer and deserializer, others get exact numbers or an error, and
-//! nothing in the data starts the exchange between the two.
+//! JSON values in Rust types: Callgate's serializer and deserializer are lossless, other formats get exact numbers or an error, and
+//! no data can trigger the private protocol between the two.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use callgate::json::{self, Map, Number, Value, from_str, from_value, json, to_st
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::drawn;
+use super::generated;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,8 +38,8 @@ enum Choice {
 
 proptest! {
     #[test]
-    fn values_in_types_lose_nothing(
-        value in drawn::value(), map in drawn::object(), number in drawn::number(), other in drawn::value(), which in 0..4,
+    fn values_in_rust_types_round_trip(
+        value in generated::value(), map in generated::object(), number in generated::number(), other in generated::value(), which in 0..4,
     ) {
         let choice = match which {
             0 => Choice::Unit,
@@ -64,17 +64,17 @@ proptest! {
         prop_assert_eq!(from_value::<Held>(as_value).unwrap(), held);
     }
 
-    /// A value keeps its text through `Value` itself, whatever strings and keys it has.
+    /// A value keeps its JSON through `Value` itself, with any strings and keys.
     #[test]
-    fn values_are_exchanged_whole(value in drawn::value()) {
+    fn values_round_trip_through_value(value in generated::value()) {
         prop_assert_eq!(to_value(&value).unwrap().to_string(), value.to_string());
         prop_assert_eq!(from_value::<Value>(value.clone()).unwrap().to_string(), value.to_string());
         prop_assert_eq!(json!({ "a": [value], "b": &value }).to_string(), format!(r#"{{"a":[{value}],"b":{value}}}"#));
     }
 
-    /// To `serde_json` and back: the same value, or an error.
+    /// Conversion to `serde_json` and back results in an equal value, or an error.
     #[test]
-    fn foreign_values_are_equal_or_refused(value in drawn::value()) {
+    fn conversion_to_serde_json_is_exact_or_an_error(value in generated::value()) {
         if let Ok(theirs) = serde_json::Value::try_from(value.clone()) {
             prop_assert_eq!(Value::from(theirs), value.clone());
         }
@@ -86,23 +86,23 @@ proptest! {
         }
     }
 
-    /// Values read by `serde_json` are those that it reads itself.
+    /// `serde_json` parses `Value` to the same values as its own type.
     #[test]
-    fn values_read_by_serde_json_are_its_own(value in drawn::value()) {
+    fn values_read_by_serde_json_equal_its_own(value in generated::value()) {
         let text = value.to_string();
         match (serde_json::from_str::<Value>(&text), serde_json::from_str::<serde_json::Value>(&text)) {
             (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours, Value::from(theirs)),
-            // Its private key can't be told from a number of a build with `arbitrary_precision`.
+            // Its private key is indistinguishable from a number of a build with `arbitrary_precision`.
             (Err(error), Ok(_)) => prop_assert!(error.to_string().contains("private key"), "{}", error),
             (_, Err(_)) => {}
         }
     }
 }
 
-/// The strings by which values announce themselves mean nothing in data: as keys, as strings, as names of variants.
+/// The private names of the serde protocol have no meaning in data: as keys, strings or variant names.
 #[test]
-fn names_of_the_exchange_are_plain_data() {
-    for token in drawn::TOKENS {
+fn private_serde_names_are_plain_data() {
+    for token in generated::TOKENS {
         let texts = [
             format!(r#"{{"{token}":"5"}}"#),
             format!(r#"{{"{token}":{{"{token}":[1.50]}},"a":"{token}"}}"#),
@@ -121,7 +121,7 @@ fn names_of_the_exchange_are_plain_data() {
     }
 }
 
-/// serde holds the content of such enums in a form of its own, in which numbers are primitives.
+/// serde buffers the content of such enums in its own form, in which numbers are primitives.
 #[test]
 fn buffered_content_has_exact_numbers_or_fails() {
     #[derive(Debug, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ fn buffered_content_has_exact_numbers_or_fails() {
 }
 
 #[test]
-fn errors_say_where() {
+fn errors_report_their_position() {
     #[derive(Debug, Deserialize)]
     struct Tool {
         #[serde(rename = "name")]

@@ -5,8 +5,8 @@ use callgate::lifecycle::Config;
 use callgate::message::{CallPart, Content, History, Output, Settled};
 use callgate::session::Armed;
 
-use super::{calling, session, tool, user};
-use crate::workshop::{Tool, ended, noon, rules};
+use super::{push_call, session, tool, user};
+use crate::fixtures::{Tool, kind_and_code, noon, rules};
 
 const RULES: &str = "policies:
   - { id: never, match: drop, deny: {} }
@@ -26,7 +26,7 @@ fn part(id: &str, name: &str, input: Value) -> CallPart {
 }
 
 #[test]
-fn an_sdk_is_given_the_tools_that_are_shown_and_asks_which_wait_for_people() {
+fn sdk_gets_the_offered_tools_and_can_ask_which_need_approval() {
     let (armed, counting, clock) = armed(RULES);
     let names: Vec<String> = clock.drive(armed.tools()).into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["look", "pay"]);
@@ -36,21 +36,24 @@ fn an_sdk_is_given_the_tools_that_are_shown_and_asks_which_wait_for_people() {
 }
 
 #[test]
-fn each_call_of_an_sdk_passes_the_gate_and_has_a_result_for_its_model() {
+fn each_sdk_call_passes_the_gate_and_has_a_result_for_the_model() {
     let (armed, counting, clock) = armed(RULES);
     let call = |id: &str, tool: &str| clock.drive(armed.call(id, tool, json!({})));
     let looked = call("c1", "look");
-    assert_eq!(ended(&looked.outcome).0, "executed");
+    assert_eq!(kind_and_code(&looked.outcome).0, "executed");
     assert_eq!(looked.result.unwrap().output, Output::Json(json!(1)));
     let denied = call("c2", "drop");
-    assert_eq!((ended(&denied.outcome).0, denied.result.unwrap().settled), ("denied", Settled::Denied));
+    assert_eq!(
+        (kind_and_code(&denied.outcome).0, denied.result.unwrap().settled),
+        ("denied", Settled::Denied)
+    );
     let waits = call("c3", "pay");
-    assert_eq!((ended(&waits.outcome).0, waits.result), ("suspended", None));
+    assert_eq!((kind_and_code(&waits.outcome).0, waits.result), ("suspended", None));
     assert_eq!(counting.count(), 1);
 }
 
 #[test]
-fn what_has_run_and_what_waits_is_put_into_the_sdks_history() {
+fn suspend_adds_completed_and_pending_calls_to_the_sdks_history() {
     let (armed, counting, clock) = armed(RULES);
     let mut history = user("look and pay twice");
     let calls = [
@@ -60,7 +63,7 @@ fn what_has_run_and_what_waits_is_put_into_the_sdks_history() {
     ];
     let parts = calls.iter().map(|call| Content::Call(call.clone()).into()).collect();
     history.push(callgate::message::Message::new(callgate::message::Role::Assistant, parts));
-    // The SDK stops at the call that waits, and never makes the third.
+    // The SDK stops at the pending call, and never makes the third one.
     clock.drive(armed.call("c1", "look", json!({})));
     clock.drive(armed.call("c2", "pay", json!({})));
     let round = clock.drive(armed.suspend(&mut history)).unwrap();
@@ -69,22 +72,22 @@ fn what_has_run_and_what_waits_is_put_into_the_sdks_history() {
     let calls = history.occurrences();
     assert!(calls[0].result.is_some() && calls[2].result.is_some());
     assert!(calls[1].result.is_none() && calls[1].request.is_some());
-    // Once more: nothing runs, nothing is asked again.
+    // A second time: nothing runs, and approval is not requested again.
     let again = clock.drive(armed.suspend(&mut history.clone())).unwrap();
     assert_eq!((again.outcomes.len(), counting.count()), (0, 2));
 }
 
 #[test]
-fn a_round_that_is_told_before_is_decided_as_a_whole() {
+fn announced_round_is_decided_as_a_whole() {
     let (armed, counting, clock) = armed(RULES);
     let calls = [part("c1", "look", json!({})), part("c2", "look", json!({ "q": "stop" }))];
     clock.drive(armed.tell_round(&calls));
     let first = clock.drive(armed.call("c1", "look", json!({})));
-    assert_eq!((ended(&first.outcome).0, counting.count()), ("halted", 0));
+    assert_eq!((kind_and_code(&first.outcome).0, counting.count()), ("halted", 0));
 }
 
 #[test]
-fn what_a_told_round_was_decided_to_be_stands_whatever_runs_before_it_is_made() {
+fn decisions_of_an_announced_round_hold_whatever_runs_before() {
     let text = "policies:
   - { id: unknown, match: { tool: pay, where: [ { not: { path: '$.session.labels[*]', eq: known } } ] }, approval: {} }
   - { id: not-yet, match: { tool: drop, where: [ { not: { path: '$.session.labels[*]', eq: known } } ] }, deny: {} }
@@ -104,9 +107,9 @@ fn what_a_told_round_was_decided_to_be_stands_whatever_runs_before_it_is_made() 
     }
 }
 
-/// The SDK stops at the first call of a told round; the others come to what they were decided to be.
+/// The SDK stops at the first call of an announced round; the other calls end as they were decided.
 #[test]
-fn the_rest_of_a_told_round_is_made_when_the_sdk_stops() {
+fn rest_of_an_announced_round_is_completed_when_the_sdk_stops() {
     let (armed, counting, clock) = armed(RULES);
     let mut history = user("look");
     let calls = [
@@ -120,38 +123,38 @@ fn the_rest_of_a_told_round_is_made_when_the_sdk_stops() {
     clock.drive(armed.tell_round(&calls));
     clock.drive(armed.call("c1", "look", json!({})));
     let round = clock.drive(armed.suspend(&mut history)).unwrap();
-    let ends: Vec<_> = round.outcomes.iter().map(ended).collect();
+    let ends: Vec<_> = round.outcomes.iter().map(kind_and_code).collect();
     let halted = ("halted", "session_halted");
     assert_eq!(ends, [halted, ("denied", "denied"), ("halted", "halted"), halted]);
     assert_eq!(counting.count(), 0);
 }
 
-/// A host that has nothing to resume: what was counted before its first history was seen stays counted.
+/// A host without anything to resume: usage from before its first history stays counted.
 #[test]
-fn what_a_run_has_used_stays_used_when_its_history_is_seen_first() {
+fn usage_of_a_run_stays_counted_when_its_history_is_first_seen() {
     let (armed, counting, clock) = armed("policies: [ { id: one, budget: { calls: 1, on_exceed: deny } } ]");
     let mut history = user("look");
-    calling(&mut history, "c1", "look", json!({}));
+    push_call(&mut history, "c1", "look", json!({}));
     clock.drive(armed.call("c1", "look", json!({})));
     clock.drive(armed.suspend(&mut history)).unwrap();
     let next = clock.drive(armed.call("c2", "look", json!({}))).outcome;
-    assert_eq!((ended(&next), counting.count()), (("denied", "budget_exceeded"), 1));
+    assert_eq!((kind_and_code(&next), counting.count()), (("denied", "budget_exceeded"), 1));
 }
 
 #[test]
-fn clones_are_one_session_and_calls_at_once_count_one_by_one() {
+fn clones_share_one_session_and_concurrent_calls_count_separately() {
     let text = "policies: [ { id: one, budget: { calls: 1, on_exceed: deny } } ]";
     let (armed, counting, clock) = armed(text);
     let other = armed.clone();
     let (first, second) = clock.drive(async {
         tokio::join!(armed.call("c1", "look", json!({})), other.call("c2", "look", json!({})))
     });
-    assert_eq!([ended(&first.outcome).0, ended(&second.outcome).0], ["executed", "denied"]);
+    assert_eq!([kind_and_code(&first.outcome).0, kind_and_code(&second.outcome).0], ["executed", "denied"]);
     assert_eq!(counting.count(), 1);
 }
 
 #[test]
-fn everything_around_the_calls_is_the_sessions_own() {
+fn armed_session_gives_access_to_the_lifecycle() {
     let (session, log) = session("policies: []");
     let clock = noon();
     let armed = session.arm(Tool::counting(&clock));
@@ -164,10 +167,10 @@ fn everything_around_the_calls_is_the_sessions_own() {
 }
 
 #[test]
-fn a_call_that_a_person_let_through_runs_when_the_history_comes_back() {
+fn approved_sdk_call_runs_when_the_history_is_resumed() {
     let (armed, counting, clock) = armed(RULES);
     let mut history = user("pay");
-    calling(&mut history, "c1", "pay", json!({}));
+    push_call(&mut history, "c1", "pay", json!({}));
     clock.drive(armed.call("c1", "pay", json!({})));
     clock.drive(armed.suspend(&mut history)).unwrap();
     let id = history.find_approval_requests()[0].approval_id.clone();

@@ -1,4 +1,4 @@
-//! What runs, conversations and principals may use in all.
+//! Budgets of runs, conversations and principals.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use callgate::seal::Keys;
 use callgate::state::MemoryStore;
 use callgate::{Engine, Session};
 
-use super::{aborted, calling, ending, user};
-use crate::altered_stores::{Alteration, Altered};
-use crate::workshop::{Tool, call, ended, noon, rules};
+use super::{abort_reason, ending, push_call, user};
+use crate::corrupted_stores::{Alteration, Altered};
+use crate::fixtures::{Tool, call, kind_and_code, noon, rules};
 
 fn keys() -> Keys {
     Keys::parse(&"5a".repeat(32)).unwrap()
 }
 
-/// A store that does not answer.
-struct Down;
+/// A store that is unavailable.
+struct UnavailableStore;
 
-impl Alteration for Down {
+impl Alteration for UnavailableStore {
     fn answer<'a, T: Send + 'a>(&'a self, _: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         Box::pin(std::future::ready(Err(StoreError::Unavailable("no answer".to_owned()))))
     }
@@ -43,7 +43,7 @@ fn ana(engine: &Engine, talk: &str) -> Session {
     engine.session().named(talk).with_context(json!({ "principal": "ana" }))
 }
 
-/// One call of the model, which uses this.
+/// One model call with this usage.
 async fn turn(session: &mut Session, usage: Usage) -> Result<(), Ending> {
     session.before_model(Config::default()).await?;
     session.used(usage);
@@ -55,7 +55,7 @@ fn tokens(tokens: u64) -> Usage {
 }
 
 #[test]
-fn nothing_begins_beyond_a_bound() {
+fn nothing_starts_once_a_budget_is_exhausted() {
     let clock = noon();
     let paid = |cost: f64| Usage { cost: Some(cost), ..Usage::default() };
     for (bounds, usage, turns) in [
@@ -70,13 +70,13 @@ fn nothing_begins_beyond_a_bound() {
         for _ in 0..turns {
             clock.drive(turn(&mut session, usage)).unwrap();
         }
-        let reason = aborted(clock.drive(turn(&mut session, usage)));
+        let reason = abort_reason(clock.drive(turn(&mut session, usage)));
         assert!(reason.starts_with("the budget `cap` is used up"), "{bounds}: {reason}");
     }
 }
 
 #[test]
-fn calls_count_as_they_reach_their_tool() {
+fn calls_are_counted_when_they_reach_their_tool() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let text = "policies:
@@ -91,23 +91,24 @@ fn calls_count_as_they_reach_their_tool() {
     let kinds: Vec<_> = outcomes.iter().map(|outcome| outcome.outcome.name()).collect();
     let expected = ["denied", "executed", "answered", "suspended", "executed", "denied", "denied", "denied"];
     assert_eq!((kinds, tool.count()), (expected.to_vec(), 2));
-    assert_eq!(ended(&outcomes[5]), ("denied", "budget_exceeded"));
+    assert_eq!(kind_and_code(&outcomes[5]), ("denied", "budget_exceeded"));
     assert_eq!(outcomes[5].reason.message, "enough, ana");
 }
 
 #[test]
-fn one_of_five_parallel_calls_is_let_through() {
+fn one_of_five_parallel_calls_is_allowed() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let mut session = engine(&budget("calls: 1, on_exceed: deny"), &clock, &memory()).session();
     let calls = (0..5).map(|_| call("look", json!({}))).collect();
     let outcomes = clock.drive(session.execute_round(calls, &tool));
-    let denied = outcomes.iter().filter(|outcome| ended(outcome) == ("denied", "budget_exceeded")).count();
+    let denied =
+        outcomes.iter().filter(|outcome| kind_and_code(outcome) == ("denied", "budget_exceeded")).count();
     assert_eq!((denied, tool.count()), (4, 1));
 }
 
 #[test]
-fn at_the_bound_a_run_is_halted_its_calls_are_denied_or_it_finishes() {
+fn exhausted_budget_halts_denies_or_finishes() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     for (then, kind) in [("halt", "halted"), ("deny", "denied"), ("finish", "denied")] {
@@ -117,7 +118,7 @@ fn at_the_bound_a_run_is_halted_its_calls_are_denied_or_it_finishes() {
         clock.drive(turn(&mut session, tokens(10))).unwrap();
         let next = clock.drive(turn(&mut session, tokens(1)));
         match then {
-            "halt" => drop(aborted(next)),
+            "halt" => drop(abort_reason(next)),
             "deny" => assert_eq!(next, Ok(())),
             _ => assert!(matches!(next, Err(Ending::Finished { .. })), "{next:?}"),
         }
@@ -128,7 +129,7 @@ fn at_the_bound_a_run_is_halted_its_calls_are_denied_or_it_finishes() {
 }
 
 #[test]
-fn a_budget_is_of_a_run_a_conversation_or_a_principal() {
+fn budget_applies_to_a_run_a_conversation_or_a_principal() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     for (per, kinds) in [
@@ -148,32 +149,32 @@ fn a_budget_is_of_a_run_a_conversation_or_a_principal() {
 }
 
 #[test]
-fn a_principal_that_nobody_knows_has_nothing_to_spend() {
+fn unknown_principal_has_no_budget() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let engine = engine(&budget("calls: 5, per: principal, on_exceed: deny"), &clock, &memory());
     let outcome = clock.drive(engine.session().execute(call("look", json!({})), &tool));
-    assert_eq!((ended(&outcome), tool.count()), (("denied", "store_unavailable"), 0));
+    assert_eq!((kind_and_code(&outcome), tool.count()), (("denied", "store_unavailable"), 0));
 }
 
 #[test]
-fn i8_a_store_that_is_down_counts_as_used_up() {
+fn i8_unavailable_store_counts_as_an_exhausted_budget() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     for per in ["conversation", "principal"] {
-        let store: Arc<dyn StateStore> = Arc::new(Altered::by(Down));
+        let store: Arc<dyn StateStore> = Arc::new(Altered::by(UnavailableStore));
         let engine = engine(&budget(&format!("calls: 5, per: {per}")), &clock, &store);
         let outcome = clock.drive(ana(&engine, "talk").execute(call("look", json!({})), &tool));
-        assert_eq!(ended(&outcome), ("halted", "store_unavailable"));
+        assert_eq!(kind_and_code(&outcome), ("halted", "store_unavailable"));
         let mut session = ana(&engine, "talk");
         session.begin(Config::default()).unwrap();
-        aborted(clock.drive(session.before_model(Config::default())));
+        abort_reason(clock.drive(session.before_model(Config::default())));
     }
     assert_eq!(tool.count(), 0);
 }
 
 #[test]
-fn a_budget_that_many_share_is_exact() {
+fn shared_budget_is_exact() {
     let store = memory();
     let clock = noon();
     let engine = engine(&budget("calls: 50, per: principal, on_exceed: deny"), &clock, &store);
@@ -192,10 +193,10 @@ fn a_budget_that_many_share_is_exact() {
     assert_eq!(tool.count(), 50);
 }
 
-/// A store that lets others go first with each answer.
-struct Polite;
+/// A store that yields to other tasks with each answer.
+struct YieldingStore;
 
-impl Alteration for Polite {
+impl Alteration for YieldingStore {
     fn answer<'a, T: Send + 'a>(&'a self, good: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         Box::pin(async move {
             for _ in 0..4 {
@@ -207,9 +208,9 @@ impl Alteration for Polite {
 }
 
 #[tokio::test]
-async fn a_budget_is_exact_also_where_all_have_looked_before_any_takes() {
+async fn budget_is_exact_even_if_all_check_before_any_acquires() {
     let clock = noon();
-    let store: Arc<dyn StateStore> = Arc::new(Altered::by(Polite));
+    let store: Arc<dyn StateStore> = Arc::new(Altered::by(YieldingStore));
     let engine = engine(&budget("calls: 1, per: principal, on_exceed: deny"), &clock, &store);
     let tool = Tool::counting(&clock);
     let mut sessions = ["a", "b", "c"].map(|talk| ana(&engine, talk));
@@ -220,12 +221,13 @@ async fn a_budget_is_exact_also_where_all_have_looked_before_any_takes() {
         three.execute(call("look", json!({})), &tool)
     );
     let outcomes = [outcomes.0, outcomes.1, outcomes.2];
-    let denied = outcomes.iter().filter(|outcome| ended(outcome) == ("denied", "budget_exceeded")).count();
+    let denied =
+        outcomes.iter().filter(|outcome| kind_and_code(outcome) == ("denied", "budget_exceeded")).count();
     assert_eq!((denied, tool.count()), (2, 1));
 }
 
 #[test]
-fn several_budgets_hold_at_once_and_what_one_refuses_the_other_does_not_lose() {
+fn several_budgets_apply_together_and_a_refused_call_consumes_none() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let text = "policies:
@@ -243,7 +245,7 @@ fn several_budgets_hold_at_once_and_what_one_refuses_the_other_does_not_lose() {
 }
 
 #[test]
-fn a_budget_concerns_only_whom_its_conditions_say() {
+fn budget_applies_only_if_its_conditions_match() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let text = "policies:
@@ -258,7 +260,7 @@ fn a_budget_concerns_only_whom_its_conditions_say() {
 }
 
 #[test]
-fn a_run_goes_on_with_what_it_used_and_the_next_one_begins_anew() {
+fn run_keeps_its_usage_on_resume_and_the_next_one_starts_at_zero() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let text = "policies:
@@ -266,22 +268,22 @@ fn a_run_goes_on_with_what_it_used_and_the_next_one_begins_anew() {
   - { id: ask, match: pay, approval: {} }";
     let engine = rules(text).clock(clock.clone()).keys(keys()).build();
     let look = |session: &mut Session, history: &mut History, id: &str| {
-        calling(history, id, "look", json!({}));
+        push_call(history, id, "look", json!({}));
         clock.drive(session.round(history, &tool)).unwrap().outcomes.remove(0).outcome.name()
     };
     let mut history = user("look and pay");
     let mut session = engine.session().named("talk");
     assert_eq!(look(&mut session, &mut history, "c1"), "executed");
-    calling(&mut history, "c2", "pay", json!({}));
+    push_call(&mut history, "c2", "pay", json!({}));
     assert!(clock.drive(session.round(&mut history, &tool)).unwrap().is_suspended());
     let id = history.find_approval_requests()[0].approval_id.clone();
     history.append_approval_response(callgate::message::approval_response(id, true)).unwrap();
-    // Another process takes the same run up: nothing has come free.
+    // Another process resumes the same run: nothing was released.
     let mut session = engine.session().named("talk");
     let round = clock.drive(session.resume(&mut history, &tool)).unwrap();
     assert_eq!(round.outcomes[0].outcome.name(), "executed");
     assert_eq!(look(&mut session, &mut history, "c3"), "denied");
-    // The user speaks again: another run.
+    // A new user message starts another run.
     history.push(user("and again").messages()[0].clone());
     let mut session = engine.session().named("talk");
     clock.drive(session.resume(&mut history, &tool)).unwrap();
@@ -289,25 +291,25 @@ fn a_run_goes_on_with_what_it_used_and_the_next_one_begins_anew() {
 }
 
 #[test]
-fn a_history_that_is_not_vouched_for_has_nothing_left_to_spend() {
+fn unverified_history_has_no_budget_left() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let engine = rules(&budget("calls: 5, on_exceed: deny")).clock(clock.clone()).keys(keys()).build();
     let mut history = user("look");
-    calling(&mut history, "c1", "look", json!({}));
+    push_call(&mut history, "c1", "look", json!({}));
     clock.drive(engine.session().named("talk").round(&mut history, &tool)).unwrap();
-    // The client leaves out what was sealed.
+    // The client omits the sealed state.
     let kept = history.messages().iter().filter(|message| {
         message.parts().iter().all(|part| !matches!(part.content(), callgate::message::Content::State(_)))
     });
     let mut history = History::new(kept.cloned().collect());
-    calling(&mut history, "c2", "look", json!({}));
+    push_call(&mut history, "c2", "look", json!({}));
     let round = clock.drive(engine.session().named("talk").round(&mut history, &tool)).unwrap();
-    assert_eq!((ended(&round.outcomes[0]).0, tool.count()), ("denied", 1));
+    assert_eq!((kind_and_code(&round.outcomes[0]).0, tool.count()), ("denied", 1));
 }
 
 #[test]
-fn an_approved_call_needs_something_left_too() {
+fn approved_call_needs_remaining_budget() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let store = memory();
@@ -316,25 +318,25 @@ fn an_approved_call_needs_something_left_too() {
   - { id: ask, match: pay, approval: {} }";
     let engine = || rules(text).clock(clock.clone()).keys(keys()).store(Arc::clone(&store)).build();
     let mut history = user("pay");
-    calling(&mut history, "c1", "pay", json!({}));
+    push_call(&mut history, "c1", "pay", json!({}));
     let mut session = engine().session().named("talk");
     clock.drive(session.round(&mut history, &tool)).unwrap();
     clock.drive(session.execute(call("look", json!({})), &tool));
     let id = history.find_approval_requests()[0].approval_id.clone();
     history.append_approval_response(callgate::message::approval_response(id, true)).unwrap();
     let round = clock.drive(engine().session().named("talk").resume(&mut history, &tool)).unwrap();
-    assert_eq!(ended(&round.outcomes[0]), ("denied", "budget_exceeded"));
+    assert_eq!(kind_and_code(&round.outcomes[0]), ("denied", "budget_exceeded"));
     assert_eq!(tool.count(), 1);
 }
 
 #[test]
-fn a_run_of_a_session_that_ended_leaves_nothing_to_the_next() {
+fn ended_session_leaves_no_usage_to_the_next_run() {
     let clock = noon();
     let mut session = engine(&budget("iterations: 1"), &clock, &memory()).session();
     for _ in 0..2 {
         session.begin(Config::default()).unwrap();
         clock.drive(turn(&mut session, tokens(1))).unwrap();
-        aborted(clock.drive(turn(&mut session, tokens(1))));
+        abort_reason(clock.drive(turn(&mut session, tokens(1))));
         let _ = clock.drive(session.end(&ending()));
     }
 }

@@ -1,14 +1,14 @@
-//! What the model is called with: hooks change it in order, policies have the last word, the bundle's the very last.
+//! The configuration of model calls: hooks change it in order, then policies apply, the bundle's own last.
 
 use callgate::engine::load_text;
 use callgate::json::{Value, json};
-use callgate::lifecycle::{Config, ConfigPatch, Middleware, Phase, RunContext};
+use callgate::lifecycle::{Config, Middleware, ModelConfigPatch, Phase, RunContext};
 use callgate::{EngineBuilder, Session, ToolCall};
 
 use super::tool;
-use crate::workshop::{Tool, ended, noon, rules};
+use crate::fixtures::{Tool, kind_and_code, noon, rules};
 
-/// What the model is called with the first time, and the second.
+/// The configurations of the first and the second model call.
 fn configured(engine: EngineBuilder, config: Config) -> (Session, Vec<Config>) {
     let mut session = engine.build().session().with_context(json!({ "tenant": "acme", "roles": ["clerk"] }));
     let configs = two_turns(&mut session, config);
@@ -33,7 +33,7 @@ fn prompts(change: &str) -> Vec<String> {
 }
 
 #[test]
-fn prompts_are_added_and_replaced() {
+fn prompts_are_appended_and_replaced() {
     assert_eq!(prompts("append: 'You serve {{ context.tenant }}.'"), ["Be kind.", "You serve acme."]);
     assert_eq!(prompts("prepend: [ First., Second. ]"), ["First.", "Second.", "Be kind."]);
     assert_eq!(prompts("append: After., prepend: Before."), ["Before.", "Be kind.", "After."]);
@@ -59,7 +59,7 @@ fn members(value: Value) -> callgate::json::Map {
     value.as_object().unwrap().clone()
 }
 
-fn shown(config: &Config) -> Vec<&str> {
+fn offered_names(config: &Config) -> Vec<&str> {
     config.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
@@ -68,7 +68,7 @@ fn tools() -> Config {
 }
 
 #[test]
-fn tools_are_shown_by_iteration_label_and_role() {
+fn tools_are_offered_by_iteration_label_and_role() {
     let text = "policies:
   - id: first-only-search
     match: { where: [ { path: $.session.iteration, eq: 0 } ] }
@@ -80,13 +80,16 @@ fn tools_are_shown_by_iteration_label_and_role() {
     match: { where: [ { not: { path: '$.context.roles[*]', eq: admin } } ] }
     model: { tools: { hide: 'admin*' } }";
     let (mut session, configs) = configured(rules(text), tools());
-    assert_eq!((shown(&configs[0]), shown(&configs[1])), (vec!["search"], vec!["search", "pay"]));
+    assert_eq!(
+        (offered_names(&configs[0]), offered_names(&configs[1])),
+        (vec!["search"], vec!["search", "pay"])
+    );
     session.state_mut().add_label("untrusted");
-    assert_eq!(shown(&two_turns(&mut session, tools())[1]), ["search"]);
+    assert_eq!(offered_names(&two_turns(&mut session, tools())[1]), ["search"]);
 }
 
 #[test]
-fn a_policy_of_the_beginning_acts_once_and_one_of_each_call_each_time() {
+fn init_policy_applies_once_and_call_policy_each_time() {
     let text = "policies:
   - { id: hello, model: { on: init, system_prompts: { append: Once. } } }
   - { id: turn, model: { system_prompts: { append: 'Turn {{ session.iteration }}.' } } }";
@@ -96,57 +99,57 @@ fn a_policy_of_the_beginning_acts_once_and_one_of_each_call_each_time() {
 }
 
 #[test]
-fn what_can_never_be_called_is_not_shown() {
+fn tool_that_can_never_be_called_is_not_offered() {
     let denied = "policies:
   - { id: never, match: pay, deny: {} }
   - { id: maybe, match: { tool: search, where: [ { path: $.input.q, eq: x } ] }, deny: {} }
   - { id: trial, mode: shadow, match: 'admin*', deny: {} }";
-    assert_eq!(shown(&one(denied, tools())), ["search", "admin.drop"]);
+    assert_eq!(offered_names(&one(denied, tools())), ["search", "admin.drop"]);
     let listed = "defaults: { unmatched: deny }\npolicies:
   - { id: yes, match: search, allow: {} }
   - { id: asked, match: pay, approval: {} }";
-    assert_eq!(shown(&one(listed, tools())), ["search", "pay"]);
+    assert_eq!(offered_names(&one(listed, tools())), ["search", "pay"]);
 }
 
 #[test]
-fn a_condition_that_can_not_be_decided_restricts() {
+fn undecided_condition_restricts() {
     let text = "policies:
   - id: p
     match: { where: [ { path: $.context.tenant, gt: 5 } ] }
     model: { tools: { hide: pay }, temperature: { max: 0.1 } }";
     let config = one(text, Config { temperature: Some(1.0), ..tools() });
-    assert_eq!((shown(&config), config.temperature), (vec!["search", "admin.drop"], Some(0.1)));
+    assert_eq!((offered_names(&config), config.temperature), (vec!["search", "admin.drop"], Some(0.1)));
 }
 
 #[test]
-fn the_bundle_has_the_last_word_over_lower_layers() {
+fn bundle_applies_after_lower_layers() {
     let bundle = "policies: [ { id: cool, model: { temperature: { max: 0.5 }, tools: { hide: pay } } } ]";
     let lower = load_text(
         "policies: [ { id: hot, model: { temperature: { set: 1.5 }, system_prompts: { append: Prompt. } } } ]",
     );
     let mut session = rules(bundle).build().session().with_layer(lower.unwrap());
     let config = two_turns(&mut session, tools()).remove(0);
-    assert_eq!((config.temperature, shown(&config)), (Some(0.5), vec!["search", "admin.drop"]));
+    assert_eq!((config.temperature, offered_names(&config)), (Some(0.5), vec!["search", "admin.drop"]));
     assert_eq!(config.system_prompts, ["Prompt."]);
 }
 
-/// Raises the temperature with each call of the model, and adds a prompt when the run begins.
+/// Raises the temperature with each model call, and adds a prompt when the run starts.
 struct Dynamic;
 
 impl Middleware for Dynamic {
     fn id(&self) -> &str {
         "dynamic"
     }
-    fn on_config(&self, run: &RunContext, config: &Config) -> Option<ConfigPatch> {
+    fn on_config(&self, run: &RunContext, config: &Config) -> Option<ModelConfigPatch> {
         match run.phase {
             Phase::Init => {
                 let mut prompts = config.system_prompts.clone();
                 prompts.push("You are a helpful assistant.".into());
-                Some(ConfigPatch { system_prompts: Some(prompts), ..ConfigPatch::default() })
+                Some(ModelConfigPatch { system_prompts: Some(prompts), ..ModelConfigPatch::default() })
             }
             Phase::BeforeModel if run.iteration > 0 => {
                 let temperature = (config.temperature.unwrap_or(0.7) + 0.1).min(1.0);
-                Some(ConfigPatch { temperature: Some(temperature), ..ConfigPatch::default() })
+                Some(ModelConfigPatch { temperature: Some(temperature), ..ModelConfigPatch::default() })
             }
             _ => None,
         }
@@ -154,7 +157,7 @@ impl Middleware for Dynamic {
 }
 
 #[test]
-fn hooks_change_parts_of_the_configuration_in_order_and_policies_bound_what_they_leave() {
+fn hooks_change_the_configuration_in_order_and_policies_bound_it() {
     let config = || Config { temperature: Some(0.5), max_tokens: Some(10), ..Config::default() };
     let (_, configs) = configured(rules("policies: []").middleware(Dynamic).middleware(Dynamic), config());
     assert_eq!(configs[0].system_prompts.len(), 2);
@@ -165,15 +168,15 @@ fn hooks_change_parts_of_the_configuration_in_order_and_policies_bound_what_they
     assert_eq!(configs[1].temperature, Some(0.4));
 }
 
-/// What a patch has takes the place of what was there as a whole; what it does not have stays.
+/// A field of a patch replaces the whole field; a missing field changes nothing.
 #[test]
-fn each_part_of_the_configuration_can_be_changed_by_itself() {
-    struct Patching(ConfigPatch);
+fn each_field_of_the_configuration_can_be_changed_separately() {
+    struct Patching(ModelConfigPatch);
     impl Middleware for Patching {
         fn id(&self) -> &str {
             "patching"
         }
-        fn on_config(&self, run: &RunContext, _: &Config) -> Option<ConfigPatch> {
+        fn on_config(&self, run: &RunContext, _: &Config) -> Option<ModelConfigPatch> {
             (run.phase == Phase::BeforeModel).then(|| self.0.clone())
         }
     }
@@ -188,15 +191,15 @@ fn each_part_of_the_configuration_can_be_changed_by_itself() {
         metadata: members(json!({ "a": 1 })),
         provider_options: members(json!({ "b": 1 })),
     };
-    let none = ConfigPatch::default;
+    let none = ModelConfigPatch::default;
     for patch in [
         none(),
-        ConfigPatch { messages: Some(super::user("shorter")), ..none() },
-        ConfigPatch { system_prompts: Some(vec![]), ..none() },
-        ConfigPatch { tools: Some(vec![tool("pay")]), ..none() },
-        ConfigPatch { temperature: Some(0.5), top_p: Some(0.6), max_tokens: Some(7), ..none() },
-        ConfigPatch { metadata: some("c"), ..none() },
-        ConfigPatch { provider_options: some("d"), ..none() },
+        ModelConfigPatch { messages: Some(super::user("shorter")), ..none() },
+        ModelConfigPatch { system_prompts: Some(vec![]), ..none() },
+        ModelConfigPatch { tools: Some(vec![tool("pay")]), ..none() },
+        ModelConfigPatch { temperature: Some(0.5), top_p: Some(0.6), max_tokens: Some(7), ..none() },
+        ModelConfigPatch { metadata: some("c"), ..none() },
+        ModelConfigPatch { provider_options: some("d"), ..none() },
     ] {
         let after = Config {
             messages: patch.messages.clone().unwrap_or_else(|| before.messages.clone()),
@@ -216,16 +219,16 @@ fn each_part_of_the_configuration_can_be_changed_by_itself() {
     }
 }
 
-/// A hook that takes a tool out of the configuration, at its beginning or before each call of the model.
+/// A hook that removes a tool from the configuration, at the start or before each model call.
 struct Without(&'static str, Phase);
 
 impl Middleware for Without {
     fn id(&self) -> &str {
         "without"
     }
-    fn on_config(&self, run: &RunContext, config: &Config) -> Option<ConfigPatch> {
+    fn on_config(&self, run: &RunContext, config: &Config) -> Option<ModelConfigPatch> {
         let rest = config.tools.iter().filter(|tool| tool.name != self.0).cloned().collect();
-        (run.phase == self.1).then(|| ConfigPatch { tools: Some(rest), ..ConfigPatch::default() })
+        (run.phase == self.1).then(|| ModelConfigPatch { tools: Some(rest), ..ModelConfigPatch::default() })
     }
 }
 
@@ -240,7 +243,7 @@ fn calls_of(tools: &[&str]) -> Vec<ToolCall> {
 }
 
 #[test]
-fn a_tool_that_was_not_offered_is_refused_when_it_is_called() {
+fn call_of_a_tool_that_was_not_offered_is_denied() {
     let hiding = "policies: [ { id: p, model: { tools: { hide: pay } } } ]";
     let none = "policies: []";
     for engine in [
@@ -255,30 +258,30 @@ fn a_tool_that_was_not_offered_is_refused_when_it_is_called() {
 }
 
 #[test]
-fn what_was_offered_is_what_the_last_call_of_the_model_was_given() {
+fn offer_is_that_of_the_last_model_call() {
     let text = "policies:
   - id: first-only-search
     match: { where: [ { path: $.session.iteration, eq: 0 } ] }
     model: { tools: { show: search } }";
     let mut session = rules(text).build().session();
-    // Before any call of the model nothing is known of what it was offered.
+    // Before any model call the offer is unknown.
     let config = session.begin(tools()).unwrap();
     assert_eq!(codes(&mut session, &calls_of(&["pay"])), ["unmatched"]);
     noon().drive(session.before_model(config.clone())).unwrap();
     assert_eq!(codes(&mut session, &calls_of(&["pay", "search"])), ["not_offered", "unmatched"]);
     noon().drive(session.before_model(config)).unwrap();
     assert_eq!(codes(&mut session, &calls_of(&["pay"])), ["unmatched"]);
-    // A host that keeps its tools out of the configuration offers what it likes, until a hook adds or takes one.
+    // A host that keeps its tools out of the configuration offers any tool, until a hook adds or removes one.
     let (mut session, _) = configured(rules("policies: []"), Config::default());
     assert_eq!(codes(&mut session, &calls_of(&["pay"])), ["unmatched"]);
-    // Nothing at all is an offer as well.
+    // An empty list is an offer as well.
     let (mut session, _) =
         configured(rules("policies: [ { id: p, model: { tools: { hide: '*' } } } ]"), tools());
     assert_eq!(codes(&mut session, &calls_of(&["search"])), ["not_offered"]);
 }
 
 #[test]
-fn a_tool_of_one_server_is_offered_for_that_server_alone() {
+fn tool_of_one_server_is_offered_for_that_server_only() {
     let on =
         |name: &str, server: &str| callgate::ToolDescriptor { server: Some(server.into()), ..tool(name) };
     let given =
@@ -287,11 +290,11 @@ fn a_tool_of_one_server_is_offered_for_that_server_alone() {
     let (mut session, _) = configured(rules(text), given);
     let call = |tool: &str| ToolCall::new("", tool, json!({}));
     let calls = [
-        call("pay").on_server("bank"),
-        call("pay").on_server("shop"),
-        call("pay").on_server("other"),
+        call("pay").with_server("bank"),
+        call("pay").with_server("shop"),
+        call("pay").with_server("other"),
         call("pay"),
-        call("look").on_server("bank"),
+        call("look").with_server("bank"),
     ];
     assert_eq!(
         codes(&mut session, &calls),
@@ -300,18 +303,18 @@ fn a_tool_of_one_server_is_offered_for_that_server_alone() {
 }
 
 #[test]
-fn stricter_verdicts_than_not_offered_count() {
+fn stricter_outcomes_than_not_offered_win() {
     let text = "policies:
   - { id: hide, model: { tools: { hide: pay } } }
   - { id: stop, match: pay, halt: {} }";
     let (mut session, _) = configured(rules(text), tools());
     let tool = Tool::counting(&noon());
     let outcome = noon().drive(session.execute(ToolCall::new("", "pay", json!({})), &tool));
-    assert_eq!(ended(&outcome), ("halted", "halted"));
+    assert_eq!(kind_and_code(&outcome), ("halted", "halted"));
 }
 
 #[test]
-fn an_sdk_is_offered_what_hooks_and_policies_leave_and_can_call_no_other() {
+fn sdk_is_offered_what_hooks_and_policies_leave_and_can_call_no_other() {
     let clock = noon();
     let hiding = "policies: [ { id: p, model: { tools: { hide: 'admin*' } } } ]";
     let engine = rules(hiding).clock(clock.clone()).tools(tools().tools);

@@ -1,4 +1,4 @@
-//! Futures that are dropped while a tool runs: what has begun does not run again, what has not goes on, and nothing stays taken.
+//! Futures that are dropped while a tool runs: started calls do not run again, others run on resume, and nothing stays acquired.
 
 use std::future::{Future, pending};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,9 +9,9 @@ use callgate::message::{CallPart, Content, History, Message, Role};
 use callgate::{EngineBuilder, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 
 use super::user;
-use crate::workshop::{Tool, call, ended, noon, rules};
+use crate::fixtures::{Tool, call, kind_and_code, noon, rules};
 
-/// Answers, but for the tool `hang`, which never comes back.
+/// Answers, except for the tool `hang`, which never returns.
 #[derive(Default)]
 struct Hanging(AtomicU32);
 
@@ -25,8 +25,8 @@ impl ToolExecutor for &Hanging {
     }
 }
 
-/// Begins, comes to where it has to wait, and is dropped.
-fn give_up(future: impl Future) {
+/// Starts, runs until it has to wait, and is dropped.
+fn drop_when_pending(future: impl Future) {
     let mut future = Box::pin(future);
     assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
 }
@@ -50,29 +50,29 @@ const TAKEN_UP: [(&str, &str); 3] =
     [("executed", "unmatched"), ("indeterminate", "unfinished"), ("executed", "unmatched")];
 
 #[test]
-fn a_round_that_is_dropped_is_taken_up_where_it_stopped() {
+fn dropped_round_resumes_where_it_stopped() {
     let (clock, hanging) = (noon(), Hanging::default());
     let tool = Tool::counting(&clock);
     let mut session = engine().clock(clock.clone()).build().session();
     let (_, mut history) = three();
     let before = history.clone();
-    give_up(session.round(&mut history, &&hanging));
+    drop_when_pending(session.round(&mut history, &&hanging));
     assert_eq!((hanging.0.load(Ordering::SeqCst), &history), (2, &before));
-    // Dropped once more, before anything else begins.
+    // Dropped again, before any other call starts.
     drop(session.round(&mut history.clone(), &&hanging));
     let round = clock.drive(session.round(&mut history, &tool)).unwrap();
-    assert_eq!(round.outcomes.iter().map(ended).collect::<Vec<_>>(), TAKEN_UP);
+    assert_eq!(round.outcomes.iter().map(kind_and_code).collect::<Vec<_>>(), TAKEN_UP);
     assert_eq!(round.outcomes[0].output, Some(json!("once")));
     assert_eq!(tool.count(), 1);
     assert!(history.calls_without_result().is_empty());
-    // What is over stays over, and the budget has counted what was given up.
+    // Completed calls stay completed, and the budget counted the cancelled call.
     assert!(clock.drive(session.round(&mut history, &tool)).unwrap().outcomes.is_empty());
     let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
-    assert_eq!(ended(&outcome), ("denied", "budget_exceeded"));
+    assert_eq!(kind_and_code(&outcome), ("denied", "budget_exceeded"));
 }
 
 #[test]
-fn an_armed_call_that_is_dropped_does_not_run_again() {
+fn dropped_armed_call_does_not_run_again() {
     let (clock, hanging) = (noon(), Hanging::default());
     for told in [true, false] {
         let armed = engine().clock(clock.clone()).build().session().arm(&hanging);
@@ -82,42 +82,42 @@ fn an_armed_call_that_is_dropped_does_not_run_again() {
             clock.drive(armed.tell_round(&calls));
         }
         clock.drive(armed.call("c1", "look", json!({})));
-        give_up(armed.call("c2", "hang", json!({})));
+        drop_when_pending(armed.call("c2", "hang", json!({})));
         let round = clock.drive(armed.suspend(&mut history)).unwrap();
-        assert_eq!(round.outcomes.iter().map(ended).collect::<Vec<_>>(), TAKEN_UP, "{told}");
+        assert_eq!(round.outcomes.iter().map(kind_and_code).collect::<Vec<_>>(), TAKEN_UP, "{told}");
         assert_eq!(hanging.0.load(Ordering::SeqCst), 3);
         assert!(history.calls_without_result().is_empty());
     }
 }
 
 #[test]
-fn a_call_that_is_dropped_has_counted_and_holds_nothing() {
+fn dropped_call_is_counted_and_holds_nothing() {
     let (clock, hanging) = (noon(), Hanging::default());
     let tool = Tool::counting(&clock);
     let mut session = engine().clock(clock.clone()).build().session();
-    give_up(session.execute(call("hang", json!({})), &&hanging));
+    drop_when_pending(session.execute(call("hang", json!({})), &&hanging));
     let ends: Vec<String> = (0..3)
         .map(|_| clock.drive(session.execute(call("look", json!({})), &tool)).outcome.to_string())
         .collect();
     assert_eq!(ends, ["executed", "executed", "denied"]);
 }
 
-/// Sessions, armed or not, can be held and driven by any thread.
+/// Sessions, armed or not, are `Send` and can be driven from any thread.
 #[test]
-fn a_run_can_be_driven_from_any_thread() {
-    fn shared<T: Send + Sync>(_: &T) {}
-    fn moved<T: Send>(_: &T) {}
+fn run_can_be_driven_from_any_thread() {
+    fn assert_send_sync<T: Send + Sync>(_: &T) {}
+    fn assert_send<T: Send>(_: &T) {}
     let (clock, tool) = (noon(), Tool::counting(&noon()));
     let engine = engine().clock(clock).build();
     let (mut session, mut history) = (engine.session(), user("look"));
-    shared(&engine);
-    shared(&session);
-    moved(&session.execute(call("look", json!({})), &tool));
-    moved(&session.round(&mut history, &tool));
-    moved(&session.resume(&mut history, &tool));
+    assert_send_sync(&engine);
+    assert_send_sync(&session);
+    assert_send(&session.execute(call("look", json!({})), &tool));
+    assert_send(&session.round(&mut history, &tool));
+    assert_send(&session.resume(&mut history, &tool));
     let armed = session.arm(tool);
-    shared(&armed);
-    moved(&armed.call("c1", "look", json!({})));
-    moved(&armed.suspend(&mut history));
-    moved(&armed.clone().disarm());
+    assert_send_sync(&armed);
+    assert_send(&armed.call("c1", "look", json!({})));
+    assert_send(&armed.suspend(&mut history));
+    assert_send(&armed.clone().disarm());
 }

@@ -1,4 +1,4 @@
-//! How runs end: once, from anywhere, and with what was put off done afterwards.
+//! How runs end: once, from any point, and with deferred work done afterwards.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use callgate::message::History;
 use callgate::state::MemoryStore;
 use callgate::{ToolAnswer, ToolCall, ToolError, ToolExecutor};
 
-use super::{Listener, Log, aborted, calling, ending, session, user};
-use crate::workshop::{Tool, call, ended, noon, rules};
+use super::{Listener, Log, abort_reason, ending, push_call, session, user};
+use crate::fixtures::{Tool, call, kind_and_code, noon, rules};
 
 fn endings(log: &Log) -> Vec<String> {
     let told = |line: String| {
@@ -40,7 +40,7 @@ fn only_the_first_ending_counts() {
 }
 
 #[test]
-fn a_run_that_was_aborted_ends_so_whatever_the_host_took_it_for() {
+fn aborted_run_ends_as_aborted_whatever_the_host_reports() {
     let clock = noon();
     let (mut session, log) = session("policies: []");
     session.begin(Config::default()).unwrap();
@@ -51,7 +51,7 @@ fn a_run_that_was_aborted_ends_so_whatever_the_host_took_it_for() {
 }
 
 #[test]
-fn a_run_that_nobody_ends_is_told_of_when_its_session_goes() {
+fn unended_run_is_reported_when_its_session_is_dropped() {
     let (mut closed, heard) = session("policies: []");
     closed.begin(Config::default()).unwrap();
     let _ = closed.close();
@@ -66,30 +66,30 @@ fn a_run_that_nobody_ends_is_told_of_when_its_session_goes() {
 }
 
 #[test]
-fn an_aborted_run_begins_nothing() {
+fn aborted_run_starts_nothing() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let (mut session, _) = session("policies: []");
     let base = session.begin(Config::default()).unwrap();
     session.run().abort("enough");
-    assert_eq!(aborted(session.chunk(Chunk::text("t", "x"))), "enough");
-    assert_eq!(aborted(clock.drive(session.before_model(base))), "enough");
+    assert_eq!(abort_reason(session.chunk(Chunk::text("t", "x"))), "enough");
+    assert_eq!(abort_reason(clock.drive(session.before_model(base))), "enough");
     let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
-    assert_eq!(ended(&outcome), ("halted", "session_halted"));
+    assert_eq!(kind_and_code(&outcome), ("halted", "session_halted"));
     let outcomes = clock.drive(session.execute_round(vec![call("look", json!({}))], &tool));
-    assert_eq!(ended(&outcomes[0]), ("halted", "session_halted"));
+    assert_eq!(kind_and_code(&outcomes[0]), ("halted", "session_halted"));
     assert_eq!(tool.count(), 0);
 }
 
-/// A tool that ends the run while it runs, and never comes back. It notes that it is given up.
+/// A tool that aborts the run while it runs, and never returns. It records its cancellation.
 struct Endless {
     run: RunContext,
-    given_up: Arc<AtomicU32>,
+    cancelled: Arc<AtomicU32>,
 }
 
-struct GivenUp(Arc<AtomicU32>);
+struct CancelGuard(Arc<AtomicU32>);
 
-impl Drop for GivenUp {
+impl Drop for CancelGuard {
     fn drop(&mut self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -97,14 +97,14 @@ impl Drop for GivenUp {
 
 impl ToolExecutor for Endless {
     async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
-        let _given_up = GivenUp(Arc::clone(&self.given_up));
+        let _guard = CancelGuard(Arc::clone(&self.cancelled));
         self.run.abort("the user pressed stop");
         pending().await
     }
 }
 
 #[test]
-fn a_tool_that_runs_is_given_up_and_its_siblings_do_not_begin() {
+fn running_tool_is_cancelled_on_abort_and_its_siblings_do_not_start() {
     for (once, kind) in [(false, "aborted"), (true, "indeterminate")] {
         let clock = noon();
         let tools: callgate::ToolDescriptor =
@@ -112,18 +112,18 @@ fn a_tool_that_runs_is_given_up_and_its_siblings_do_not_begin() {
         let engine = rules("policies: []").tools([tools]).clock(clock.clone()).build();
         let mut session = engine.session().named("talk");
         session.begin(Config::default()).unwrap();
-        let tool = Endless { run: session.run().clone(), given_up: Arc::default() };
+        let tool = Endless { run: session.run().clone(), cancelled: Arc::default() };
         let calls = vec![call("pay", json!({})), call("pay", json!({}))];
         let outcomes = clock.drive(session.execute_round(calls, &tool));
-        assert_eq!(ended(&outcomes[0]), (kind, "aborted"));
+        assert_eq!(kind_and_code(&outcomes[0]), (kind, "aborted"));
         assert!(outcomes[0].reason.message.contains("the user pressed stop"), "{:?}", outcomes[0].reason);
-        assert_eq!(ended(&outcomes[1]), ("halted", "session_halted"));
-        assert_eq!(tool.given_up.load(Ordering::SeqCst), 1);
+        assert_eq!(kind_and_code(&outcomes[1]), ("halted", "session_halted"));
+        assert_eq!(tool.cancelled.load(Ordering::SeqCst), 1);
     }
 }
 
 #[test]
-fn i7_a_call_that_was_given_up_is_not_run_again() {
+fn i7_cancelled_call_is_not_run_again() {
     let clock = noon();
     let store = Arc::new(MemoryStore::default());
     let pay: callgate::ToolDescriptor =
@@ -131,13 +131,13 @@ fn i7_a_call_that_was_given_up_is_not_run_again() {
     let engine =
         || rules("policies: []").tools([pay.clone()]).clock(clock.clone()).store(store.clone()).build();
     let mut history = user("pay");
-    calling(&mut history, "c1", "pay", json!({}));
+    push_call(&mut history, "c1", "pay", json!({}));
     let unsettled: History = history.clone();
     let mut first = engine().session().named("talk");
     first.begin(Config::default()).unwrap();
-    let tool = Endless { run: first.run().clone(), given_up: Arc::default() };
+    let tool = Endless { run: first.run().clone(), cancelled: Arc::default() };
     clock.drive(first.round(&mut history, &tool)).unwrap();
-    // The process that held the newer history is lost.
+    // The process with the newer history is lost.
     let mut history = unsettled;
     let counting = Tool::counting(&clock);
     let round = clock.drive(engine().session().named("talk").resume(&mut history, &counting)).unwrap();
@@ -145,7 +145,7 @@ fn i7_a_call_that_was_given_up_is_not_run_again() {
 }
 
 #[test]
-fn a_run_after_an_aborted_one_is_not_stopped_by_that() {
+fn run_after_an_aborted_one_is_not_affected() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let (mut session, _) = session("policies: []");
@@ -154,11 +154,11 @@ fn a_run_after_an_aborted_one_is_not_stopped_by_that() {
     clock.drive(session.execute(call("look", json!({})), &tool));
     let _ = clock.drive(session.end(&ending()));
     session.begin(Config::default()).unwrap();
-    assert_eq!(ended(&clock.drive(session.execute(call("look", json!({})), &tool))).0, "executed");
+    assert_eq!(kind_and_code(&clock.drive(session.execute(call("look", json!({})), &tool))).0, "executed");
 }
 
 #[test]
-fn a_run_that_waits_for_people_goes_on_with_its_counts_when_it_is_begun_again() {
+fn suspended_run_keeps_its_counts_when_it_is_resumed() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let text = "policies:
@@ -170,7 +170,7 @@ fn a_run_that_waits_for_people_goes_on_with_its_counts_when_it_is_begun_again() 
         session.begin(Config::default()).unwrap();
         let parts = [("c1", "look"), ("c2", name)]
             .map(|(id, tool)| callgate::message::Part::call(id, tool, json!({})));
-        // One that asks before the budget is used up.
+        // A call that requires approval before the budget is exhausted.
         history.push(callgate::message::Message::new(
             callgate::message::Role::Assistant,
             parts.into_iter().rev().collect(),
@@ -184,16 +184,16 @@ fn a_run_that_waits_for_people_goes_on_with_its_counts_when_it_is_begun_again() 
 }
 
 #[test]
-fn what_took_the_first_run_before_it_began_ends_it_too() {
+fn abort_before_the_start_ends_the_first_run() {
     let (mut session, _) = session("policies: []");
     let held = session.run().clone();
     session.begin(Config::default()).unwrap();
     held.abort("from outside");
-    assert_eq!(aborted(session.chunk(Chunk::text("t", "x"))), "from outside");
+    assert_eq!(abort_reason(session.chunk(Chunk::text("t", "x"))), "from outside");
 }
 
 #[test]
-fn what_is_put_off_is_done_after_the_ending_and_fails_nothing() {
+fn deferred_work_runs_after_the_ending_and_cannot_fail_it() {
     let clock = noon();
     let log = Log::default();
     let listener = Listener { name: "ear", log: log.clone() };
@@ -201,13 +201,13 @@ fn what_is_put_off_is_done_after_the_ending_and_fails_nothing() {
     session.begin(Config::default()).unwrap();
     let (first, third) = (log.clone(), log.clone());
     session.run().defer(Box::pin(async move {
-        first.note("first");
+        first.record("first");
         Ok(())
     }));
     session.run().defer(Box::pin(async { Err("no network".to_owned()) }));
     session.run().defer(Box::pin(async { panic!("clumsy") }));
     session.run().defer(Box::pin(async move {
-        third.note("last");
+        third.record("last");
         Ok(())
     }));
     let wrong = clock.drive(async { session.end(&ending()).await.finish().await });
@@ -218,7 +218,7 @@ fn what_is_put_off_is_done_after_the_ending_and_fails_nothing() {
 }
 
 #[test]
-fn a_turn_is_kept_once_tried_twice_and_told_when_it_fails() {
+fn turn_is_captured_once_retried_once_and_reported_on_failure() {
     let clock = noon();
     let kept = AtomicU32::new(0);
     let keep = |fails: u32| {
@@ -238,7 +238,7 @@ fn a_turn_is_kept_once_tried_twice_and_told_when_it_fails() {
     assert_eq!(clock.drive(session.capture_turn(keep(1))), Ok(()));
     assert_eq!(clock.drive(session.capture_turn(keep(9))), Ok(()));
     assert_eq!(kept.load(Ordering::SeqCst), 2);
-    // The next run keeps its own.
+    // The next run captures its own.
     session.begin(Config::default()).unwrap();
     let told = clock.drive(session.capture_turn(|| async { panic!("clumsy") })).unwrap_err();
     assert_eq!(told.matches("keeping the turn panicked").count(), 2);
@@ -246,7 +246,7 @@ fn a_turn_is_kept_once_tried_twice_and_told_when_it_fails() {
 }
 
 #[test]
-fn a_policy_stops_the_run_wherever_it_stands() {
+fn policy_can_stop_the_run_at_any_point() {
     let clock = noon();
     let text = "policies:
   - id: not-when-frozen
@@ -255,19 +255,19 @@ fn a_policy_stops_the_run_wherever_it_stands() {
     let frozen = json!({ "frozen": true, "tenant": "acme" });
     let engine = rules(text).build();
     let mut session = engine.session().with_context(frozen);
-    assert_eq!(aborted(session.begin(Config::default())), "frozen for acme");
+    assert_eq!(abort_reason(session.begin(Config::default())), "frozen for acme");
     let mut going = engine.session().with_context(json!({ "frozen": false }));
     let base = going.begin(Config::default()).unwrap();
     clock.drive(going.before_model(base)).unwrap();
-    // When in doubt it stops: what is no boolean can't be compared with one.
+    // An undecided condition stops it: a value that is not a boolean cannot be compared with one.
     let mut unclear = engine.session().with_context(json!({ "frozen": "yes", "tenant": "acme" }));
-    assert_eq!(aborted(unclear.begin(Config::default())), "frozen for acme");
+    assert_eq!(abort_reason(unclear.begin(Config::default())), "frozen for acme");
 }
 
-/// A hook that fails in this way when it is told of the end.
-struct Fails(fn() -> Result<(), String>);
+/// A hook that fails in this way when the run ends.
+struct FailingHook(fn() -> Result<(), String>);
 
-impl Middleware for Fails {
+impl Middleware for FailingHook {
     fn id(&self) -> &str {
         "fails"
     }
@@ -279,7 +279,7 @@ impl Middleware for Fails {
     }
 }
 
-/// What observers are told of hooks that failed.
+/// The hook failures that observers receive.
 #[derive(Clone, Default)]
 struct Failures(Log);
 
@@ -287,19 +287,19 @@ impl Observer for Failures {
     fn on_outcome(&self, _: &callgate::Outcome) {}
     fn on_hook_failure(&self, failure: &HookFailure<'_>) {
         assert!(!failure.request_id.is_empty());
-        self.0.note(format!("{} {}: {}", failure.hook, failure.point, failure.message));
+        self.0.record(format!("{} {}: {}", failure.hook, failure.point, failure.message));
     }
 }
 
 #[test]
-fn an_error_in_a_hook_at_the_end_is_returned_and_reported_and_keeps_no_other_from_being_told() {
+fn end_hook_error_is_returned_and_reported_and_other_hooks_still_run() {
     let clock = noon();
     for (how, message) in [
         ((|| Err("no database".to_owned())) as fn() -> _, "no database"),
         (|| panic!("a secret"), "it panicked"),
     ] {
         let (log, failures) = (Log::default(), Failures::default());
-        let engine = rules("policies: []").observer(failures.clone()).middleware(Fails(how));
+        let engine = rules("policies: []").observer(failures.clone()).middleware(FailingHook(how));
         let engine = engine.middleware(Listener { name: "ear", log: log.clone() }).build();
         let mut session = engine.session();
         session.begin(Config::default()).unwrap();
@@ -309,7 +309,7 @@ fn an_error_in_a_hook_at_the_end_is_returned_and_reported_and_keeps_no_other_fro
         assert_eq!(wrong, [own, "no mail".to_owned()]);
         assert_eq!(endings(&log), ["finished stop"]);
         assert_eq!(failures.0.take(), [format!("fails on_end: {message}")]);
-        // Of a session that is closed or dropped the same.
+        // The same when a session is closed or dropped.
         session.begin(Config::default()).unwrap();
         assert_eq!(clock.drive(session.close().finish()).len(), 1);
         let told = [format!("fails on_end: {message}"), "fails on_session_end: it panicked".to_owned()];
@@ -321,10 +321,10 @@ fn an_error_in_a_hook_at_the_end_is_returned_and_reported_and_keeps_no_other_fro
 }
 
 #[test]
-fn every_hook_that_panics_is_reported_with_its_point_and_without_its_words() {
+fn hook_panics_are_reported_with_their_point_and_without_their_message() {
     let clock = noon();
-    type Clumsy = fn(ToolHooks) -> ToolHooks;
-    let cases: [(&str, Clumsy); 5] = [
+    type PanickingHook = fn(ToolHooks) -> ToolHooks;
+    let cases: [(&str, PanickingHook); 5] = [
         ("concerns", |hook| hook.matching(|_| panic!("a secret"))),
         ("before", |hook| hook.before(|_| -> Before { panic!("a secret") })),
         ("around", |hook| hook.around(|_, _| panic!("a secret"))),

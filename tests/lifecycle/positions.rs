@@ -7,7 +7,7 @@ use callgate::session::Armed;
 use callgate::{Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 use proptest::prelude::*;
 
-use crate::workshop::{ended, noon, rules};
+use crate::fixtures::{kind_and_code, noon, rules};
 
 const RULES: &str = "policies:
   - { id: status, match: set, fact: { name: status, value: $.input.status } }
@@ -58,8 +58,8 @@ fn line(outcome: &Outcome) -> String {
     format!("{} {:?} {:?}", outcome.outcome, outcome.reason, outcome.output)
 }
 
-/// The outcomes of an announced round, in the order of the round, and the session after it. The calls start in the order `starts`: each once
-/// the last one has ended, or all at once.
+/// The outcomes of an announced round, in the order of the round, and the session state afterwards. The calls start in the order `starts`:
+/// each once the last one has ended, or all at once.
 fn run(steps: &[Step], starts: &[usize], at_once: bool) -> Vec<String> {
     let (armed, clock) = armed(RULES);
     let parts = parts(steps);
@@ -74,7 +74,7 @@ fn run(steps: &[Step], starts: &[usize], at_once: bool) -> Vec<String> {
             .collect();
         let mut outcomes = vec![String::new(); parts.len()];
         if at_once {
-            // Each is polled once, in this order, before any of them goes on.
+            // Each is polled once, in this order, before any of them continues.
             let mut ended = Vec::new();
             std::future::poll_fn(|context| {
                 calls.retain_mut(|(index, call)| match call.as_mut().poll(context) {
@@ -111,18 +111,18 @@ fn shuffled() -> impl Strategy<Value = (Vec<Step>, Vec<usize>)> {
 
 proptest! {
     #[test]
-    fn calls_made_at_once_see_and_leave_what_they_do_in_the_order_of_the_round((steps, starts) in shuffled()) {
-        let in_order: Vec<usize> = (0..steps.len()).collect();
-        prop_assert_eq!(run(&steps, &starts, true), run(&steps, &in_order, false));
+    fn concurrent_calls_take_effect_in_the_order_of_the_round((steps, starts) in shuffled()) {
+        let members_by_relevance: Vec<usize> = (0..steps.len()).collect();
+        prop_assert_eq!(run(&steps, &starts, true), run(&steps, &members_by_relevance, false));
     }
 
     #[test]
-    fn a_call_made_before_those_it_depends_on_is_undecided((steps, starts) in shuffled()) {
-        let in_order: Vec<usize> = (0..steps.len()).collect();
-        let (made, expected) = (run(&steps, &starts, false), run(&steps, &in_order, false));
+    fn call_made_before_its_dependencies_is_undecided((steps, starts) in shuffled()) {
+        let members_by_relevance: Vec<usize> = (0..steps.len()).collect();
+        let (made, expected) = (run(&steps, &starts, false), run(&steps, &members_by_relevance, false));
         let refused = |index: usize| !made[index].starts_with("executed");
         for index in 0..steps.len() {
-            // Calls before it that were refused themselves leave nothing, so only rounds without one can be compared.
+            // Refused calls before it have no effects, so only rounds without one can be compared.
             if !(0..index).any(refused) && !refused(index) {
                 prop_assert_eq!(&made[index], &expected[index]);
             }
@@ -134,7 +134,7 @@ proptest! {
 }
 
 #[test]
-fn a_fact_of_the_later_call_stays_when_the_sdk_makes_it_first() {
+fn fact_of_the_later_call_wins_when_the_sdk_makes_it_first() {
     let steps = [("set", "good", "o1", 0), ("set", "bad", "o1", 0), ("pay", "", "", 0)];
     for starts in [[0, 1, 2], [1, 0, 2]] {
         let made = run(&steps, &starts, false);
@@ -145,9 +145,9 @@ fn a_fact_of_the_later_call_stays_when_the_sdk_makes_it_first() {
     assert!(made[2].starts_with("denied") && made[2].contains("undecided"), "{made:?}");
 }
 
-/// The host's own use of the session between two calls makes their changes one: what is then out of order is unknown.
+/// If the host uses the session between two calls, their effects are merged: state that is then out of order is unknown.
 #[test]
-fn what_cannot_be_put_in_order_any_more_is_unknown() {
+fn state_that_can_no_longer_be_ordered_is_unknown() {
     let (armed, clock) = armed(RULES);
     let parts = parts(&[("set", "bad", "o1", 0), ("set", "good", "o1", 0), ("pay", "", "", 0)]);
     let outcomes: Vec<Outcome> = clock.drive(async {
@@ -160,7 +160,7 @@ fn what_cannot_be_put_in_order_any_more_is_unknown() {
         }
         outcomes
     });
-    let ends: Vec<_> = outcomes.iter().map(ended).collect();
+    let ends: Vec<_> = outcomes.iter().map(kind_and_code).collect();
     assert_eq!(ends[..2], [("executed", "unmatched"), ("executed", "unmatched")]);
     assert_eq!(ends[2], ("denied", "undecided"));
 }

@@ -1,15 +1,15 @@
-//! A run from its beginning to its end: which hooks hear of what, in which order, and what rules read meanwhile.
+//! A run from start to end: which hooks observe which events, in which order, and what rules read meanwhile.
 
 use callgate::host::BoxFuture;
 use callgate::json::json;
 use callgate::lifecycle::{Before, Chunk, Config, HookCall, ToolHooks};
 use callgate::message::History;
 
-use super::{Listener, Log, calling, ending, finished, session, user};
-use crate::workshop::{Tool, call, ended, noon, rules};
+use super::{Listener, Log, ending, finished, push_call, session, user};
+use crate::fixtures::{Tool, call, kind_and_code, noon, rules};
 
 #[test]
-fn hooks_hear_of_a_run_in_the_order_in_which_it_goes() {
+fn hooks_observe_a_run_in_order() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let (mut session, log) = session("policies: []");
@@ -21,7 +21,7 @@ fn hooks_hear_of_a_run_in_the_order_in_which_it_goes() {
             session.chunk(Chunk::text("t", "hm")).unwrap();
             session.chunk(finished(10)).unwrap();
             if turn == 0 {
-                calling(&mut history, "c1", "look", json!({}));
+                push_call(&mut history, "c1", "look", json!({}));
                 session.round(&mut history, &tool).await.unwrap();
                 let compacted = History::new(history.messages().to_vec());
                 session.compacted(&history, &compacted);
@@ -59,7 +59,7 @@ fn hooks_hear_of_a_run_in_the_order_in_which_it_goes() {
 }
 
 #[test]
-fn every_run_has_a_name_of_its_own_and_the_session_starts_once() {
+fn every_run_has_its_own_id_and_the_session_starts_once() {
     let clock = noon();
     let (mut session, log) = session("policies: []");
     let mut names = Vec::new();
@@ -75,7 +75,7 @@ fn every_run_has_a_name_of_its_own_and_the_session_starts_once() {
 }
 
 #[test]
-fn rules_read_where_the_run_stands() {
+fn rules_can_read_the_position_of_the_run() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let text = "policies:
@@ -88,7 +88,7 @@ fn rules_read_where_the_run_stands() {
         let base = session.begin(Config::default()).unwrap();
         for (id, kind) in [("c1", "executed"), ("c2", "denied")] {
             session.before_model(base.clone()).await.unwrap();
-            calling(&mut history, id, "look", json!({}));
+            push_call(&mut history, id, "look", json!({}));
             let round = session.round(&mut history, &tool).await.unwrap();
             assert_eq!(round.outcomes[0].outcome.name(), kind);
         }
@@ -99,7 +99,7 @@ fn rules_read_where_the_run_stands() {
 }
 
 #[test]
-fn the_round_as_a_whole_can_be_refused_before_any_of_its_calls_runs() {
+fn whole_round_can_be_refused_before_any_of_its_calls_runs() {
     struct AtMostOne;
     impl callgate::lifecycle::Middleware for AtMostOne {
         fn id(&self) -> &str {
@@ -117,18 +117,18 @@ fn the_round_as_a_whole_can_be_refused_before_any_of_its_calls_runs() {
     let tool = Tool::counting(&clock);
     let mut session = rules("policies: []").middleware(AtMostOne).build().session();
     let outcomes = clock.drive(session.execute_round(vec![call("look", json!({}))], &tool));
-    assert_eq!(ended(&outcomes[0]).0, "executed");
+    assert_eq!(kind_and_code(&outcomes[0]).0, "executed");
     let two = vec![call("look", json!({})), call("look", json!({}))];
     let outcomes = clock.drive(session.execute_round(two, &tool));
-    assert!(outcomes.iter().all(|outcome| ended(outcome) == ("halted", "session_halted")));
+    assert!(outcomes.iter().all(|outcome| kind_and_code(outcome) == ("halted", "session_halted")));
     assert!(outcomes[0].reason.message.contains("one at a time"));
     assert_eq!(tool.count(), 1);
 }
 
 #[test]
-fn a_hook_that_panics_anywhere_around_the_calls_changes_nothing() {
-    struct Clumsy;
-    impl callgate::lifecycle::Middleware for Clumsy {
+fn panicking_hook_outside_of_calls_changes_nothing() {
+    struct PanickingHook;
+    impl callgate::lifecycle::Middleware for PanickingHook {
         fn id(&self) -> &str {
             "clumsy"
         }
@@ -139,10 +139,14 @@ fn a_hook_that_panics_anywhere_around_the_calls_changes_nothing() {
             &self,
             _: &callgate::lifecycle::RunContext,
             _: &Config,
-        ) -> Option<callgate::lifecycle::ConfigPatch> {
+        ) -> Option<callgate::lifecycle::ModelConfigPatch> {
             panic!("clumsy")
         }
-        fn on_chunk(&self, _: &callgate::lifecycle::RunContext, _: &Chunk) -> callgate::lifecycle::ChunkFate {
+        fn on_chunk(
+            &self,
+            _: &callgate::lifecycle::RunContext,
+            _: &Chunk,
+        ) -> callgate::lifecycle::ChunkAction {
             panic!("clumsy")
         }
         fn goes_on(&self, _: &callgate::lifecycle::RunContext, _: &History) -> bool {
@@ -159,7 +163,7 @@ fn a_hook_that_panics_anywhere_around_the_calls_changes_nothing() {
     }
     let clock = noon();
     let log = Log::default();
-    let engine = rules("policies: []").middleware(Clumsy);
+    let engine = rules("policies: []").middleware(PanickingHook);
     let engine = engine.middleware(Listener { name: "ear", log: log.clone() }).build();
     let mut session = engine.session();
     clock.drive(async {
@@ -174,7 +178,7 @@ fn a_hook_that_panics_anywhere_around_the_calls_changes_nothing() {
 }
 
 #[test]
-fn a_hook_can_say_that_the_model_is_not_called_again() {
+fn hook_can_stop_further_model_calls() {
     struct Once;
     impl callgate::lifecycle::Middleware for Once {
         fn id(&self) -> &str {
@@ -193,7 +197,7 @@ fn a_hook_can_say_that_the_model_is_not_called_again() {
 }
 
 #[test]
-fn hooks_of_the_engine_come_before_those_of_the_prompt_and_those_before_the_calls() {
+fn hooks_run_in_order_of_engine_prompt_and_call() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let push = |name: &'static str| {
@@ -209,13 +213,13 @@ fn hooks_of_the_engine_come_before_those_of_the_prompt_and_those_before_the_call
     assert_eq!(tool.inputs(), [json!({ "names": ["engine", "prompt", "call"] })]);
 }
 
-/// A hook that notes, at each of its points, what it gets of its run.
-struct Asks(Log);
+/// A hook that records, at each of its points, the context of its run.
+struct ContextRecorder(Log);
 
-impl Asks {
-    fn note(&self, point: &str, run: &callgate::lifecycle::RunContext) {
+impl ContextRecorder {
+    fn record(&self, point: &str, run: &callgate::lifecycle::RunContext) {
         let conversation = run.conversation_id.clone().unwrap_or_default();
-        self.0.note(format!(
+        self.0.record(format!(
             "{point} {conversation} {} {}",
             run.context["tenant"],
             !run.request_id.is_empty()
@@ -223,7 +227,7 @@ impl Asks {
     }
 }
 
-impl callgate::lifecycle::Middleware for Asks {
+impl callgate::lifecycle::Middleware for ContextRecorder {
     fn id(&self) -> &str {
         "asks"
     }
@@ -231,25 +235,25 @@ impl callgate::lifecycle::Middleware for Asks {
         true
     }
     fn on_session_start(&self, run: &callgate::lifecycle::RunContext) {
-        self.note("session", run);
+        self.record("session", run);
     }
     fn on_config(
         &self,
         run: &callgate::lifecycle::RunContext,
         _: &Config,
-    ) -> Option<callgate::lifecycle::ConfigPatch> {
-        self.note("config", run);
+    ) -> Option<callgate::lifecycle::ModelConfigPatch> {
+        self.record("config", run);
         None
     }
     fn on_start(&self, run: &callgate::lifecycle::RunContext) {
-        self.note("start", run);
+        self.record("start", run);
     }
-    fn on_chunk(&self, run: &callgate::lifecycle::RunContext, _: &Chunk) -> callgate::lifecycle::ChunkFate {
-        self.note("chunk", run);
-        callgate::lifecycle::ChunkFate::Pass
+    fn on_chunk(&self, run: &callgate::lifecycle::RunContext, _: &Chunk) -> callgate::lifecycle::ChunkAction {
+        self.record("chunk", run);
+        callgate::lifecycle::ChunkAction::Pass
     }
     fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Before> {
-        self.note("before", call.run);
+        self.record("before", call.run);
         assert_eq!(call.context, call.run.context);
         Box::pin(std::future::ready(Before::Continue))
     }
@@ -258,19 +262,19 @@ impl callgate::lifecycle::Middleware for Asks {
         call: &'a HookCall<'a>,
         mut next: callgate::lifecycle::Next<'a>,
     ) -> BoxFuture<'a, Result<callgate::json::Value, callgate::ToolError>> {
-        self.note("around", call.run);
+        self.record("around", call.run);
         Box::pin(async move { next.call().await })
     }
     fn on_error<'a>(
         &'a self,
         call: &'a HookCall<'a>,
         _: &'a callgate::ToolError,
-    ) -> BoxFuture<'a, callgate::lifecycle::OnError> {
-        self.note("error", call.run);
-        Box::pin(std::future::ready(callgate::lifecycle::OnError::Keep))
+    ) -> BoxFuture<'a, callgate::lifecycle::ErrorAction> {
+        self.record("error", call.run);
+        Box::pin(std::future::ready(callgate::lifecycle::ErrorAction::Keep))
     }
-    fn after<'a>(&'a self, end: &'a callgate::lifecycle::ToolEnd<'a>) -> BoxFuture<'a, ()> {
-        self.note("after", end.run);
+    fn after<'a>(&'a self, end: &'a callgate::lifecycle::ToolCallEnd<'a>) -> BoxFuture<'a, ()> {
+        self.record("after", end.run);
         Box::pin(std::future::ready(()))
     }
     fn on_end(
@@ -279,7 +283,7 @@ impl callgate::lifecycle::Middleware for Asks {
         _: &callgate::lifecycle::Ending,
         _: &callgate::lifecycle::RunStats,
     ) -> Result<(), String> {
-        self.note("end", run);
+        self.record("end", run);
         Ok(())
     }
 }
@@ -289,7 +293,7 @@ fn every_hook_gets_the_context_and_the_conversation_of_its_run() {
     let clock = noon();
     let log = Log::default();
     let tool = Tool::scripted(&clock, [(std::time::Duration::ZERO, Err(callgate::ToolError::new("boom")))]);
-    let engine = rules("policies: []").middleware(Asks(log.clone())).build();
+    let engine = rules("policies: []").middleware(ContextRecorder(log.clone())).build();
     let session = || engine.session().named("talk").with_context(json!({ "tenant": "acme" }));
     let mut run = session();
     clock.drive(async {
@@ -297,14 +301,14 @@ fn every_hook_gets_the_context_and_the_conversation_of_its_run() {
         run.before_model(base).await.unwrap();
         run.chunk(Chunk::text("t", "hm")).unwrap();
         let mut history = user("look");
-        calling(&mut history, "c1", "look", json!({}));
+        push_call(&mut history, "c1", "look", json!({}));
         run.round(&mut history, &tool).await.unwrap();
         let _ = run.end(&ending()).await;
     });
     let points =
         ["session", "config", "start", "config", "chunk", "before", "around", "error", "after", "end"];
     assert_eq!(log.take(), points.map(|point| format!("{point} talk \"acme\" true")));
-    // A host that drives calls alone, in each of its ways.
+    // A host that drives only calls, in each possible way.
     let points = ["before", "around", "error", "after"].map(|point| format!("{point} talk \"acme\" true"));
     let look = || callgate::ToolCall::new("c1", "look", json!({})).with_context(json!({ "tenant": "acme" }));
     clock.drive(session().execute(look(), &tool));

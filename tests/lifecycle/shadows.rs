@@ -1,41 +1,41 @@
-//! Policies of the run in shadow: what they would have done is told, and nothing is otherwise.
+//! Shadow mode of run policies: their would-be effects are reported, and nothing changes.
 
 use std::sync::{Arc, Mutex};
 
-use callgate::call::{Outcome, PolicyTrace, RunShadow};
+use callgate::call::{Outcome, PolicyTrace, RunShadowEffect};
 use callgate::host::{Observer, StoreError, StoreFuture};
 use callgate::json::json;
 use callgate::lifecycle::{Chunk, Config, Usage};
 use callgate::{Engine, Session};
 
 use super::{finished, tool};
-use crate::altered_stores::{Alteration, Altered};
-use crate::workshop::{Tool, call, noon, rules};
+use crate::corrupted_stores::{Alteration, Altered};
+use crate::fixtures::{Tool, call, noon, rules};
 
 #[derive(Clone, Default)]
-struct Watching(Arc<Mutex<Vec<String>>>);
+struct ShadowLog(Arc<Mutex<Vec<String>>>);
 
-impl Observer for Watching {
+impl Observer for ShadowLog {
     fn on_outcome(&self, _: &Outcome) {}
-    fn on_run_shadow(&self, request_id: &str, shadow: &RunShadow) {
-        let RunShadow { id, kind, verdict, reason } = shadow;
+    fn on_run_shadow(&self, request_id: &str, shadow: &RunShadowEffect) {
+        let RunShadowEffect { id, kind, verdict, reason } = shadow;
         let said = reason.as_ref().map(|reason| format!(": {} {}", reason.code, reason.message));
         let line = format!("{request_id} {kind} {id} {verdict:?}{}", said.unwrap_or_default());
         self.0.lock().unwrap().push(line);
     }
 }
 
-impl Watching {
-    /// What was told, without the names of runs, of which each has its own.
-    fn told(&self, session: &Session) -> Vec<String> {
+impl ShadowLog {
+    /// The reports, without the run ids, which are unique.
+    fn reports(&self, session: &Session) -> Vec<String> {
         let prefix = format!("{} ", session.run().request_id);
         let told = std::mem::take(&mut *self.0.lock().unwrap());
-        told.iter().map(|line| line.strip_prefix(&prefix).expect("told of this run").to_owned()).collect()
+        told.iter().map(|line| line.strip_prefix(&prefix).expect("a report of this run").to_owned()).collect()
     }
 }
 
-fn watched(text: &str) -> (Engine, Watching) {
-    let watching = Watching::default();
+fn observed_engine(text: &str) -> (Engine, ShadowLog) {
+    let watching = ShadowLog::default();
     (rules(text).clock(noon()).observer(watching.clone()).build(), watching)
 }
 
@@ -48,7 +48,7 @@ const RULES: &str = "policies:
   - { id: addresses, mode: shadow, stream: { redact: [email] } }
   - { id: calm, mode: shadow, stream: { replace: [ { pattern: never, with: ever } ] } }";
 
-/// A run with three calls of the model; gives what came out of it.
+/// A run with three model calls; returns its output.
 fn run(session: &mut Session) -> (Vec<Config>, Vec<Chunk>) {
     let clock = noon();
     clock.drive(async {
@@ -73,14 +73,14 @@ fn run(session: &mut Session) -> (Vec<Config>, Vec<Chunk>) {
 }
 
 #[test]
-fn shadows_of_a_run_change_nothing_and_are_told_of_once() {
+fn run_shadows_change_nothing_and_are_reported_once() {
     let context = json!({ "principal": "ana" });
-    let (engine, watching) = watched(RULES);
+    let (engine, watching) = observed_engine(RULES);
     let mut session = engine.session().with_context(context.clone());
     let with = run(&mut session);
-    let mut plain = watched("policies: []").0.session().with_context(context);
+    let mut plain = observed_engine("policies: []").0.session().with_context(context);
     assert_eq!(with, run(&mut plain));
-    let told = watching.told(&session);
+    let told = watching.reports(&session);
     let expected = [
         "model style Rewrite",
         "halt long Halt: halted too long",
@@ -90,20 +90,20 @@ fn shadows_of_a_run_change_nothing_and_are_told_of_once() {
     assert_eq!(told, expected);
     let stats: Vec<&str> = session.stats().shadows.iter().map(|shadow| shadow.id.as_str()).collect();
     assert_eq!(stats, ["style", "long", "addresses", "few"]);
-    // A run that follows is told of anew.
+    // The next run reports again.
     let _ = run(&mut session);
-    assert_eq!(watching.told(&session), expected);
+    assert_eq!(watching.reports(&session), expected);
 }
 
 #[test]
-fn a_budget_in_shadow_counts_and_its_refusal_stands_in_the_outcomes_of_calls() {
+fn shadow_budget_counts_and_its_refusal_is_in_the_outcomes() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let text = "policies:
   - { id: two, mode: shadow, budget: { calls: 2, on_exceed: deny } }
   - { id: three, mode: shadow, budget: { calls: 3, per: principal } }
   - { id: four, budget: { calls: 4 } }";
-    let (engine, _) = watched(text);
+    let (engine, _) = observed_engine(text);
     let mut session = engine.session().with_context(json!({ "principal": "ana" }));
     let said: Vec<String> = (0..5)
         .map(|_| {
@@ -126,9 +126,9 @@ fn a_budget_in_shadow_counts_and_its_refusal_stands_in_the_outcomes_of_calls() {
 }
 
 #[test]
-fn a_budget_in_shadow_is_one_over_all_runs_where_it_says_so() {
+fn shadow_budget_spans_all_runs_if_so_configured() {
     let (engine, watching) =
-        watched("policies: [ { id: little, mode: shadow, budget: { tokens: 10, per: principal } } ]");
+        observed_engine("policies: [ { id: little, mode: shadow, budget: { tokens: 10, per: principal } } ]");
     let turn = |session: &mut Session| {
         noon().drive(async {
             session.begin(Config::default()).unwrap();
@@ -140,41 +140,41 @@ fn a_budget_in_shadow_is_one_over_all_runs_where_it_says_so() {
     let session = || engine.session().with_context(json!({ "principal": "ana" }));
     let (mut first, mut second) = (session(), session());
     turn(&mut first);
-    assert_eq!(watching.told(&first), [""; 0]);
+    assert_eq!(watching.reports(&first), [""; 0]);
     turn(&mut second);
     let told = ["budget little Halt: budget_exceeded the budget `little` is used up: no tokens are left"];
-    assert_eq!(watching.told(&second), told);
+    assert_eq!(watching.reports(&second), told);
 }
 
-/// A store that does not answer.
-struct Down;
+/// A store that is unavailable.
+struct UnavailableStore;
 
-impl Alteration for Down {
+impl Alteration for UnavailableStore {
     fn answer<'a, T: Send + 'a>(&'a self, _: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         Box::pin(std::future::ready(Err(StoreError::Unavailable("no answer".to_owned()))))
     }
 }
 
 #[test]
-fn a_budget_in_shadow_of_which_nobody_knows_what_is_left_stops_nothing() {
-    let watching = Watching::default();
+fn shadow_budget_with_unknown_usage_stops_nothing() {
+    let watching = ShadowLog::default();
     let text = "policies: [ { id: all, mode: shadow, budget: { iterations: 5, per: conversation } } ]";
     let engine = rules(text).clock(noon()).observer(watching.clone());
-    let mut session = engine.store(Arc::new(Altered::by(Down))).build().session();
+    let mut session = engine.store(Arc::new(Altered::by(UnavailableStore))).build().session();
     let base = session.begin(Config::default()).unwrap();
     noon().drive(session.before_model(base)).unwrap();
     let told = ["budget all Halt: store_unavailable what was used of `all` can't be known: no answer"];
-    assert_eq!(watching.told(&session), told);
+    assert_eq!(watching.reports(&session), told);
 }
 
 #[test]
-fn the_rest_of_a_stream_that_is_cut_off_is_watched_too() {
+fn shadow_policies_see_the_rest_of_a_stream_that_was_cut_off() {
     let text = "policies: [ { id: lines, mode: shadow, stream: { drop: { patterns: ana, unit: line } } } ]";
-    let (engine, watching) = watched(text);
+    let (engine, watching) = observed_engine(text);
     let mut session = engine.session();
     session.begin(Config::default()).unwrap();
     let passed = session.chunk(Chunk::text("t", "ana@example.com")).unwrap();
-    assert_eq!((passed.len(), watching.told(&session)), (1, vec![]));
+    assert_eq!((passed.len(), watching.reports(&session)), (1, vec![]));
     assert_eq!(session.rest_of_stream().unwrap(), []);
-    assert_eq!(watching.told(&session), ["stream lines Rewrite"]);
+    assert_eq!(watching.reports(&session), ["stream lines Rewrite"]);
 }

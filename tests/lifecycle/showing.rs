@@ -1,24 +1,24 @@
-//! What of a call is shown to whom: spans to observers, results to models.
+//! Who sees what of a call: spans for observers, results for models.
 
 use std::sync::{Arc, Mutex};
 
 use callgate::Outcome;
-use callgate::host::{Observer, ToolSpan, ToolStart};
+use callgate::host::{Observer, ToolCallSpan, ToolCallStart};
 use callgate::json::json;
 use callgate::message::Output;
 
-use super::{calling, tool, user};
-use crate::workshop::{Tool, call, noon, rules};
+use super::{push_call, tool, user};
+use crate::fixtures::{Tool, call, noon, rules};
 
 #[derive(Clone, Default)]
 struct Spans(Arc<Mutex<Vec<String>>>);
 
 impl Observer for Spans {
     fn on_outcome(&self, _: &Outcome) {}
-    fn on_tool_start(&self, start: &ToolStart<'_>) {
+    fn on_tool_start(&self, start: &ToolCallStart<'_>) {
         self.0.lock().unwrap().push(format!("start {} {}", start.tool, start.args));
     }
-    fn on_tool_end(&self, span: &ToolSpan<'_>) {
+    fn on_tool_end(&self, span: &ToolCallSpan<'_>) {
         let Outcome { tool, outcome, input, output, .. } = span.outcome;
         let output = output.as_ref().map(ToString::to_string).unwrap_or_default();
         let line = format!("end {tool} {outcome} {input} {output} as {:?}", span.shown);
@@ -33,7 +33,7 @@ const RULES: &str = "policies:
   - { id: hide, redact: { in: [input, output], detect: [email] } }";
 
 #[test]
-fn i10_spans_have_consumed_arguments_and_results_raw_and_as_shown_without_secrets() {
+fn i10_spans_have_consumed_arguments_and_results_without_secrets() {
     let clock = noon();
     let spans = Spans::default();
     let gives = Ok(json!({ "found": "ana@example.com" }));
@@ -59,7 +59,7 @@ fn i10_spans_have_consumed_arguments_and_results_raw_and_as_shown_without_secret
 }
 
 #[test]
-fn models_are_given_shaped_results_and_a_shaping_that_panics_changes_nothing() {
+fn models_get_shaped_results_and_a_panic_while_shaping_changes_nothing() {
     let clock = noon();
     for (panics, shown) in [(false, "short"), (true, "1")] {
         let mut session = rules("policies: []").build().session().shaping_results(move |_| {
@@ -67,7 +67,7 @@ fn models_are_given_shaped_results_and_a_shaping_that_panics_changes_nothing() {
             Some(Output::Text("short".into()))
         });
         let mut history = user("look");
-        calling(&mut history, "c1", "look", json!({}));
+        push_call(&mut history, "c1", "look", json!({}));
         let round = clock.drive(session.round(&mut history, &Tool::counting(&clock))).unwrap();
         assert_eq!(round.outcomes[0].output, Some(json!(1)));
         assert_eq!(history.occurrences()[0].result.unwrap().output.text(), shown);
@@ -75,7 +75,7 @@ fn models_are_given_shaped_results_and_a_shaping_that_panics_changes_nothing() {
 }
 
 #[test]
-fn tools_of_the_call_shadow_those_of_the_prompt_and_those_of_the_engine() {
+fn tools_of_the_call_shadow_those_of_the_prompt_and_the_engine() {
     let with = |name: &str, schema: callgate::json::Value| callgate::ToolDescriptor {
         input_schema: Some(schema),
         ..tool(name)

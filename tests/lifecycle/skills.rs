@@ -1,17 +1,17 @@
-//! Skills that a model loads on its way.
+//! Skills that a model loads during a run.
 
 use callgate::Session;
 use callgate::json::json;
 use callgate::lifecycle::{Config, Ending};
 
 use super::tool;
-use crate::workshop::{Tool, call, noon, rules};
+use crate::fixtures::{Tool, call, noon, rules};
 
 const RULES: &str = "policies:
   - { id: cap, budget: { iterations: 5 } }
   - { id: hello, model: { on: init, system_prompts: { append: Policy. } } }";
 
-/// A turn that loads a skill; whether it was free.
+/// A turn that loads a skill. Returns whether it was refunded.
 async fn loads(session: &mut Session, tools: &Tool, skill: &str, beside: &[&str]) -> Result<bool, Ending> {
     session.before_model(Config::default()).await?;
     let mut calls = vec![call("load_skill", json!({ "skill": skill }))];
@@ -32,7 +32,7 @@ fn session() -> Session {
 }
 
 #[test]
-fn a_skill_brings_its_tools_and_the_turn_that_loaded_it_is_free() {
+fn skill_adds_its_tools_and_its_turn_is_refunded() {
     let clock = noon();
     let tools = Tool::counting(&clock);
     let mut session = session();
@@ -46,13 +46,13 @@ fn a_skill_brings_its_tools_and_the_turn_that_loaded_it_is_free() {
 }
 
 #[test]
-fn a_loop_can_not_be_free_for_ever() {
+fn refunds_are_bounded() {
     let clock = noon();
     let tools = Tool::counting(&clock);
     let mut session = session();
     clock.drive(async {
         assert_eq!(loads(&mut session, &tools, "a", &[]).await, Ok(true));
-        // The same one again, and one beside other work, cost a turn.
+        // Loading the same skill again, or beside other work, costs a turn.
         assert_eq!(loads(&mut session, &tools, "a", &[]).await, Ok(false));
         assert_eq!(loads(&mut session, &tools, "b", &["look"]).await, Ok(false));
         let mut free = 0;
@@ -62,13 +62,13 @@ fn a_loop_can_not_be_free_for_ever() {
                 Err(_) => break,
             }
         }
-        // With the first one, eight.
+        // Eight with the first one.
         assert_eq!(free, 7);
     });
 }
 
 #[test]
-fn where_nothing_was_loaded_or_the_prompt_can_not_be_resolved_nothing_changes() {
+fn nothing_changes_if_no_skill_loads_or_its_prompt_cannot_be_resolved() {
     let clock = noon();
     let tools = Tool::counting(&clock);
     let mut session = session();
@@ -86,7 +86,7 @@ fn where_nothing_was_loaded_or_the_prompt_can_not_be_resolved_nothing_changes() 
 }
 
 #[test]
-fn a_skill_that_is_not_allowed_brings_nothing() {
+fn denied_skill_adds_nothing() {
     let clock = noon();
     let tools = Tool::counting(&clock);
     let denied = "policies: [ { id: no, match: load_skill, deny: {} } ]";

@@ -1,21 +1,21 @@
-//! What the model streams, on its way through policies and hooks.
+//! Streams of a model on their way through policies and hooks.
 
-use callgate::lifecycle::{Chunk, ChunkFate, Config, Ending, Middleware, RunContext};
+use callgate::lifecycle::{Chunk, ChunkAction, Config, Ending, Middleware, RunContext};
 
-use super::{Listener, Log, aborted, finished, session};
-use crate::workshop::{noon, rules};
+use super::{Listener, Log, abort_reason, finished, session};
+use crate::fixtures::{noon, rules};
 
-/// Does something to each chunk of text.
+/// Transforms each chunk of text.
 struct OnText<F>(F);
 
-impl<F: Fn(&RunContext, &str) -> ChunkFate + Send + Sync> Middleware for OnText<F> {
+impl<F: Fn(&RunContext, &str) -> ChunkAction + Send + Sync> Middleware for OnText<F> {
     fn id(&self) -> &str {
         "text"
     }
-    fn on_chunk(&self, run: &RunContext, chunk: &Chunk) -> ChunkFate {
+    fn on_chunk(&self, run: &RunContext, chunk: &Chunk) -> ChunkAction {
         match chunk {
             Chunk::Text { delta, .. } => (self.0)(run, delta),
-            _ => ChunkFate::Pass,
+            _ => ChunkAction::Pass,
         }
     }
 }
@@ -25,13 +25,13 @@ fn text(delta: &str) -> Chunk {
 }
 
 #[test]
-fn a_chunk_passes_is_replaced_expanded_or_dropped_and_later_hooks_see_what_is_left() {
+fn chunk_passes_is_replaced_expanded_or_dropped_before_later_hooks() {
     let log = Log::default();
     let edit = OnText(|_: &RunContext, delta: &str| match delta {
-        "pass" => ChunkFate::Pass,
-        "drop" => ChunkFate::drop(),
-        "twice" => ChunkFate::Replace(vec![text("one"), text("two")]),
-        other => ChunkFate::Replace(vec![text(&other.to_uppercase())]),
+        "pass" => ChunkAction::Pass,
+        "drop" => ChunkAction::drop(),
+        "twice" => ChunkAction::Replace(vec![text("one"), text("two")]),
+        other => ChunkAction::Replace(vec![text(&other.to_uppercase())]),
     });
     let engine =
         rules("policies: []").middleware(edit).middleware(Listener { name: "ear", log: log.clone() });
@@ -49,43 +49,43 @@ fn a_chunk_passes_is_replaced_expanded_or_dropped_and_later_hooks_see_what_is_le
 }
 
 #[test]
-fn a_rules_file_ends_a_run_after_a_thousand_chunks() {
+fn rules_file_ends_a_run_after_a_thousand_chunks() {
     let (mut session, log) = session(include_str!("../../policies/runs/too_many_chunks.yaml"));
     session.begin(Config::default()).unwrap();
     for _ in 0..1000 {
         session.chunk(text("x")).unwrap();
     }
-    assert_eq!(aborted(session.chunk(text("x"))), "the model streamed more than 1000 chunks");
-    assert_eq!(aborted(session.chunk(text("x"))), "the model streamed more than 1000 chunks");
+    assert_eq!(abort_reason(session.chunk(text("x"))), "the model streamed more than 1000 chunks");
+    assert_eq!(abort_reason(session.chunk(text("x"))), "the model streamed more than 1000 chunks");
     let ending = Ending::Aborted { reason: "the model streamed more than 1000 chunks".into() };
     let _ = noon().drive(session.end(&ending));
     assert!(log.take().last().unwrap().contains("aborted the model streamed more than 1000 chunks"));
 }
 
 #[test]
-fn a_hook_ends_a_run_after_so_many_chunks() {
+fn hook_ends_a_run_after_too_many_chunks() {
     let few = OnText(|run: &RunContext, _: &str| {
         if run.chunk_index >= 3 {
             run.abort("too many chunks");
         }
-        ChunkFate::Pass
+        ChunkAction::Pass
     });
     let mut session = rules("policies: []").middleware(few).build().session();
     session.begin(Config::default()).unwrap();
     (0..3).for_each(|_| assert_eq!(session.chunk(text("x")).unwrap().len(), 1));
-    assert_eq!(aborted(session.chunk(text("x"))), "too many chunks");
+    assert_eq!(abort_reason(session.chunk(text("x"))), "too many chunks");
 }
 
 const EMAIL: &str = "policies: [ { id: hide, stream: { redact: [email] } } ]";
 
 #[test]
-fn policies_filter_the_stream_before_hooks_see_it_and_lose_nothing_at_the_end() {
+fn policies_filter_the_stream_before_hooks_and_lose_nothing_at_the_end() {
     let seen = Log::default();
     let spy = {
         let seen = seen.clone();
         OnText(move |_: &RunContext, delta: &str| {
-            seen.note(delta);
-            ChunkFate::Pass
+            seen.record(delta);
+            ChunkAction::Pass
         })
     };
     let mut session = rules(EMAIL).middleware(spy).build().session();
@@ -105,7 +105,7 @@ fn policies_filter_the_stream_before_hooks_see_it_and_lose_nothing_at_the_end() 
 }
 
 #[test]
-fn what_is_held_back_is_passed_on_where_the_stream_ends_without_saying_so() {
+fn held_text_is_passed_on_if_the_stream_ends_without_notice() {
     let (mut session, _) = session(EMAIL);
     session.begin(Config::default()).unwrap();
     let mut passed = session.chunk(text("ask ana@example.co")).unwrap();
@@ -115,17 +115,17 @@ fn what_is_held_back_is_passed_on_where_the_stream_ends_without_saying_so() {
 }
 
 #[test]
-fn what_was_used_counts_also_where_a_hook_drops_the_chunk_that_says_so() {
-    struct Deaf;
-    impl Middleware for Deaf {
+fn usage_counts_even_if_a_hook_drops_its_chunk() {
+    struct ChunkDropper;
+    impl Middleware for ChunkDropper {
         fn id(&self) -> &str {
             "deaf"
         }
-        fn on_chunk(&self, _: &RunContext, _: &Chunk) -> ChunkFate {
-            ChunkFate::drop()
+        fn on_chunk(&self, _: &RunContext, _: &Chunk) -> ChunkAction {
+            ChunkAction::drop()
         }
     }
-    let mut session = rules("policies: []").middleware(Deaf).build().session();
+    let mut session = rules("policies: []").middleware(ChunkDropper).build().session();
     session.begin(Config::default()).unwrap();
     assert_eq!(session.chunk(finished(7)).unwrap(), []);
     assert_eq!(session.stats().usage.tokens(), 7);

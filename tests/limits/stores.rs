@@ -1,4 +1,4 @@
-//! Limits and caches whose store does not answer.
+//! Limits and caches with an unavailable store.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use callgate::host::{StoreError, StoreFuture};
 use callgate::json::json;
 
 use super::EXECUTED;
-use crate::altered_stores::{Alteration, Altered};
-use crate::workshop::{Tool, call, ended, noon, rules};
+use crate::corrupted_stores::{Alteration, Altered};
+use crate::fixtures::{Tool, call, kind_and_code, noon, rules};
 
-/// A store that is down, in one of the ways in which it can be.
+/// A store that is unavailable, in one of several ways.
 #[derive(Clone, Copy)]
 enum Broken {
     Errors,
@@ -30,7 +30,7 @@ impl Alteration for Broken {
 }
 
 #[test]
-fn without_its_store_a_limit_denies_unless_it_says_otherwise_and_a_cache_is_passed_by() {
+fn without_its_store_a_limit_denies_by_default_and_a_cache_is_bypassed() {
     for store in [Broken::Errors, Broken::Panics, Broken::Hangs] {
         for (policy, expected) in [
             ("rate_limit: { limit: 5, per: 1m }", ("denied", "store_unavailable")),
@@ -45,7 +45,7 @@ fn without_its_store_a_limit_denies_unless_it_says_otherwise_and_a_cache_is_pass
             let engine = rules(&text).clock(clock.clone()).store(Arc::new(Altered::by(store))).build();
             let tool = Tool::counting(&clock);
             let outcome = clock.drive(engine.session().execute(call("search", json!({})), &tool));
-            assert_eq!(ended(&outcome), expected, "{policy}");
+            assert_eq!(kind_and_code(&outcome), expected, "{policy}");
             assert_eq!(tool.count(), usize::from(expected == EXECUTED));
         }
     }

@@ -1,5 +1,5 @@
 // Checks messages against the schema that the AI SDK publishes. Reads one JSON object a line, `{name, dialect, document}`, and
-// prints what is rejected; the exit status is 1 if anything is.
+// prints the rejected messages; the exit status is 1 if there are any.
 import { readFileSync } from 'node:fs';
 import { modelMessageSchema } from 'ai';
 
@@ -10,7 +10,7 @@ const wrong = [
 ];
 for (const message of wrong) {
   if (modelMessageSchema.safeParse(message).success) {
-    console.log(`the check accepts what is wrong: ${JSON.stringify(message)}`);
+    console.log(`the check accepts an invalid message: ${JSON.stringify(message)}`);
     process.exit(1);
   }
 }

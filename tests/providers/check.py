@@ -1,15 +1,15 @@
 """Checks messages against the types that OpenAI, Anthropic and Google publish.
 
-Reads one JSON object a line, `{name, dialect, document}`, and prints what is rejected; the exit status is 1 if anything is.
-A member that the types do not name is rejected too.
+Reads one JSON object a line, `{name, dialect, document}`, and prints the rejected messages; the exit status is 1 if there are any.
+A member that the types do not define is rejected too.
 """
 
 import json
 import sys
 import typing
 
-# The packages say `Iterable`, which pydantic would check only when someone iterates: a list is checked at once. What they
-# build upon is imported before, as it was written.
+# The packages use `Iterable`, which pydantic checks only on iteration, but a list immediately. Their dependencies are imported
+# before, unchanged.
 import google.genai.types
 import httpx2
 import pydantic
@@ -60,7 +60,7 @@ def check(dialect, document):
         google.genai.types.Content.model_validate(document["systemInstruction"])
 
 
-# The checks themselves are worth something only while they reject what is wrong, also deep inside and by an extra member.
+# The checks must reject invalid messages, including errors in nested values and unknown members.
 WRONG = [
     ("openai-chat", [{"role": "tool", "content": "no id"}]),
     ("openai-chat", [{"role": "user", "content": [{"type": "tool-approval-request"}]}]),
@@ -82,7 +82,7 @@ def rejected(dialect, document):
 
 
 def nearest(error):
-    """The complaints of that variant of the first wrong message which has the fewest."""
+    """Returns the errors of the variant of the first invalid message that has the fewest."""
     variants = {}
     for found in error.errors(include_url=False, include_input=False):
         variants.setdefault(found["loc"][:2], []).append(f"{'.'.join(map(str, found['loc']))}: {found['msg']}")
@@ -93,7 +93,7 @@ def nearest(error):
 def main():
     for dialect, document in WRONG:
         if rejected(dialect, document) is None:
-            sys.exit(f"the check of {dialect} accepts what is wrong: {json.dumps(document)}")
+            sys.exit(f"the check of {dialect} accepts an invalid message: {json.dumps(document)}")
     count = failed = 0
     for line in sys.stdin:
         case = json.loads(line)

@@ -1,5 +1,5 @@
-//! What we write, checked against the types that the providers publish: their packages from PyPI and npm, at the versions
-//! pinned beside this file, installed once below `target/packages`.
+//! Conformance of sent messages to the types that the providers publish: their packages from PyPI and npm, at the versions pinned in
+//! this folder, installed once below `target/packages`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/providers")
 }
 
-/// Messages as a provider gets them: of every history of the corpus, and of generated ones.
+/// The messages that a provider gets for every history of the corpus and for generated ones.
 fn sent(dialect: Dialect) -> String {
     let mut lines = String::new();
     let mut add = |name: String, history: &History| {
@@ -26,7 +26,7 @@ fn sent(dialect: Dialect) -> String {
         lines.push_str(&format!("{case}\n"));
     };
     for (from, name, document) in corpus() {
-        // What is strange in its own dialect stays so.
+        // A malformed history stays malformed in its own dialect.
         if name != "strange" || from != dialect {
             add(format!("{from}/{name}"), &History::read(from, &document).unwrap());
         }
@@ -39,7 +39,7 @@ fn sent(dialect: Dialect) -> String {
 }
 
 #[test]
-fn openai_anthropic_and_google_accept_what_is_sent() {
+fn openai_anthropic_and_google_types_accept_sent_messages() {
     let requirements = here().join("requirements.txt");
     let home = installed("python", &fs::read_to_string(&requirements).unwrap(), |home| {
         let mut venv = Command::new("python3");
@@ -56,22 +56,22 @@ fn openai_anthropic_and_google_accept_what_is_sent() {
 }
 
 #[test]
-fn the_ai_sdk_accepts_what_is_sent_and_what_is_kept() {
+fn ai_sdk_schema_accepts_sent_and_stored_messages() {
     let home = installed("node", &fs::read_to_string(here().join("package.json")).unwrap(), |home| {
         fs::copy(here().join("package.json"), home.join("package.json")).unwrap();
         let mut npm = Command::new("npm");
         npm.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(home);
         install(&mut [npm]);
     });
-    // The module is looked for beside the script.
+    // Node resolves the module relative to the script.
     fs::copy(here().join("check.mjs"), home.join("check.mjs")).unwrap();
     let mut cases = sent(Dialect::AiSdk);
-    // Its approval parts are its own, so histories are kept in its form as they are.
+    // The AI SDK has approval parts of its own, so stored histories contain them.
     for (from, name, document) in corpus().into_iter().filter(|(_, name, _)| name.starts_with("approval")) {
-        let kept = History::read(from, &document).unwrap().write(Dialect::AiSdk);
+        let stored = History::read(from, &document).unwrap().write(Dialect::AiSdk);
         cases.push_str(&format!(
             "{}\n",
-            json!({"name": format!("{from}/{name}"), "dialect": "ai-sdk", "document": kept})
+            json!({"name": format!("{from}/{name}"), "dialect": "ai-sdk", "document": stored})
         ));
     }
     let (printed, accepted) = run(Command::new("node").arg(home.join("check.mjs")), &cases);

@@ -1,16 +1,16 @@
-//! I9 under load: while rules are reloaded without a pause, every call is answered under exactly one revision.
+//! I9 under load: during continuous reloads, every call is decided under exactly one revision.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use callgate::json::json;
-use callgate::reload::{Looked, Reloader};
+use callgate::reload::{ReloadResult, Reloader};
 use callgate::{Engine, Outcome, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 
-use super::Desk;
+use super::TestDir;
 
-/// A bundle of two files, every policy of which leaves its version in the outcome.
+/// A bundle of two files whose policies all write their version into the outcome.
 fn bundle(version: &str) -> [(String, String); 2] {
     let before = format!(
         "policies:
@@ -35,16 +35,16 @@ struct Echo;
 
 impl ToolExecutor for Echo {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
-        // Rules may be exchanged between deciding and settling.
+        // Allow a reload between gate and settle.
         tokio::task::yield_now().await;
         thread::yield_now();
         Ok(json!({ "ran": call.input["before"] }).into())
     }
 }
 
-/// The one version that an outcome bears.
+/// The version of an outcome, which must be the same everywhere in it.
 fn version(outcome: &Outcome, versions: &HashMap<String, String>) -> String {
-    let version = versions.get(&outcome.revision).unwrap_or_else(|| panic!("under no revision: {outcome:?}"));
+    let version = versions.get(&outcome.revision).unwrap_or_else(|| panic!("unknown revision: {outcome:?}"));
     assert_eq!(outcome.input["before"], json!(version), "{outcome:?}");
     assert_eq!(outcome.audit.len(), 1, "{outcome:?}");
     match outcome.outcome {
@@ -60,7 +60,7 @@ fn version(outcome: &Outcome, versions: &HashMap<String, String>) -> String {
     version.clone()
 }
 
-/// Calls and rounds without a pause until the reloads are over. Counts itself in once it was answered under each version.
+/// Executes calls and rounds until the reloads are over. Increments `saw_all` once it has seen each version.
 fn work(engine: &Engine, versions: &HashMap<String, String>, over: &AtomicBool, saw_all: &AtomicUsize) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut session = engine.session();
@@ -84,7 +84,7 @@ fn work(engine: &Engine, versions: &HashMap<String, String>, over: &AtomicBool, 
                 saw_all.fetch_add(1, Ordering::Relaxed);
             }
         }
-        // A session remembers its calls; a long one is not what is tested.
+        // Sessions keep their calls, so long ones get slow.
         if number % 100 == 0 {
             session = engine.session();
         }
@@ -95,18 +95,18 @@ fn work(engine: &Engine, versions: &HashMap<String, String>, over: &AtomicBool, 
 }
 
 #[test]
-fn i9_while_rules_are_reloaded_without_a_pause_no_call_is_lost_and_none_sees_a_mixture() {
-    let desk = Desk::new(&[]);
+fn i9_continuous_reloads_lose_no_call_and_mix_no_revisions() {
+    let dir = TestDir::new(&[]);
     let mut versions = HashMap::new();
     for version in ["A", "B"] {
         for (file, text) in bundle(version) {
-            desk.write(&format!("{version}/{file}"), &text);
+            dir.write(&format!("{version}/{file}"), &text);
         }
-        versions.insert(desk.engine(&[version]).revision(), version.to_owned());
+        versions.insert(dir.engine(&[version]).revision(), version.to_owned());
     }
-    desk.link("current", "A");
-    let engine = desk.engine(&["current"]);
-    let mut reloader = Reloader::new(engine.clone(), desk.paths(&["current"]));
+    dir.link("current", "A");
+    let engine = dir.engine(&["current"]);
+    let mut reloader = Reloader::new(engine.clone(), dir.paths(&["current"]));
     let (over, saw_all) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..WORKERS {
@@ -115,10 +115,10 @@ fn i9_while_rules_are_reloaded_without_a_pause_no_call_is_lost_and_none_sees_a_m
         let enough = |reloads| reloads >= RELOADS && saw_all.load(Ordering::Relaxed) == WORKERS;
         let reloads = (0..100 * RELOADS).take_while(|reloads| !enough(*reloads));
         for number in reloads {
-            desk.link("current", if number % 2 == 0 { "B" } else { "A" });
-            assert_eq!(reloader.look(), Looked::TakenIn);
+            dir.link("current", if number % 2 == 0 { "B" } else { "A" });
+            assert_eq!(reloader.look(), ReloadResult::TakenIn);
         }
         over.store(true, Ordering::Release);
     });
-    assert_eq!(saw_all.into_inner(), WORKERS, "each worker was answered under each version");
+    assert_eq!(saw_all.into_inner(), WORKERS, "each worker saw each version");
 }

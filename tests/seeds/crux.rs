@@ -1,20 +1,20 @@
-//! Tool middleware and the lifecycle session, sentence by sentence where no other test has them.
+//! Tool middleware and the lifecycle session: the documented behaviours that no other test covers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callgate::json::{Value, json};
-use callgate::lifecycle::{Before, OnError, ToolHooks};
+use callgate::lifecycle::{Before, ErrorAction, ToolHooks};
 use callgate::message::{
     Content, History, Message, Part, Role, approval_response, approval_response_message,
 };
 use callgate::{ToolCall, ToolError};
 
 use super::{Log, NONE, note};
-use crate::workshop::{Tool, call, ended, keys, noon, rules};
+use crate::fixtures::{Tool, call, keys, kind_and_code, noon, rules};
 
 #[test]
-fn hooks_get_the_id_the_tool_the_input_the_output_the_error_and_the_duration() {
+fn hooks_get_id_tool_input_output_error_and_duration() {
     let clock = noon();
     let log = Log::default();
     let (before, after, error) = (Arc::clone(&log), Arc::clone(&log), Arc::clone(&log));
@@ -28,7 +28,7 @@ fn hooks_get_the_id_the_tool_the_input_the_output_the_error_and_the_duration() {
                 &error,
                 format!("error {} {:?} of {} {}", failed.message, failed.kind, call.tool, call.input),
             );
-            OnError::Keep
+            ErrorAction::Keep
         })
         .after(move |end| {
             assert_eq!(end.duration, Duration::from_micros(end.outcome.duration_us));
@@ -54,7 +54,7 @@ fn hooks_get_the_id_the_tool_the_input_the_output_the_error_and_the_duration() {
 }
 
 #[test]
-fn a_predicate_matches_on_the_input() {
+fn predicate_matches_on_the_input() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let audit = ToolHooks::new("customer-data-audit")
@@ -74,12 +74,12 @@ fn a_predicate_matches_on_the_input() {
         ("look", json!({ "email": "ana@example.com" }), "executed"),
     ] {
         let outcome = clock.drive(session.execute(call(name, input.clone()), &tool));
-        assert_eq!(ended(&outcome).0, kind, "{name} {input}");
+        assert_eq!(kind_and_code(&outcome).0, kind, "{name} {input}");
     }
 }
 
 #[test]
-fn a_hook_is_named_in_the_reasons_that_it_gives() {
+fn hook_is_named_in_its_reasons() {
     let tool = Tool::counting(&noon());
     for says in [Before::Block("no".into()), Before::Halt("no".into())] {
         let hook = ToolHooks::new("dangerous-tools").before(move |_| says.clone());
@@ -91,15 +91,18 @@ fn a_hook_is_named_in_the_reasons_that_it_gives() {
 }
 
 #[test]
-fn middleware_of_a_prompt_or_a_call_takes_part_in_its_own_session_alone() {
+fn middleware_of_a_prompt_or_a_call_affects_only_its_own_session() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let engine = rules(NONE).build();
     let guard = ToolHooks::new("approval-for-this-route").before(|_| Before::Block("not here".into()));
     let mut guarded = engine.session().with_middleware(guard);
     let mut other = engine.session();
-    assert_eq!(ended(&clock.drive(guarded.execute(call("look", json!({})), &tool))), ("denied", "blocked"));
-    assert_eq!(ended(&clock.drive(other.execute(call("look", json!({})), &tool))).0, "executed");
+    assert_eq!(
+        kind_and_code(&clock.drive(guarded.execute(call("look", json!({})), &tool))),
+        ("denied", "blocked")
+    );
+    assert_eq!(kind_and_code(&clock.drive(other.execute(call("look", json!({})), &tool))).0, "executed");
 }
 
 fn calling(calls: &[(&str, &str)]) -> History {
@@ -123,7 +126,7 @@ fn kinds(history: &History) -> Vec<String> {
 }
 
 #[test]
-fn a_suspended_round_leaves_the_request_and_the_results_of_its_siblings_which_no_resume_runs_again() {
+fn suspended_round_keeps_its_request_and_results_and_resume_repeats_none() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let session = || {
@@ -139,7 +142,7 @@ fn a_suspended_round_leaves_the_request_and_the_results_of_its_siblings_which_no
     assert_eq!(left, ["call a", "call b", "call c", "request b", "result a look", "result c look"]);
     let stored = history.clone();
     clock.drive(session().resume(&mut history, &tool)).unwrap();
-    // The state of the session is encrypted again each time.
+    // The session state is encrypted again each time.
     let visible = |history: &History| -> Vec<Part> {
         let parts = history.messages().iter().flat_map(Message::parts);
         parts.filter(|part| !matches!(part.content(), Content::State(_))).cloned().collect()
@@ -152,7 +155,7 @@ fn a_suspended_round_leaves_the_request_and_the_results_of_its_siblings_which_no
 }
 
 #[test]
-fn the_helpers_for_approvals_build_find_and_append_the_same_answer() {
+fn approval_helpers_build_find_and_append_the_same_response() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let engine = rules("policies: [ { id: ask, match: pay, approval: {} } ]").clock(clock.clone()).build();
@@ -169,15 +172,15 @@ fn the_helpers_for_approvals_build_find_and_append_the_same_answer() {
         assert_eq!(history.find_approval_decision(&id), Some(&response));
         let round = clock.drive(engine.session().named("talk").resume(&mut history, &tool)).unwrap();
         let [outcome] = &round.outcomes[..] else { panic!("{round:?}") };
-        assert_eq!((ended(outcome), tool.count()), (("denied", "approval_denied"), 0));
+        assert_eq!((kind_and_code(outcome), tool.count()), (("denied", "approval_denied"), 0));
         assert!(outcome.reason.message.contains("Refund exceeds the approval limit."));
         assert!(history.find_approval_requests().is_empty());
     }
 }
 
-/// A prompt's id and its input are the host's to name, in the context, where hooks and rules read them.
+/// The host puts a prompt's id and its input into the context, where hooks and rules read them.
 #[test]
-fn what_a_host_knows_of_its_prompt_reaches_hooks_and_rules_by_the_context() {
+fn prompt_id_and_input_reach_hooks_and_rules_through_the_context() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let seen: Arc<Mutex<Vec<Value>>> = Arc::default();
@@ -191,6 +194,6 @@ fn what_a_host_knows_of_its_prompt_reaches_hooks_and_rules_by_the_context() {
     let mut session = session.with_context(json!({ "promptId": "assistant", "input": { "q": 1 } }));
     let mut history = calling(&[("c1", "look")]);
     let round = clock.drive(session.round(&mut history, &tool)).unwrap();
-    assert_eq!(ended(&round.outcomes[0]).0, "denied");
+    assert_eq!(kind_and_code(&round.outcomes[0]).0, "denied");
     assert_eq!(*seen.lock().unwrap(), [json!("assistant")]);
 }

@@ -1,21 +1,21 @@
-//! Middleware of a chat and of an agent loop, and approvals without a session, sentence by sentence where no other test has them.
+//! Middleware of a chat and of an agent loop, and approvals without a session: the documented behaviours that no other test covers.
 
 use std::sync::{Arc, Mutex};
 
 use callgate::json::{Value, json};
 use callgate::lifecycle::{
-    Before, Chunk, ChunkFate, Config, ConfigPatch, Ending, HookCall, Middleware, RunContext, RunStats,
-    ToolEnd, ToolHooks, Usage,
+    Before, Chunk, ChunkAction, Config, Ending, HookCall, Middleware, ModelConfigPatch, RunContext, RunStats,
+    ToolCallEnd, ToolHooks, Usage,
 };
 use callgate::message::{Content, History, Message, Part, Role, approval_response};
 use callgate::state::MemoryStore;
 use callgate::{Session, ToolError};
 
 use super::{Log, NONE, note};
-use crate::workshop::{Tool, call, ended, keys, noon, rules};
+use crate::fixtures::{Tool, call, keys, kind_and_code, noon, rules};
 
 #[test]
-fn after_hooks_hear_of_calls_that_were_skipped_and_that_a_cache_answered() {
+fn after_hooks_observe_skipped_and_cached_calls() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let log = Log::default();
@@ -37,9 +37,9 @@ fn after_hooks_hear_of_calls_that_were_skipped_and_that_a_cache_answered() {
     assert_eq!((&log.lock().unwrap()[..], tool.count()), (&expected.map(str::to_owned)[..], 1));
 }
 
-/// The stack's order is the order of its array, there and back.
+/// The order of the hooks is that of their array, and reversed on the way back.
 #[test]
-fn all_hooks_of_a_kind_run_in_order_however_many_there_are() {
+fn all_hooks_of_a_kind_run_in_order() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let log = Log::default();
@@ -66,7 +66,7 @@ fn all_hooks_of_a_kind_run_in_order_however_many_there_are() {
 }
 
 #[test]
-fn a_cache_is_shared_by_all_who_are_given_its_storage() {
+fn cache_is_shared_by_all_engines_with_the_same_store() {
     let clock = noon();
     let text = "policies: [ { id: c, match: look, cache: { ttl: 1h } } ]";
     let storage = Arc::new(MemoryStore::default());
@@ -79,12 +79,12 @@ fn a_cache_is_shared_by_all_who_are_given_its_storage() {
         })
         .collect();
     assert_eq!(kinds, ["executed", "cached"]);
-    // Without a storage in common each has its own.
+    // Without a common store each has its own.
     let mut session = rules(text).clock(clock.clone()).build().session();
     assert_eq!(clock.drive(session.execute(call("look", json!({})), &tool)).outcome.name(), "executed");
 }
 
-/// Ends the run at one of its points.
+/// Aborts the run at one of its points.
 struct Stops(&'static str, Log);
 
 impl Stops {
@@ -99,7 +99,7 @@ impl Middleware for Stops {
     fn id(&self) -> &str {
         "stops"
     }
-    fn on_config(&self, run: &RunContext, _: &Config) -> Option<ConfigPatch> {
+    fn on_config(&self, run: &RunContext, _: &Config) -> Option<ModelConfigPatch> {
         self.at("config", run);
         None
     }
@@ -109,9 +109,9 @@ impl Middleware for Stops {
     fn before_completion(&self, run: &RunContext, _: &History) {
         self.at("before completion", run);
     }
-    fn on_chunk(&self, run: &RunContext, _: &Chunk) -> ChunkFate {
+    fn on_chunk(&self, run: &RunContext, _: &Chunk) -> ChunkAction {
         self.at("chunk", run);
-        ChunkFate::Pass
+        ChunkAction::Pass
     }
     fn on_usage(&self, run: &RunContext, _: &Usage) {
         self.at("usage", run);
@@ -131,7 +131,7 @@ impl Middleware for Stops {
         self.at("around", call.run);
         Box::pin(async move { next.call().await })
     }
-    fn after<'a>(&'a self, end: &'a ToolEnd<'a>) -> callgate::host::BoxFuture<'a, ()> {
+    fn after<'a>(&'a self, end: &'a ToolCallEnd<'a>) -> callgate::host::BoxFuture<'a, ()> {
         self.at("after", end.run);
         Box::pin(std::future::ready(()))
     }
@@ -145,7 +145,7 @@ impl Middleware for Stops {
     }
 }
 
-/// A whole run of one call. Errors: how it ended before its end.
+/// A whole run with one call. Returns an early ending as an error.
 async fn one_run(session: &mut Session, tool: &Tool) -> Result<(), Ending> {
     let base = session.begin(Config::default())?;
     session.before_model(base.clone()).await?;
@@ -160,7 +160,7 @@ async fn one_run(session: &mut Session, tool: &Tool) -> Result<(), Ending> {
 }
 
 #[test]
-fn a_run_ends_gracefully_at_whichever_point_a_hook_ends_it_and_only_once() {
+fn run_ends_gracefully_and_once_wherever_a_hook_aborts_it() {
     for (point, ran) in [
         ("config", 0),
         ("start", 0),
@@ -195,7 +195,7 @@ fn a_run_ends_gracefully_at_whichever_point_a_hook_ends_it_and_only_once() {
 }
 
 #[test]
-fn what_an_iteration_used_is_told_with_each_of_its_numbers() {
+fn usage_of_an_iteration_is_reported_with_all_its_numbers() {
     struct Counts(Arc<Mutex<Vec<Usage>>>);
     impl Middleware for Counts {
         fn id(&self) -> &str {
@@ -212,22 +212,22 @@ fn what_an_iteration_used_is_told_with_each_of_its_numbers() {
     let usage = Usage { prompt_tokens: 7, completion_tokens: 3, ..Usage::default() };
     assert_eq!((seen.lock().unwrap().clone(), usage.tokens()), (vec![usage], 10));
     assert_eq!(session.stats().usage.tokens(), 10);
-    // A turn that says nothing of it tells nothing.
+    // A turn without usage reports none.
     noon().drive(async { session.before_model(Config::default()).await.unwrap() });
     session.chunk(Chunk::Finished { reason: None, usage: None }).unwrap();
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
 
 #[test]
-fn the_temperature_can_rise_from_iteration_to_iteration() {
+fn temperature_can_rise_with_each_iteration() {
     struct Rises;
     impl Middleware for Rises {
         fn id(&self) -> &str {
             "dynamic-temperature"
         }
-        fn on_config(&self, run: &RunContext, config: &Config) -> Option<ConfigPatch> {
+        fn on_config(&self, run: &RunContext, config: &Config) -> Option<ModelConfigPatch> {
             let temperature = Some((config.temperature.unwrap_or(0.7) + 0.25).min(1.0));
-            (run.iteration > 0).then(|| ConfigPatch { temperature, ..ConfigPatch::default() })
+            (run.iteration > 0).then(|| ModelConfigPatch { temperature, ..ModelConfigPatch::default() })
         }
     }
     let mut session = rules(NONE).middleware(Rises).build().session();
@@ -245,7 +245,7 @@ fn the_temperature_can_rise_from_iteration_to_iteration() {
 
 /// Retries and post-processing for every tool, by one middleware and without a change of any tool.
 #[test]
-fn a_middleware_retries_and_forms_results_for_every_tool() {
+fn middleware_retries_and_formats_results_for_every_tool() {
     let clock = noon();
     let fails = || (std::time::Duration::ZERO, Err(ToolError::new("busy")));
     let tool = Tool::scripted(&clock, [fails(), (std::time::Duration::ZERO, Ok(json!(" ok ")))]);
@@ -263,9 +263,9 @@ fn a_middleware_retries_and_forms_results_for_every_tool() {
     assert_eq!((outcome.output, outcome.attempts, tool.count()), (Some(json!("ok")), Some(2), 2));
 }
 
-/// One cycle after the other in one conversation: an approved one, a denied one, and one with two tools of which one is approved.
+/// Consecutive approvals in one conversation: one approved, one denied, and one with two tools of which one is approved.
 #[test]
-fn cycles_of_approvals_follow_one_another_and_settled_ones_stay_settled() {
+fn approval_cycles_follow_each_other_and_completed_ones_stay_completed() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let session = || {
@@ -282,7 +282,7 @@ fn cycles_of_approvals_follow_one_another_and_settled_ones_stay_settled() {
         let [request] = &history.find_approval_requests()[..] else { panic!("one card at a time") };
         let id = request.approval_id.clone();
         history.append_approval_response(approval_response(id, approved)).unwrap();
-        // However often the click is handled.
+        // Even if the click is handled repeatedly.
         for _ in 0..2 {
             let round = clock.drive(session().resume(&mut history, &tool)).unwrap();
             kinds.extend(round.outcomes.iter().map(|outcome| format!("{} {}", outcome.id, outcome.outcome)));
@@ -305,7 +305,7 @@ fn cycles_of_approvals_follow_one_another_and_settled_ones_stay_settled() {
         ]
     );
     assert_eq!(tool.calls().iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a", "c", "e"]);
-    // Every result names its tool, those of denied calls as well.
+    // Every result names its tool, including those of denied calls.
     let results =
         history.messages().iter().flat_map(Message::parts).filter_map(|part| match part.content() {
             Content::Result(result) => Some(result.name.clone()),
@@ -314,9 +314,9 @@ fn cycles_of_approvals_follow_one_another_and_settled_ones_stay_settled() {
     assert_eq!(results.collect::<Vec<_>>(), ["refund"; 5]);
 }
 
-/// Of a round two calls are made known to the model as what they came to, whatever hooks and rules said.
+/// The model reads the actual outcomes of both calls of a round, including decisions by hooks and rules.
 #[test]
-fn a_blocked_call_tells_the_model_why_and_leaves_its_siblings_alone() {
+fn blocked_call_tells_the_model_why_and_leaves_its_siblings_alone() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let guard = ToolHooks::new("guard").before(|call| match call.tool.as_str() {
@@ -329,7 +329,10 @@ fn a_blocked_call_tells_the_model_why_and_leaves_its_siblings_alone() {
     )]);
     let mut session = rules(NONE).middleware(guard).build().session();
     let round = clock.drive(session.round(&mut history, &tool)).unwrap();
-    assert_eq!((ended(&round.outcomes[0]), ended(&round.outcomes[1]).0), (("denied", "blocked"), "executed"));
+    assert_eq!(
+        (kind_and_code(&round.outcomes[0]), kind_and_code(&round.outcomes[1]).0),
+        (("denied", "blocked"), "executed")
+    );
     let told = history.occurrences()[0].result.unwrap().output.text();
     assert!(told.contains("Dangerous operation blocked"), "{told}");
 }

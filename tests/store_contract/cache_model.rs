@@ -1,4 +1,4 @@
-//! Caches against a list in the order of use.
+//! Caches against a model: a list in the order of use (LRU).
 
 use callgate::json::json;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ enum Step {
     Put(u8),
     Clear,
     /// A reload with other rules.
-    Hold(usize),
+    Resize(usize),
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -22,23 +22,23 @@ fn any_step() -> impl Strategy<Value = Step> {
         10 => (0..8_u8).prop_map(Step::Get),
         10 => (0..8_u8).prop_map(Step::Put),
         1 => Just(Step::Clear),
-        2 => (0..6_usize).prop_map(Step::Hold),
+        2 => (0..6_usize).prop_map(Step::Resize),
     ]
 }
 
-pub fn holds_what_was_used_last(new: &New) {
+pub fn keeps_the_most_recently_used(new: &New) {
     let property = |steps: Vec<Step>| {
         let store = new();
         let mut holds = 4;
-        // The one used longest ago comes first.
+        // The least recently used entry comes first.
         let mut model: Vec<(u8, usize)> = Vec::new();
-        let used_longest_ago = |model: &mut Vec<(u8, usize)>, holds| {
+        let evict_least_recent = |model: &mut Vec<(u8, usize)>, holds| {
             model.drain(..model.len().saturating_sub(holds));
         };
         for (number, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Get(key) => {
-                    used_longest_ago(&mut model, holds);
+                    evict_least_recent(&mut model, holds);
                     let found =
                         model.iter().position(|(other, _)| *other == key).map(|place| model.remove(place));
                     model.extend(found);
@@ -46,17 +46,17 @@ pub fn holds_what_was_used_last(new: &New) {
                     prop_assert_eq!(get(&*store, 0, space("s", holds), &key.to_string()), expected);
                 }
                 Step::Put(key) => {
-                    used_longest_ago(&mut model, holds);
+                    evict_least_recent(&mut model, holds);
                     model.retain(|(other, _)| *other != key);
                     model.push((key, number));
-                    used_longest_ago(&mut model, holds);
+                    evict_least_recent(&mut model, holds);
                     put(&*store, 0, space("s", holds), &key.to_string(), json!(number), 60);
                 }
                 Step::Clear => {
                     model.clear();
                     run(store.cache_clear("s")).unwrap();
                 }
-                Step::Hold(max_entries) => holds = max_entries,
+                Step::Resize(max_entries) => holds = max_entries,
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What caches keep, and for how long.
+//! Caches: contents, expiry and eviction.
 
 use callgate::host::{Account, CacheEntry, CacheSpace, Lookup};
 use callgate::json::{Value, json};
@@ -17,7 +17,7 @@ fn lookup(store: &dyn StateStore, now: u64, space: CacheSpace<'_>, key: &str) ->
     run(store.cache_get(at(seconds(now)), space, key)).unwrap()
 }
 
-/// Writes as a caller does: looks up, and then puts under the generation that was told.
+/// Writes as callers do: looks up, then puts under the returned generation.
 pub fn put(store: &dyn StateStore, now: u64, space: CacheSpace<'_>, key: &str, output: Value, ttl: u64) {
     let generation = lookup(store, now, space, key).generation;
     put_late(store, now, space, key, output, ttl, generation);
@@ -36,7 +36,7 @@ fn put_late(
     run(store.cache_put(space, key, entry, generation)).unwrap();
 }
 
-pub fn an_entry_lives_from_its_writing(new: &New) {
+pub fn entry_expires_after_its_ttl(new: &New) {
     let store = new();
     let here = space("s", 10);
     let output = json!({"a": [1.10, null, "ü"]});
@@ -44,23 +44,23 @@ pub fn an_entry_lives_from_its_writing(new: &New) {
     let entry = lookup(&*store, 69, here, "k").entry.unwrap();
     assert_eq!(entry, CacheEntry { output, stored_at: at(seconds(10)), expires_at: at(seconds(70)) });
     assert_eq!(get(&*store, 70, here, "k"), None);
-    assert_eq!(get(&*store, 69, here, "k"), None, "it was dropped");
+    assert_eq!(get(&*store, 69, here, "k"), None, "the entry was dropped");
     put(&*store, 100, here, "k", json!(1), 0);
     assert_eq!(get(&*store, 100, here, "k"), None);
     put(&*store, 100, here, "k", json!(1), 10);
     put(&*store, 105, here, "k", json!(2), 10);
-    assert_eq!(get(&*store, 114, here, "k"), Some(json!(2)), "the later one counts");
+    assert_eq!(get(&*store, 114, here, "k"), Some(json!(2)), "the later entry wins");
 }
 
-pub fn an_entry_of_the_future_is_not_given_out(new: &New) {
+pub fn entry_from_the_future_is_not_returned(new: &New) {
     let store = new();
     let here = space("s", 10);
     put(&*store, 100, here, "k", json!(1), 60);
     assert_eq!(get(&*store, 99, here, "k"), None);
-    assert_eq!(get(&*store, 100, here, "k"), None, "it was dropped");
+    assert_eq!(get(&*store, 100, here, "k"), None, "the entry was dropped");
 }
 
-pub fn a_hit_does_not_prolong_life(new: &New) {
+pub fn hit_does_not_extend_the_ttl(new: &New) {
     let store = new();
     let here = space("s", 10);
     put(&*store, 0, here, "k", json!(1), 60);
@@ -70,7 +70,7 @@ pub fn a_hit_does_not_prolong_life(new: &New) {
     assert_eq!(get(&*store, 60, here, "k"), None);
 }
 
-pub fn a_smaller_space_lets_go_what_was_used_longest_ago(new: &New) {
+pub fn smaller_space_evicts_the_least_recently_used(new: &New) {
     let store = new();
     for key in ["a", "b", "c", "d"] {
         put(&*store, 0, space("s", 4), key, json!(key), 60);
@@ -82,7 +82,7 @@ pub fn a_smaller_space_lets_go_what_was_used_longest_ago(new: &New) {
     assert_eq!(get(&*store, 1, space("s", 4), "a"), Some(json!("a")));
 }
 
-pub fn a_space_for_nothing_keeps_nothing(new: &New) {
+pub fn space_of_size_zero_stores_nothing(new: &New) {
     let store = new();
     put(&*store, 0, space("s", 0), "k", json!(1), 60);
     assert_eq!(get(&*store, 0, space("s", 10), "k"), None);
@@ -91,7 +91,7 @@ pub fn a_space_for_nothing_keeps_nothing(new: &New) {
     assert_eq!(get(&*store, 0, space("s", 10), "k"), None);
 }
 
-pub fn what_was_on_its_way_to_a_cleared_space_is_not_kept(new: &New) {
+pub fn write_started_before_a_clear_is_dropped(new: &New) {
     for written in [false, true] {
         let store = new();
         let here = space("s", 10);
@@ -110,7 +110,7 @@ pub fn what_was_on_its_way_to_a_cleared_space_is_not_kept(new: &New) {
     }
 }
 
-pub fn spaces_are_apart(new: &New) {
+pub fn cache_spaces_are_independent(new: &New) {
     let store = new();
     for name in ["a", "b"] {
         put(&*store, 0, space(name, 1), "k", json!(name), 60);

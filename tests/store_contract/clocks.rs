@@ -1,4 +1,4 @@
-//! Limits when the clock is set, or read by callers who come out of order.
+//! Limits when the clock is set, or when callers' times are out of order.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -8,7 +8,7 @@ use super::*;
 
 const HOUR: u64 = 3_600_000_000;
 
-/// After how long of taking nothing a limit has everything left.
+/// The idle time after which a limit is fully available again.
 fn period(allowance: Allowance) -> Option<Duration> {
     match allowance {
         Allowance::Gcra { limit, per, burst } => {
@@ -32,30 +32,30 @@ fn everything(allowance: Allowance) -> u64 {
     most.millionths()
 }
 
-pub fn a_step_back_locks_nobody_out(new: &New) {
+pub fn clock_step_back_does_not_block_callers(new: &New) {
     let before = prop::collection::vec((any_wait(20_000_000), 1..8_u64), 1..20);
     let property = |(allowance, before): (Allowance, Vec<(Wait, u64)>)| {
         let store = new();
         let (mut now, mut told) = (5 * HOUR, 0);
         for (wait, cost) in before {
             now += wait.micros(&mut told);
-            let _ = take_one(&*store, Duration::from_micros(now), millionths("k", allowance, cost));
+            let _ = acquire_one(&*store, Duration::from_micros(now), millionths("k", allowance, cost));
         }
         let stepped = Duration::from_micros(HOUR);
         let all = millionths("k", allowance, everything(allowance));
         let Some(period) = period(allowance) else { return Ok(()) };
-        match take_one(&*store, stepped, all.clone()) {
+        match acquire_one(&*store, stepped, all.clone()) {
             Ok(()) => {}
             Err(wait) => prop_assert!(wait.is_some_and(|wait| wait <= period), "{:?} of {:?}", wait, period),
         }
-        prop_assert_eq!(take_one(&*store, stepped + period, all), Ok(()));
+        prop_assert_eq!(acquire_one(&*store, stepped + period, all), Ok(()));
         Ok(())
     };
     let allowances = any_allowance(1..25_000_000_u64);
     TestRunner::new(config(200)).run(&(allowances, before), property).unwrap();
 }
 
-pub fn a_step_back_admits_no_more_than_the_limit_since(new: &New) {
+pub fn clock_step_back_admits_at_most_the_limit(new: &New) {
     let steps = || prop::collection::vec((any_wait(20_000_000), 1..8_u64), 1..20);
     let property = |(allowance, rounds): (Allowance, Vec<Vec<(Wait, u64)>>)| {
         let store = new();
@@ -65,7 +65,7 @@ pub fn a_step_back_admits_no_more_than_the_limit_since(new: &New) {
             let mut since = Events::new();
             for (wait, cost) in steps {
                 now += wait.micros(&mut told);
-                match take_one(&*store, Duration::from_micros(now), millionths("k", allowance, cost)) {
+                match acquire_one(&*store, Duration::from_micros(now), millionths("k", allowance, cost)) {
                     Ok(()) => {
                         prop_assert!(admits(&since, allowance, now, cost), "{} at {}", cost, now);
                         since.push((now, cost));
@@ -83,34 +83,34 @@ pub fn a_step_back_admits_no_more_than_the_limit_since(new: &New) {
 
     for allowance in [gcra(3, 60, 3), fixed(3, 60), sliding(3, 60), total(3, 60)] {
         let store = new();
-        assert_eq!(take_one(&*store, seconds(7230), take("k", allowance, 3)), Ok(()));
+        assert_eq!(acquire_one(&*store, seconds(7230), take("k", allowance, 3)), Ok(()));
         assert!(
-            take_one(&*store, seconds(30), take("k", allowance, 1)).is_err(),
-            "{allowance:?} has forgotten"
+            acquire_one(&*store, seconds(30), take("k", allowance, 1)).is_err(),
+            "{allowance:?} lost its usage"
         );
     }
 }
 
-pub fn late_callers_take_nothing_twice(new: &New) {
+pub fn late_callers_do_not_exceed_the_limit(new: &New) {
     for allowance in [gcra(3, 30, 3), fixed(3, 10), sliding(3, 10), total(3, 10)] {
         let store = new();
-        assert_eq!(take_one(&*store, seconds(10), take("k", allowance, 3)), Ok(()));
+        assert_eq!(acquire_one(&*store, seconds(10), take("k", allowance, 3)), Ok(()));
         for late in [1, 999, 500, 20, 700, 0].repeat(20) {
             let now = seconds(10) - Duration::from_millis(late);
-            let answer = take_one(&*store, now, take("k", allowance, 1));
-            // Not earlier than for a caller who is in time.
+            let answer = acquire_one(&*store, now, take("k", allowance, 1));
+            // The same moment as for a caller with the right time.
             assert_eq!(answer, Err(Some(seconds(20) - now)), "{late} ms late for {allowance:?}");
         }
-        assert_eq!(take_one(&*store, seconds(20), take("k", allowance, 1)), Ok(()), "{allowance:?}");
+        assert_eq!(acquire_one(&*store, seconds(20), take("k", allowance, 1)), Ok(()), "{allowance:?}");
     }
 }
 
-pub fn a_jump_forward_frees_what_is_over(new: &New) {
+pub fn clock_jump_forward_frees_expired_usage(new: &New) {
     for allowance in [gcra(3, 60, 3), fixed(3, 60), sliding(3, 60), total(3, 60)] {
         let store = new();
         for years in [0, 100, 5000] {
             let now = seconds(years * 31_536_000);
-            assert_eq!(take_one(&*store, now, take("k", allowance, 3)), Ok(()), "{allowance:?}");
+            assert_eq!(acquire_one(&*store, now, take("k", allowance, 3)), Ok(()), "{allowance:?}");
         }
     }
 }

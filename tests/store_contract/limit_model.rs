@@ -1,14 +1,14 @@
-//! Limits against a model that keeps everything that was ever admitted and counts it again each time.
+//! Limits against a model that stores every admitted event and recounts them each time.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use super::*;
 
-/// What was admitted: when, in microseconds, and how much, in millionths.
+/// Admitted events: time in microseconds, and amount in millionths.
 pub type Events = Vec<(u64, u64)>;
 
-/// Whether a limit can admit so much more.
+/// Whether the limit admits another `cost`.
 pub fn admits(events: &Events, allowance: Allowance, now: u64, cost: u64) -> bool {
     let (now, cost) = (u128::from(now), u128::from(cost));
     let events: Vec<_> = events.iter().map(|(time, cost)| (u128::from(*time), u128::from(*cost))).collect();
@@ -19,7 +19,7 @@ pub fn admits(events: &Events, allowance: Allowance, now: u64, cost: u64) -> boo
     match allowance {
         _ if cost == 0 => true,
         Allowance::Gcra { limit, per, burst } => {
-            // From whichever event on: no more than the burst, and what flowed back since.
+            // Since any event: at most the burst and the refill since then.
             cost <= wide(burst)
                 && events.iter().all(|(since, _)| {
                     let flowed = (now - since) * wide(limit);
@@ -27,7 +27,7 @@ pub fn admits(events: &Events, allowance: Allowance, now: u64, cost: u64) -> boo
                 })
         }
         Allowance::FixedWindow { limit, per } => {
-            // The day on which the tests play begins a window only if its length divides a day.
+            // The start of the tests' time begins a window only if its length divides a day.
             let window = |time: u128| (time + u128::from(epoch())) / per.as_micros();
             sum(&|time| window(time) == window(now)) <= wide(limit)
         }
@@ -39,21 +39,21 @@ pub fn admits(events: &Events, allowance: Allowance, now: u64, cost: u64) -> boo
             let since = gap.map_or(0, |pair| pair[1]);
             sum(&|time| time >= since) <= wide(limit)
         }
-        Allowance::Slots { .. } => panic!("slots are not counted in time"),
+        Allowance::Slots { .. } => panic!("slots are not limits over time"),
     }
 }
 
-/// Where the tests' time begins, in microseconds.
+/// The start of the tests' time, in microseconds.
 fn epoch() -> u64 {
     at(Duration::ZERO).as_microsecond().unsigned_abs()
 }
 
-/// Any kind of limit in time, with numbers so small that they are often met.
+/// Any kind of limit over time, with numbers so small that they are often reached.
 pub fn any_allowance(per: impl Strategy<Value = u64>) -> impl Strategy<Value = Allowance> {
     (0..5, 0..12_u64, per, 0..12_u64).prop_map(|(kind, limit, per, burst)| {
-        let (limit, per) = (Amount::of_millionths(limit), Duration::from_micros(per));
+        let (limit, per) = (Amount::from_millionths(limit), Duration::from_micros(per));
         match kind {
-            0 | 1 => Allowance::Gcra { limit, per, burst: Amount::of_millionths(burst) },
+            0 | 1 => Allowance::Gcra { limit, per, burst: Amount::from_millionths(burst) },
             2 => Allowance::FixedWindow { limit, per },
             3 => Allowance::SlidingWindow { limit, per },
             _ => Allowance::Total { limit, keep: per },
@@ -65,8 +65,8 @@ pub fn any_allowance(per: impl Strategy<Value = u64>) -> impl Strategy<Value = A
 #[derive(Clone, Copy, Debug)]
 pub enum Wait {
     Micros(u64),
-    /// As long as the last refusal said, or a microsecond less.
-    AsTold {
+    /// The `retry_after` of the last refusal, or a microsecond less.
+    AsRefused {
         early: bool,
     },
 }
@@ -74,7 +74,7 @@ pub enum Wait {
 pub fn any_wait(longest: u64) -> impl Strategy<Value = Wait> {
     prop_oneof![
         3 => (0..longest).prop_map(Wait::Micros),
-        1 => any::<bool>().prop_map(|early| Wait::AsTold { early }),
+        1 => any::<bool>().prop_map(|early| Wait::AsRefused { early }),
     ]
 }
 
@@ -82,16 +82,16 @@ impl Wait {
     pub fn micros(self, told: &mut u64) -> u64 {
         match self {
             Self::Micros(micros) => micros,
-            Self::AsTold { early } => std::mem::take(told).saturating_sub(u64::from(early)),
+            Self::AsRefused { early } => std::mem::take(told).saturating_sub(u64::from(early)),
         }
     }
 }
 
 pub fn millionths(key: &str, allowance: Allowance, cost: u64) -> Take {
-    Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::of_millionths(cost) }
+    Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::from_millionths(cost) }
 }
 
-pub fn admits_what_a_recount_admits(new: &New) {
+pub fn admits_the_same_as_the_model(new: &New) {
     let steps = prop::collection::vec((any_wait(30), 0..8_u64), 1..60);
     let property = |(allowance, steps): (Allowance, Vec<(Wait, u64)>)| {
         let store = new();
@@ -99,7 +99,7 @@ pub fn admits_what_a_recount_admits(new: &New) {
         let mut events = Events::new();
         for (wait, cost) in steps {
             now += wait.micros(&mut told);
-            let answer = take_one(&*store, Duration::from_micros(now), millionths("k", allowance, cost));
+            let answer = acquire_one(&*store, Duration::from_micros(now), millionths("k", allowance, cost));
             prop_assert_eq!(answer.is_ok(), admits(&events, allowance, now, cost), "{} at {}", cost, now);
             match answer {
                 Ok(()) if cost > 0 => events.push((now, cost)),
@@ -122,10 +122,10 @@ pub fn admits_what_a_recount_admits(new: &New) {
     TestRunner::new(config(400)).run(&(any_allowance(1..25_u64), steps), property).unwrap();
 }
 
-/// Of which limit how much is taken.
+/// Amounts to acquire: the index of the limit, and the cost.
 type Batch = Vec<(usize, u64)>;
 
-pub fn batches_leave_nothing_half_taken(new: &New) {
+pub fn rejected_batches_acquire_nothing(new: &New) {
     let batches =
         prop::collection::vec((0..30_u64, prop::collection::vec((0..3_usize, 0..6_u64), 1..5)), 1..40);
     let allowances = prop::collection::vec(any_allowance(1..25_u64), 3);
@@ -148,7 +148,7 @@ pub fn batches_leave_nothing_half_taken(new: &New) {
                 .iter()
                 .map(|(limit, cost)| millionths(keys[*limit], allowances[*limit], *cost))
                 .collect();
-            let refusals = takes(&*store, Duration::from_micros(now), &batch);
+            let refusals = acquire(&*store, Duration::from_micros(now), &batch);
             prop_assert_eq!(
                 refusals.iter().map(|refusal| refusal.index).collect::<Vec<_>>(),
                 expected.clone()

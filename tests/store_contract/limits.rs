@@ -1,21 +1,21 @@
-//! What limits admit, by table.
+//! The limit algorithms, by tables of steps.
 
 use super::*;
 
-/// At which second how much is taken, and the answer: `Ok`, seconds until it is free, or never.
+/// The second, the cost, and the answer: `Ok`, the seconds to wait, or `None` for never.
 type Step = (u64, u64, Result<(), Option<u64>>);
 
-/// Takes one after the other of one limit.
-fn play(new: &New, allowance: Allowance, steps: &[Step]) {
+/// Runs the steps against one limit.
+fn run_steps(new: &New, allowance: Allowance, steps: &[Step]) {
     let store = new();
     for (now, cost, expected) in steps {
-        let answer = take_one(&*store, seconds(*now), take("k", allowance, *cost));
+        let answer = acquire_one(&*store, seconds(*now), take("k", allowance, *cost));
         assert_eq!(answer, expected.map_err(|wait| wait.map(seconds)), "{cost} at {now} s of {allowance:?}");
     }
 }
 
-pub fn gcra_admits_its_burst_and_then_what_flows_back(new: &New) {
-    play(
+pub fn gcra_admits_its_burst_and_then_refills(new: &New) {
+    run_steps(
         new,
         gcra(6, 60, 3),
         &[
@@ -32,7 +32,7 @@ pub fn gcra_admits_its_burst_and_then_what_flows_back(new: &New) {
 }
 
 pub fn fixed_windows_follow_the_epoch(new: &New) {
-    play(
+    run_steps(
         new,
         fixed(3, 60),
         &[
@@ -46,8 +46,8 @@ pub fn fixed_windows_follow_the_epoch(new: &New) {
     );
 }
 
-pub fn a_sliding_window_counts_each_take_for_its_span(new: &New) {
-    play(
+pub fn sliding_window_counts_each_take_for_its_duration(new: &New) {
+    run_steps(
         new,
         sliding(3, 60),
         &[
@@ -62,8 +62,8 @@ pub fn a_sliding_window_counts_each_take_for_its_span(new: &New) {
     );
 }
 
-pub fn a_total_is_forgotten_when_nothing_was_taken_for_long(new: &New) {
-    play(
+pub fn total_resets_after_long_inactivity(new: &New) {
+    run_steps(
         new,
         total(3, 3600),
         &[
@@ -77,86 +77,86 @@ pub fn a_total_is_forgotten_when_nothing_was_taken_for_long(new: &New) {
     );
 }
 
-pub fn a_cost_of_nothing_is_always_admitted(new: &New) {
+pub fn zero_cost_is_always_admitted(new: &New) {
     for allowance in [gcra(0, 60, 0), fixed(0, 60), sliding(0, 60), total(0, 60)] {
-        play(new, allowance, &[(0, 0, Ok(())), (0, 1, Err(None)), (0, 0, Ok(()))]);
+        run_steps(new, allowance, &[(0, 0, Ok(())), (0, 1, Err(None)), (0, 0, Ok(()))]);
     }
     for allowance in [gcra(1, 60, 1), fixed(1, 60), sliding(1, 60), total(1, 60)] {
-        play(new, allowance, &[(0, 1, Ok(())), (0, 0, Ok(())), (0, 1, Err(Some(60))), (60, 1, Ok(()))]);
+        run_steps(new, allowance, &[(0, 1, Ok(())), (0, 0, Ok(())), (0, 1, Err(Some(60))), (60, 1, Ok(()))]);
     }
 }
 
-pub fn what_exceeds_the_limit_can_never_be_taken(new: &New) {
+pub fn cost_above_the_limit_is_never_admitted(new: &New) {
     for allowance in [gcra(60, 60, 2), fixed(2, 60), sliding(2, 60), total(2, 60)] {
-        play(new, allowance, &[(0, 3, Err(None)), (0, 2, Ok(())), (1, 3, Err(None))]);
+        run_steps(new, allowance, &[(0, 3, Err(None)), (0, 2, Ok(())), (1, 3, Err(None))]);
     }
-    play(new, gcra(0, 60, 2), &[(0, 2, Ok(())), (100_000, 1, Err(None))]);
+    run_steps(new, gcra(0, 60, 2), &[(0, 2, Ok(())), (100_000, 1, Err(None))]);
 }
 
-pub fn a_batch_takes_all_or_nothing(new: &New) {
+pub fn batch_acquires_all_or_nothing(new: &New) {
     let store = new();
     let batch = [take("a", fixed(5, 60), 2), take("b", sliding(3, 60), 2), take("c", gcra(3, 60, 3), 2)];
-    assert_eq!(takes(&*store, seconds(0), &batch), []);
-    let refusals = takes(&*store, seconds(0), &batch);
+    assert_eq!(acquire(&*store, seconds(0), &batch), []);
+    let refusals = acquire(&*store, seconds(0), &batch);
     let named: Vec<_> = refusals.iter().map(|refusal| (refusal.index, refusal.retry_after)).collect();
     assert_eq!(named, [(1, Some(seconds(60))), (2, Some(seconds(20)))]);
     assert_eq!(
-        take_one(&*store, seconds(0), take("a", fixed(5, 60), 3)),
+        acquire_one(&*store, seconds(0), take("a", fixed(5, 60), 3)),
         Ok(()),
-        "nothing more was taken of it"
+        "the rejected batch acquired nothing of it"
     );
 }
 
-pub fn a_key_twice_in_a_batch_counts_twice(new: &New) {
+pub fn duplicate_key_in_a_batch_counts_twice(new: &New) {
     for allowance in [gcra(4, 60, 4), fixed(4, 60), sliding(4, 60), total(4, 60)] {
         let store = new();
         let twice = [take("k", allowance, 2), take("k", allowance, 1)];
-        assert_eq!(takes(&*store, seconds(0), &twice), [], "{allowance:?}");
-        let refusals = takes(&*store, seconds(0), &twice);
+        assert_eq!(acquire(&*store, seconds(0), &twice), [], "{allowance:?}");
+        let refusals = acquire(&*store, seconds(0), &twice);
         assert_eq!(refusals.iter().map(|refusal| refusal.index).collect::<Vec<_>>(), [0, 1], "{allowance:?}");
         let wait = refusals.iter().filter_map(|refusal| refusal.retry_after).max().unwrap();
         let before = wait - Duration::from_micros(1);
-        assert_ne!(takes(&*store, before, &twice), [], "{allowance:?}");
-        assert_eq!(takes(&*store, wait, &twice), [], "{allowance:?}");
+        assert_ne!(acquire(&*store, before, &twice), [], "{allowance:?}");
+        assert_eq!(acquire(&*store, wait, &twice), [], "{allowance:?}");
         assert_eq!(
-            takes(&*store, wait + seconds(600), &[take("k", allowance, 3), take("k", allowance, 2)]).len(),
+            acquire(&*store, wait + seconds(600), &[take("k", allowance, 3), take("k", allowance, 2)]).len(),
             1
         );
     }
     let store = new();
     let twice = [take("k", Allowance::Slots { max: 3 }, 0), take("k", Allowance::Slots { max: 3 }, 0)];
-    assert_eq!(takes(&*store, seconds(0), &twice), []);
-    assert_eq!(takes(&*store, seconds(0), &twice), [Refusal { index: 1, retry_after: None }]);
+    assert_eq!(acquire(&*store, seconds(0), &twice), []);
+    assert_eq!(acquire(&*store, seconds(0), &twice), [Refusal { index: 1, retry_after: None }]);
 }
 
-pub fn a_key_twice_by_different_numbers_is_an_error(new: &New) {
+pub fn duplicate_key_with_different_allowances_is_an_error(new: &New) {
     let store = new();
     let batch = [take("k", fixed(5, 60), 1), take("k", fixed(6, 60), 1)];
     assert!(run(store.take(at(seconds(0)), &batch)).is_err());
-    assert_eq!(take_one(&*store, seconds(0), take("k", fixed(5, 60), 5)), Ok(()), "nothing was taken");
+    assert_eq!(acquire_one(&*store, seconds(0), take("k", fixed(5, 60), 5)), Ok(()), "nothing was acquired");
 }
 
-pub fn a_reload_keeps_what_was_taken(new: &New) {
+pub fn changed_limits_keep_the_usage(new: &New) {
     let answers = |before: Allowance, taken: u64, after: Allowance, now: u64, cost: u64| {
         let store = new();
-        assert_eq!(take_one(&*store, seconds(0), take("k", before, taken)), Ok(()));
-        take_one(&*store, seconds(now), take("k", after, cost))
+        assert_eq!(acquire_one(&*store, seconds(0), take("k", before, taken)), Ok(()));
+        acquire_one(&*store, seconds(now), take("k", after, cost))
             .map_err(|wait| wait.map(|wait| wait.as_secs()))
     };
     for (before, taken, after, now, cost, expected) in [
-        // More room, less room.
+        // Higher and lower limits.
         (fixed(4, 60), 4, fixed(5, 60), 1, 1, Ok(())),
         (fixed(4, 60), 4, fixed(5, 60), 1, 2, Err(Some(59))),
         (fixed(4, 60), 4, fixed(2, 60), 1, 1, Err(Some(59))),
         (sliding(4, 60), 4, sliding(2, 60), 1, 1, Err(Some(59))),
         (total(4, 60), 4, total(2, 60), 1, 1, Err(Some(59))),
-        // Longer and shorter windows. What the shorter one has forgotten by then may be forgotten.
+        // Longer and shorter windows. Usage outside the shorter window may be lost.
         (fixed(4, 60), 4, fixed(4, 3600), 59, 1, Err(Some(3541))),
         (fixed(4, 3600), 4, fixed(4, 60), 61, 4, Ok(())),
         (sliding(4, 60), 4, sliding(4, 3600), 59, 1, Err(Some(3541))),
         (sliding(4, 3600), 4, sliding(4, 60), 59, 1, Err(Some(1))),
         (total(4, 60), 4, total(4, 3600), 59, 1, Err(Some(3541))),
-        // What is in the bucket stays in it, and flows back as fast as it does now, but no more than now fits is in it.
+        // The bucket keeps its level, up to its new size, and refills at the new rate.
         (gcra(4, 60, 4), 4, gcra(4, 240, 4), 0, 1, Err(Some(60))),
         (gcra(4, 60, 4), 4, gcra(12, 60, 4), 0, 1, Err(Some(5))),
         (gcra(4, 60, 4), 4, gcra(4, 60, 6), 0, 2, Ok(())),
@@ -167,18 +167,18 @@ pub fn a_reload_keeps_what_was_taken(new: &New) {
     }
 }
 
-pub fn another_algorithm_starts_anew(new: &New) {
+pub fn changed_algorithm_resets_the_usage(new: &New) {
     let store = new();
     let slots = Allowance::Slots { max: 1 };
     for allowance in [gcra(2, 60, 2), fixed(2, 60), sliding(2, 60), total(2, 60), slots, gcra(2, 60, 2)] {
-        assert_eq!(take_one(&*store, seconds(0), take("k", allowance, 2)), Ok(()), "{allowance:?}");
-        assert!(take_one(&*store, seconds(0), take("k", allowance, 2)).is_err(), "{allowance:?}");
+        assert_eq!(acquire_one(&*store, seconds(0), take("k", allowance, 2)), Ok(()), "{allowance:?}");
+        assert!(acquire_one(&*store, seconds(0), take("k", allowance, 2)).is_err(), "{allowance:?}");
     }
 }
 
-pub fn keys_are_apart(new: &New) {
+pub fn keys_are_independent(new: &New) {
     let store = new();
     for key in ["a", "b", ""] {
-        assert_eq!(take_one(&*store, seconds(0), take(key, fixed(1, 60), 1)), Ok(()), "{key:?}");
+        assert_eq!(acquire_one(&*store, seconds(0), take(key, fixed(1, 60), 1)), Ok(()), "{key:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the store in memory does at its own bounds.
+//! The memory store at its capacity.
 
 use callgate::json::json;
 
@@ -6,17 +6,17 @@ use super::caches::{get, put, space};
 use super::*;
 
 #[test]
-fn a_full_store_denies_what_is_new_and_counts_on_what_is_not() {
+fn full_store_rejects_new_keys_and_keeps_counting_known_ones() {
     let store = MemoryStore::with_capacity(Capacity { limits: 3, ..MemoryStore::CAPACITY });
-    assert_eq!(take_one(&store, seconds(0), take("a", fixed(2, 60), 1)), Ok(()));
+    assert_eq!(acquire_one(&store, seconds(0), take("a", fixed(2, 60), 1)), Ok(()));
     assert!(run(store.take(at(seconds(0)), &[take("b", fixed(2, 60), 1)])).is_err());
-    assert_eq!(take_one(&store, seconds(0), take("a", fixed(2, 60), 1)), Ok(()));
-    assert!(take_one(&store, seconds(0), take("a", fixed(2, 60), 1)).is_err());
-    assert_eq!(take_one(&store, seconds(60), take("b", fixed(2, 60), 1)), Ok(()));
+    assert_eq!(acquire_one(&store, seconds(0), take("a", fixed(2, 60), 1)), Ok(()));
+    assert!(acquire_one(&store, seconds(0), take("a", fixed(2, 60), 1)).is_err());
+    assert_eq!(acquire_one(&store, seconds(60), take("b", fixed(2, 60), 1)), Ok(()));
 }
 
 #[test]
-fn a_result_that_is_too_large_is_not_kept() {
+fn too_large_result_is_not_cached() {
     let store = MemoryStore::default();
     put(&store, 0, space("s", 1), "k", json!("small"), 60);
     put(&store, 0, space("s", 1), "k", json!("x".repeat(2_000_000)), 60);

@@ -1,4 +1,4 @@
-//! Records: exchanged whole, by who knows what stands there.
+//! Records: replaced by compare-and-swap on their version.
 
 use std::collections::HashSet;
 use std::sync::Barrier;
@@ -20,7 +20,7 @@ pub fn get(store: &dyn StateStore, key: &str) -> Option<Record> {
     run(store.record(here(key))).unwrap()
 }
 
-/// Writes at a time what may be forgotten at another.
+/// Writes at `now` a record that may be dropped from `forget_at` on.
 fn try_write(
     store: &dyn StateStore,
     now: u64,
@@ -38,7 +38,7 @@ pub fn write(store: &dyn StateStore, key: &str, value: Value, over: Option<u64>)
     try_write(store, 0, here(key), &value, over, None).unwrap()
 }
 
-pub fn a_record_is_exchanged_by_who_knows_it(new: &New) {
+pub fn record_write_needs_the_current_version(new: &New) {
     let store = new();
     assert_eq!(get(&*store, "k"), None);
     assert!(!write(&*store, "k", json!("over nothing"), Some(1)));
@@ -48,7 +48,7 @@ pub fn a_record_is_exchanged_by_who_knows_it(new: &New) {
     let first = get(&*store, "k").unwrap();
     assert_eq!(first.value, json!("first"));
     assert!(!write(&*store, "k", json!("other"), Some(first.version + 1)));
-    assert_eq!(get(&*store, "k").as_ref(), Some(&first), "what was not written changed nothing");
+    assert_eq!(get(&*store, "k").as_ref(), Some(&first), "rejected writes change nothing");
     assert!(write(&*store, "k", json!("second"), Some(first.version)));
     let second = get(&*store, "k").unwrap();
     assert_eq!(second.value, json!("second"));
@@ -58,7 +58,7 @@ pub fn a_record_is_exchanged_by_who_knows_it(new: &New) {
 pub fn versions_never_repeat(new: &New) {
     let store = new();
     let mut seen = HashSet::new();
-    // Forgotten and written anew, again and again.
+    // Dropped and written again, repeatedly.
     for now in (0..100).step_by(2) {
         for key in ["a", "b"] {
             assert_eq!(
@@ -74,7 +74,7 @@ pub fn versions_never_repeat(new: &New) {
     }
 }
 
-pub fn a_record_is_forgotten_only_after_its_time(new: &New) {
+pub fn record_is_dropped_only_after_its_time(new: &New) {
     let store = new();
     let version = |key: &str| get(&*store, key).map(|record| record.version);
     let other = |now| try_write(&*store, now, here("other"), &json!(now), version("other"), None);
@@ -82,19 +82,23 @@ pub fn a_record_is_forgotten_only_after_its_time(new: &New) {
     assert_eq!(try_write(&*store, 0, here("ever"), &json!(1), None, None), Ok(true));
     assert_eq!(other(9), Ok(true));
     assert!(get(&*store, "k").is_some(), "not yet");
-    // It stands for longer, because it was written again.
+    // The second write has a later `forget_at`.
     assert_eq!(try_write(&*store, 9, here("k"), &json!(2), version("k"), Some(20)), Ok(true));
     assert_eq!(other(19), Ok(true));
     assert_eq!(get(&*store, "k").unwrap().value, json!(2));
     assert_eq!(other(20), Ok(true));
-    assert_eq!(try_write(&*store, 20, here("k"), &json!(3), None, Some(30)), Ok(true), "it was forgotten");
+    assert_eq!(
+        try_write(&*store, 20, here("k"), &json!(3), None, Some(30)),
+        Ok(true),
+        "the record was dropped"
+    );
     assert_eq!(try_write(&*store, 20, here("k"), &json!(4), version("k"), None), Ok(true));
     assert_eq!(other(1_000_000), Ok(true));
-    assert_eq!(get(&*store, "k").unwrap().value, json!(4), "it may not be forgotten any more");
+    assert_eq!(get(&*store, "k").unwrap().value, json!(4), "the record must not be dropped any more");
     assert!(get(&*store, "ever").is_some());
 }
 
-pub fn pages_come_in_the_order_of_keys(new: &New) {
+pub fn pages_are_in_key_order(new: &New) {
     let store = new();
     let keys = ["", "A", "a", "a\0b", "aa", "b", "é", "\u{10000}"];
     for key in keys.iter().rev() {
@@ -109,7 +113,7 @@ pub fn pages_come_in_the_order_of_keys(new: &New) {
     assert_eq!(page(None, keys.len()), (keys.map(str::to_owned).to_vec(), false));
     assert_eq!(page(None, 0), (Vec::new(), true));
     assert_eq!(page(Some("a"), 2), (vec!["a\0b".to_owned(), "aa".to_owned()], true));
-    assert_eq!(page(Some("ab"), 1), (vec!["b".to_owned()], true), "after a key that is not there");
+    assert_eq!(page(Some("ab"), 1), (vec!["b".to_owned()], true), "after an absent key");
     assert_eq!(page(Some("\u{10000}"), 9), (Vec::new(), false));
     let (mut walked, mut after) = (Vec::new(), None);
     loop {
@@ -123,7 +127,7 @@ pub fn pages_come_in_the_order_of_keys(new: &New) {
     assert_eq!(walked, keys);
 }
 
-pub fn spaces_of_records_are_apart(new: &New) {
+pub fn record_spaces_are_independent(new: &New) {
     let store = new();
     for space in ["a", "b"] {
         let key = RecordKey { space, key: "k" };
@@ -134,7 +138,7 @@ pub fn spaces_of_records_are_apart(new: &New) {
     assert_eq!(run(store.records("c", None, 9)).unwrap(), Page::default());
 }
 
-pub fn of_many_who_write_over_one_version_one_succeeds(new: &New) {
+pub fn one_of_many_concurrent_writers_succeeds(new: &New) {
     let store = new();
     let mut over = None;
     for round in 0..30 {
@@ -156,18 +160,18 @@ pub fn of_many_who_write_over_one_version_one_succeeds(new: &New) {
     }
 }
 
-/// Counts one more in a record, as often as it takes.
+/// Increments a counter record, with retries.
 pub fn count_up(store: &dyn StateStore, key: &str) {
     loop {
-        let stands = get(store, key);
-        let count = stands.as_ref().map_or(0, |record| record.value.as_u64().unwrap());
-        if write(store, key, json!(count + 1), stands.map(|record| record.version)) {
+        let current = get(store, key);
+        let count = current.as_ref().map_or(0, |record| record.value.as_u64().unwrap());
+        if write(store, key, json!(count + 1), current.map(|record| record.version)) {
             return;
         }
     }
 }
 
-pub fn threads_that_count_together_lose_nothing(new: &New) {
+pub fn concurrent_increments_lose_nothing(new: &New) {
     let store = new();
     thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -181,7 +185,7 @@ pub fn threads_that_count_together_lose_nothing(new: &New) {
     assert_eq!(get(&*store, "k").unwrap().value, json!(THREADS * 50));
 }
 
-pub fn a_record_is_kept_as_it_was_written(new: &New) {
+pub fn record_is_stored_losslessly(new: &New) {
     let store = new();
     let text = r#"{"z":[1.10,1e400,-0,12345678901234567890123],"a":{"":null,"\u0000\"\n😀":true}}"#;
     let value = callgate::json::parse(text).unwrap();
@@ -192,7 +196,7 @@ pub fn a_record_is_kept_as_it_was_written(new: &New) {
     assert_eq!(get(&*store, "deep").unwrap().value, deep);
 }
 
-pub fn a_record_that_is_too_large_is_refused(new: &New) {
+pub fn too_large_record_is_rejected(new: &New) {
     let store = new();
     let largest = if store.is_sealed() { SealedStore::LARGEST } else { LARGEST_RECORD };
     let refused = |value: Value, over| {
@@ -200,8 +204,8 @@ pub fn a_record_that_is_too_large_is_refused(new: &New) {
         assert!(error.to_string().contains(&format!("{} MiB", largest >> 20)), "{error}");
     };
     assert!(write(&*store, "k", json!("x".repeat(largest - 100)), None));
-    let stands = get(&*store, "k").unwrap();
-    refused(json!("x".repeat(largest)), Some(stands.version));
-    refused((0..128).fold(json!(1), |value, _| json!([value])), Some(stands.version));
-    assert_eq!(get(&*store, "k").unwrap().version, stands.version);
+    let current = get(&*store, "k").unwrap();
+    refused(json!("x".repeat(largest)), Some(current.version));
+    refused((0..128).fold(json!(1), |value, _| json!([value])), Some(current.version));
+    assert_eq!(get(&*store, "k").unwrap().version, current.version);
 }

@@ -1,60 +1,60 @@
-//! Slots: held, given back, and waited for.
+//! Slots: acquired, released, and waited for.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use super::*;
 
-pub fn slots_are_given_back(new: &New) {
+pub fn slots_are_released(new: &New) {
     let store = new();
-    assert!(slot(&*store, "k", 2) && slot(&*store, "k", 2));
-    assert_eq!(take_one(&*store, seconds(0), take("k", Allowance::Slots { max: 2 }, 1)), Err(None));
-    assert!(slot(&*store, "other", 2));
+    assert!(try_slot(&*store, "k", 2) && try_slot(&*store, "k", 2));
+    assert_eq!(acquire_one(&*store, seconds(0), take("k", Allowance::Slots { max: 2 }, 1)), Err(None));
+    assert!(try_slot(&*store, "other", 2));
     store.give_back("k");
-    assert!(slot(&*store, "k", 2));
-    assert!(!slot(&*store, "k", 2));
-    assert!(!slot(&*store, "none", 0));
+    assert!(try_slot(&*store, "k", 2));
+    assert!(!try_slot(&*store, "k", 2));
+    assert!(!try_slot(&*store, "none", 0));
 }
 
-pub fn fewer_slots_wait_for_those_in_use(new: &New) {
+pub fn reduced_slots_count_those_in_use(new: &New) {
     let store = new();
-    assert!(slot(&*store, "k", 3) && slot(&*store, "k", 3) && slot(&*store, "k", 3));
-    assert!(!slot(&*store, "k", 1));
+    assert!(try_slot(&*store, "k", 3) && try_slot(&*store, "k", 3) && try_slot(&*store, "k", 3));
+    assert!(!try_slot(&*store, "k", 1));
     store.give_back("k");
     store.give_back("k");
-    assert!(!slot(&*store, "k", 1), "one is still held");
+    assert!(!try_slot(&*store, "k", 1), "one slot is still in use");
     store.give_back("k");
-    assert!(slot(&*store, "k", 1));
+    assert!(try_slot(&*store, "k", 1));
 }
 
-pub fn giving_back_what_nobody_holds_frees_nothing(new: &New) {
+pub fn releasing_an_unused_slot_frees_nothing(new: &New) {
     let store = new();
     store.give_back("k");
-    assert!(slot(&*store, "k", 1));
-    assert!(!slot(&*store, "k", 1));
-    assert_eq!(take_one(&*store, seconds(0), take("limit", fixed(1, 60), 1)), Ok(()));
+    assert!(try_slot(&*store, "k", 1));
+    assert!(!try_slot(&*store, "k", 1));
+    assert_eq!(acquire_one(&*store, seconds(0), take("limit", fixed(1, 60), 1)), Ok(()));
     store.give_back("limit");
-    assert!(take_one(&*store, seconds(0), take("limit", fixed(1, 60), 1)).is_err());
+    assert!(acquire_one(&*store, seconds(0), take("limit", fixed(1, 60), 1)).is_err());
 }
 
-pub fn a_slot_freed_before_the_wait_is_not_missed(new: &New) {
+pub fn slot_released_before_the_wait_is_noticed(new: &New) {
     let store = new();
-    assert!(slot(&*store, "k", 1));
+    assert!(try_slot(&*store, "k", 1));
     let waits = [store.slot_freed(), store.slot_freed()];
-    assert!(!slot(&*store, "k", 1));
+    assert!(!try_slot(&*store, "k", 1));
     store.give_back("k");
-    // Both: the first to wake may wait for a slot of another key.
+    // Both waiters: the first to wake may wait for a slot of another key.
     for freed in waits {
         run(freed);
     }
-    assert!(slot(&*store, "k", 1));
+    assert!(try_slot(&*store, "k", 1));
 }
 
-pub fn waiters_all_get_their_slot(new: &New) {
+pub fn all_waiters_get_a_slot(new: &New) {
     const MAX: u32 = 2;
     let store = new();
     let (held, most) = (AtomicU32::new(0), AtomicU32::new(0));
-    // With a lost waking this never ends.
+    // A lost wake-up would block forever.
     thread::scope(|scope| {
         for thread in 0..6 {
             let (store, held, most) = (&store, &held, &most);
@@ -84,5 +84,5 @@ pub fn waiters_all_get_their_slot(new: &New) {
         }
     });
     assert!(most.into_inner() <= MAX);
-    assert!(slot(&*store, "all", 1), "all were given back");
+    assert!(try_slot(&*store, "all", 1), "all slots were released");
 }

@@ -1,25 +1,25 @@
-//! A hostile caller invents as much as it can in each kind of memory, and an honest one loses nothing: on every store.
+//! Fair sharing of capacity: a hostile caller fills each kind of memory, and an honest one loses nothing. On every store.
 
 use callgate::host::{Account, CacheEntry, CacheSpace, RecordKey, WhenFull, Write, space};
 use callgate::json::{Value, json};
 
 use super::*;
 
-/// Makes a store that remembers no more than this.
+/// Creates a store with this capacity.
 type Sized = dyn Fn(Capacity) -> Arc<dyn StateStore>;
 
 const SMALL: Capacity = Capacity { limits: 300, records: 300, cached: 300 };
 
-/// Makes a test of every case for one store.
-macro_rules! shares_its_room {
+/// Generates a test of every case for one store.
+macro_rules! test_fair_sharing {
     ($store:ident, $new:expr) => {
-        shares_its_room! { $store, $new,
-            invented_limits_are_refused_to_whoever_invents_them
-            a_tenant_with_many_callers_leaves_room_for_others
-            invented_records_are_refused_to_whoever_invents_them
-            sessions_that_are_evicted_are_the_callers_own_oldest_and_unknown
-            cached_results_of_others_stay_in_their_space
-            cached_results_of_others_stay_where_all_spaces_together_are_full
+        test_fair_sharing! { $store, $new,
+            flood_of_limits_is_rejected_for_its_caller_only
+            tenant_with_many_callers_leaves_capacity_for_others
+            flood_of_records_is_rejected_for_its_caller_only
+            flood_of_sessions_evicts_the_callers_own_oldest
+            flood_of_one_cache_space_keeps_entries_of_others
+            flood_of_all_cache_spaces_keeps_entries_of_others
         }
     };
     ($store:ident, $new:expr, $($case:ident)*) => {
@@ -34,15 +34,15 @@ macro_rules! shares_its_room {
     };
 }
 
-shares_its_room!(memory, |capacity| super::Arc::new(super::MemoryStore::with_capacity(capacity)));
-shares_its_room!(sealed, |capacity| super::anchored(
+test_fair_sharing!(memory, |capacity| super::Arc::new(super::MemoryStore::with_capacity(capacity)));
+test_fair_sharing!(sealed, |capacity| super::anchored(
     &|capacity| { super::Arc::new(super::MemoryStore::with_capacity(capacity)) },
     capacity
 ));
 #[cfg(feature = "file-store")]
-shares_its_room!(file, super::in_files());
+test_fair_sharing!(file, super::in_files());
 #[cfg(feature = "file-store")]
-shares_its_room!(sealed_file, {
+test_fair_sharing!(sealed_file, {
     let new = super::in_files();
     move |capacity| super::anchored(&new, capacity)
 });
@@ -57,7 +57,7 @@ fn in_files() -> impl Fn(Capacity) -> Arc<dyn StateStore> {
     let count = AtomicU32::new(0);
     move |capacity| {
         let name = format!("{}.db", count.fetch_add(1, Ordering::Relaxed));
-        Arc::new(FileStore::open_with(&directory.path().join(name), capacity).unwrap())
+        Arc::new(SqliteStore::open_with(&directory.path().join(name), capacity).unwrap())
     }
 }
 
@@ -73,42 +73,42 @@ fn hostile() -> Account {
     account("hostile", "mallory")
 }
 
-fn takes_a(store: &dyn StateStore, account: Account, key: &str) -> bool {
+fn acquires(store: &dyn StateStore, account: Account, key: &str) -> bool {
     let one = Take { account, ..take(key, fixed(5, 86_400), 1) };
     run(store.take(at(seconds(0)), &[one])).is_ok_and(|refusals| refusals.is_empty())
 }
 
-fn invented_limits_are_refused_to_whoever_invents_them(new: &Sized) {
+fn flood_of_limits_is_rejected_for_its_caller_only(new: &Sized) {
     let store = new(SMALL);
-    assert!(takes_a(&*store, honest(), "before"));
-    let taken = (0..2_000).filter(|key| takes_a(&*store, hostile(), &format!("invented {key}"))).count();
+    assert!(acquires(&*store, honest(), "before"));
+    let taken = (0..2_000).filter(|key| acquires(&*store, hostile(), &format!("invented {key}"))).count();
     assert!((90..=100).contains(&taken), "{taken}");
     for key in 0..20 {
-        assert!(takes_a(&*store, honest(), &format!("own {key}")), "{key}");
+        assert!(acquires(&*store, honest(), &format!("own {key}")), "{key}");
     }
-    // What is tracked is counted exactly, whosever it is.
+    // Tracked limits are counted exactly, for every account.
     for _ in 0..4 {
-        assert!(takes_a(&*store, honest(), "before") && takes_a(&*store, hostile(), "invented 0"));
+        assert!(acquires(&*store, honest(), "before") && acquires(&*store, hostile(), "invented 0"));
     }
-    assert!(!takes_a(&*store, honest(), "before") && !takes_a(&*store, hostile(), "invented 0"));
-    // In time there is room again.
+    assert!(!acquires(&*store, honest(), "before") && !acquires(&*store, hostile(), "invented 0"));
+    // Expired limits free capacity.
     let next_day = at(seconds(2 * 86_400));
     let one = Take { account: hostile(), ..take("later", fixed(5, 86_400), 1) };
     assert_eq!(run(store.take(next_day, &[one])), Ok(Vec::new()));
 }
 
-fn a_tenant_with_many_callers_leaves_room_for_others(new: &Sized) {
+fn tenant_with_many_callers_leaves_capacity_for_others(new: &Sized) {
     let store = new(SMALL);
     for caller in 0..40 {
         let account = account("hostile", &caller.to_string());
         for key in 0..150 {
-            if !takes_a(&*store, account, &format!("{caller} {key}")) {
+            if !acquires(&*store, account, &format!("{caller} {key}")) {
                 break;
             }
         }
     }
     for key in 0..40 {
-        assert!(takes_a(&*store, honest(), &format!("own {key}")), "{key}");
+        assert!(acquires(&*store, honest(), &format!("own {key}")), "{key}");
     }
 }
 
@@ -132,7 +132,7 @@ fn session(key: &str) -> RecordKey<'_> {
     RecordKey { space: space::SESSIONS, key }
 }
 
-fn invented_records_are_refused_to_whoever_invents_them(new: &Sized) {
+fn flood_of_records_is_rejected_for_its_caller_only(new: &Sized) {
     let store = new(SMALL);
     let value = json!("asked");
     assert!(write(&*store, honest(), call("before"), &value, None));
@@ -140,7 +140,7 @@ fn invented_records_are_refused_to_whoever_invents_them(new: &Sized) {
     let written = names.iter().filter(|name| write(&*store, hostile(), call(name), &value, None)).count();
     assert!((80..=100).contains(&written), "{written}");
     assert!(run(store.has_lost_records(&hostile())).unwrap());
-    // Large ones take more.
+    // Large records use more capacity.
     let large = json!("x".repeat(100_000));
     assert!(!write(&*store, hostile(), call("large"), &large, None));
     assert!(write(&*store, honest(), call("large"), &large, None));
@@ -148,7 +148,7 @@ fn invented_records_are_refused_to_whoever_invents_them(new: &Sized) {
         assert!(write(&*store, honest(), call(name), &value, None), "{name}");
     }
     assert!(!run(store.has_lost_records(&honest())).unwrap());
-    // What was written stays, and can be changed: also by an approver, who need not say whose it is.
+    // Written records stay and can be changed, also by an approver without an account.
     for (name, account) in
         [("before", Account::NOBODY), ("invented 0", hostile()), ("invented 1", Account::NOBODY)]
     {
@@ -157,10 +157,10 @@ fn invented_records_are_refused_to_whoever_invents_them(new: &Sized) {
     }
 }
 
-fn sessions_that_are_evicted_are_the_callers_own_oldest_and_unknown(new: &Sized) {
+fn flood_of_sessions_evicts_the_callers_own_oldest(new: &Sized) {
     let store = new(SMALL);
     let value = json!({ "labels": ["tainted"] });
-    let is_there = |name: &str| run(store.record(session(name))).unwrap().is_some();
+    let program_exists = |name: &str| run(store.record(session(name))).unwrap().is_some();
     assert!(write(&*store, honest(), session("honest"), &value, None));
     assert!(write(&*store, hostile(), call("asked"), &value, None));
     let names: Vec<String> = (0..400).map(|number| format!("invented {number}")).collect();
@@ -168,51 +168,51 @@ fn sessions_that_are_evicted_are_the_callers_own_oldest_and_unknown(new: &Sized)
         names.iter().filter(|name| write(&*store, hostile(), session(name), &value, None)).collect();
     assert!(run(store.has_lost_records(&hostile())).unwrap());
     assert!(!run(store.has_lost_records(&honest())).unwrap());
-    assert!(is_there("honest"), "the honest caller's session stays");
-    // With an anchor nothing is evicted, for that could not be told from what somebody removed.
+    assert!(program_exists("honest"), "the honest caller's session is evicted");
+    // With an anchor nothing is evicted: eviction could not be distinguished from tampering.
     if !store.is_sealed() {
-        assert_eq!(written.len(), names.len(), "the newest ones are kept");
-        assert!(!is_there("invented 0") && is_there("invented 399"));
+        assert_eq!(written.len(), names.len(), "the newest sessions are kept");
+        assert!(!program_exists("invented 0") && program_exists("invented 399"));
         assert!(run(store.record(call("asked"))).unwrap().is_some(), "records of other spaces stay");
     }
     assert!(write(&*store, honest(), session("another"), &value, None));
 }
 
-fn keep(store: &dyn StateStore, space: CacheSpace<'_>, key: &str, output: Value) {
+fn put_entry(store: &dyn StateStore, space: CacheSpace<'_>, key: &str, output: Value) {
     let generation = run(store.cache_get(at(seconds(0)), space, key)).unwrap().generation;
     let entry = CacheEntry { output, stored_at: at(seconds(0)), expires_at: at(seconds(60)) };
     run(store.cache_put(space, key, entry, generation)).unwrap();
 }
 
-fn is_kept(store: &dyn StateStore, space: CacheSpace<'_>, key: &str) -> bool {
+fn has_entry(store: &dyn StateStore, space: CacheSpace<'_>, key: &str) -> bool {
     run(store.cache_get(at(seconds(1)), space, key)).unwrap().entry.is_some()
 }
 
-fn cached_results_of_others_stay_in_their_space(new: &Sized) {
+fn flood_of_one_cache_space_keeps_entries_of_others(new: &Sized) {
     let store = new(SMALL);
     let space = |account| CacheSpace { name: "s", max_entries: 20, account };
     for key in 0..5 {
-        keep(&*store, space(honest()), &format!("own {key}"), json!(key));
+        put_entry(&*store, space(honest()), &format!("own {key}"), json!(key));
     }
     for key in 0..200 {
-        keep(&*store, space(hostile()), &format!("invented {key}"), json!(key));
+        put_entry(&*store, space(hostile()), &format!("invented {key}"), json!(key));
     }
     for key in 0..5 {
-        assert!(is_kept(&*store, space(honest()), &format!("own {key}")), "{key}");
+        assert!(has_entry(&*store, space(honest()), &format!("own {key}")), "{key}");
     }
-    assert!(is_kept(&*store, space(hostile()), "invented 199"));
-    assert!(!is_kept(&*store, space(hostile()), "invented 0"));
+    assert!(has_entry(&*store, space(hostile()), "invented 199"));
+    assert!(!has_entry(&*store, space(hostile()), "invented 0"));
 }
 
-fn cached_results_of_others_stay_where_all_spaces_together_are_full(new: &Sized) {
+fn flood_of_all_cache_spaces_keeps_entries_of_others(new: &Sized) {
     let store = new(SMALL);
     let of = |name, account| CacheSpace { name, max_entries: 1_000, account };
-    keep(&*store, of("own", honest()), "k", json!(1));
-    keep(&*store, of("both", honest()), "k", json!(1));
+    put_entry(&*store, of("own", honest()), "k", json!(1));
+    put_entry(&*store, of("both", honest()), "k", json!(1));
     for (number, name) in ["a", "b", "both"].into_iter().cycle().take(60).enumerate() {
-        keep(&*store, of(name, hostile()), &format!("invented {number}"), json!("x".repeat(40_000)));
+        put_entry(&*store, of(name, hostile()), &format!("invented {number}"), json!("x".repeat(40_000)));
     }
-    assert!(is_kept(&*store, of("own", honest()), "k") && is_kept(&*store, of("both", honest()), "k"));
-    assert!(!is_kept(&*store, of("a", hostile()), "invented 0"));
-    assert!(is_kept(&*store, of("both", hostile()), "invented 59"));
+    assert!(has_entry(&*store, of("own", honest()), "k") && has_entry(&*store, of("both", honest()), "k"));
+    assert!(!has_entry(&*store, of("a", hostile()), "invented 0"));
+    assert!(has_entry(&*store, of("both", hostile()), "invented 59"));
 }

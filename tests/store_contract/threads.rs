@@ -1,4 +1,4 @@
-//! Limits when many take at once.
+//! Limits with concurrent callers.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use super::*;
 
 const THREADS: usize = 4;
 
-pub fn threads_take_exactly_the_limit(new: &New) {
+pub fn threads_acquire_exactly_the_limit(new: &New) {
     let slots = Allowance::Slots { max: 100 };
     for allowance in [gcra(100, 3600, 100), fixed(100, 3600), sliding(100, 3600), total(100, 3600), slots] {
         let store = new();
@@ -19,7 +19,7 @@ pub fn threads_take_exactly_the_limit(new: &New) {
                 scope.spawn(|| {
                     start.wait();
                     for _ in 0..100 {
-                        if take_one(&*store, seconds(0), take("k", allowance, 1)).is_ok() {
+                        if acquire_one(&*store, seconds(0), take("k", allowance, 1)).is_ok() {
                             admitted.fetch_add(1, Ordering::Relaxed);
                         }
                     }
@@ -30,7 +30,7 @@ pub fn threads_take_exactly_the_limit(new: &New) {
     }
 }
 
-pub fn threads_with_overlapping_batches_take_exactly_the_limits(new: &New) {
+pub fn overlapping_batches_acquire_exactly_the_limits(new: &New) {
     const LIMIT: u64 = 150;
     const KEYS: [&str; 3] = ["a", "b", "c"];
     let store = new();
@@ -44,7 +44,7 @@ pub fn threads_with_overlapping_batches_take_exactly_the_limits(new: &New) {
                 start.wait();
                 for round in 0..200 {
                     let first = (thread + round) % 3;
-                    // Sometimes the one way round, sometimes the other, sometimes all three.
+                    // In either order, sometimes all three.
                     let mut limits = vec![first, (first + 1) % 3];
                     if round % 5 == 0 {
                         limits.push((first + 2) % 3);
@@ -54,7 +54,7 @@ pub fn threads_with_overlapping_batches_take_exactly_the_limits(new: &New) {
                     }
                     let batch: Vec<Take> =
                         limits.iter().map(|limit| take(KEYS[*limit], allowances[*limit], 1)).collect();
-                    if takes(&**store, seconds(0), &batch).is_empty() {
+                    if acquire(&**store, seconds(0), &batch).is_empty() {
                         for limit in limits {
                             taken[limit].fetch_add(1, Ordering::Relaxed);
                         }
@@ -64,9 +64,9 @@ pub fn threads_with_overlapping_batches_take_exactly_the_limits(new: &New) {
         }
     });
     for (limit, taken) in taken.into_iter().enumerate() {
-        let left = LIMIT.checked_sub(taken.into_inner()).expect("more than the limit was taken");
-        let take = |cost| take_one(&*store, seconds(0), take(KEYS[limit], allowances[limit], cost));
-        assert_eq!(take(left), Ok(()), "a batch that was refused took of {}", KEYS[limit]);
-        assert!(take(1).is_err(), "a batch that was admitted took nothing of {}", KEYS[limit]);
+        let left = LIMIT.checked_sub(taken.into_inner()).expect("more than the limit was acquired");
+        let take = |cost| acquire_one(&*store, seconds(0), take(KEYS[limit], allowances[limit], cost));
+        assert_eq!(take(left), Ok(()), "a rejected batch acquired some of {}", KEYS[limit]);
+        assert!(take(1).is_err(), "an admitted batch did not acquire {}", KEYS[limit]);
     }
 }

@@ -7,21 +7,21 @@ use crate::json::Value;
 
 /// The changes of one call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Changes(Vec<Change>);
+pub struct SessionChanges(Vec<Change>);
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Change {
     Label(String),
     Fact { name: String, key: Option<String>, value: Value },
-    Masked(Masks),
+    MasksAdded(Masks),
     Called(String),
     Unsettled(String),
     Halted(String),
     Taken(String, Amount),
-    GivenBack(String, Amount),
-    Worked(String, Value),
-    Invited(String, String),
-    Occurred(String, u64),
+    LimitReleased(String, Amount),
+    InputSucceeded(String, Value),
+    RecoveryCounted(String, String),
+    OccurrencesRecorded(String, u64),
     Asked(String),
     Approved(String),
     Suspended,
@@ -30,39 +30,39 @@ pub(super) enum Change {
 impl SessionState {
     /// Records every change from now on.
     pub(crate) fn record_changes(&mut self) {
-        self.changes = Some(Changes::default());
+        self.changes = Some(SessionChanges::default());
     }
 
     /// What has changed since [`record_changes`](Self::record_changes).
-    pub(crate) fn take_changes(&mut self) -> Changes {
+    pub(crate) fn take_changes(&mut self) -> SessionChanges {
         self.changes.take().unwrap_or_default()
     }
 
     /// Applies the changes of a call. Counts are added; a fact gets the value that the call set, whatever its value was when the
     /// call began.
-    pub(crate) fn apply(&mut self, changes: &Changes) {
+    pub(crate) fn apply(&mut self, changes: &SessionChanges) {
         for change in &changes.0 {
             match change {
                 Change::Label(label) => self.add_label(label),
-                Change::Fact { name, key, value } => self.keep_fact(name, key.as_deref(), value.clone()),
-                Change::Masked(masks) => self.mask(masks),
+                Change::Fact { name, key, value } => self.set_fact(name, key.as_deref(), value.clone()),
+                Change::MasksAdded(masks) => self.mask(masks),
                 Change::Called(tool) => self.count_call(tool),
                 Change::Unsettled(part) => self.unsettle(part),
                 Change::Halted(message) => self.halt(message),
                 Change::Taken(limit, cost) => self.take(limit, *cost),
-                Change::GivenBack(limit, cost) => self.give_back(limit, *cost),
-                Change::Worked(tool, input) => self.note_worked(tool, input.clone()),
-                Change::Invited(policy, tool) => self.invite(policy, tool),
-                Change::Occurred(id, count) => self.note_occurrences(id, *count),
-                Change::Asked(question) => drop(self.note_question(question)),
-                Change::Approved(question) => self.note_yes(question),
+                Change::LimitReleased(limit, cost) => self.give_back(limit, *cost),
+                Change::InputSucceeded(tool, input) => self.add_successful_input(tool, input.clone()),
+                Change::RecoveryCounted(policy, tool) => self.invite(policy, tool),
+                Change::OccurrencesRecorded(id, count) => self.record_occurrences(id, *count),
+                Change::Asked(question) => drop(self.count_question(question)),
+                Change::Approved(question) => self.reset_question(question),
                 Change::Suspended => self.suspended = true,
             }
         }
     }
 
     pub(super) fn changed(&mut self, change: impl FnOnce() -> Change) {
-        if let Some(Changes(changes)) = &mut self.changes {
+        if let Some(SessionChanges(changes)) = &mut self.changes {
             changes.push(change());
         }
     }
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    fn changes(before: &SessionState, change: impl FnOnce(&mut SessionState)) -> Changes {
+    fn changes(before: &SessionState, change: impl FnOnce(&mut SessionState)) -> SessionChanges {
         let mut state = before.clone();
         state.record_changes();
         change(&mut state);
@@ -85,17 +85,17 @@ mod tests {
     fn applies_the_changes_of_concurrent_calls() {
         let mut shared = SessionState::default();
         shared.count_call("pay");
-        shared.keep_fact("order", Some("o1"), json!("open"));
+        shared.set_fact("order", Some("o1"), json!("open"));
         shared.take("limit", Amount::whole(2));
         let one = changes(&shared, |one| {
             one.count_call("pay");
             one.add_label("read-mail");
-            one.keep_fact("order", Some("o1"), json!("paid"));
+            one.set_fact("order", Some("o1"), json!("paid"));
             one.take("limit", Amount::whole(1));
         });
         let two = changes(&shared, |two| {
             two.count_call("pay");
-            two.keep_fact("order", Some("o2"), json!("open"));
+            two.set_fact("order", Some("o2"), json!("open"));
             two.give_back("limit", Amount::whole(1));
             two.halt("enough");
         });
@@ -114,7 +114,7 @@ mod tests {
         let mut masks = Masks::new();
         masks.add_changes(&json!("hunter22"), &json!("[password]"));
         let one = changes(&shared, |one| {
-            one.keep_fact("login", None, json!("hunter22"));
+            one.set_fact("login", None, json!("hunter22"));
             one.mask(&masks);
         });
         shared.apply(&one);
@@ -124,9 +124,9 @@ mod tests {
     #[test]
     fn applies_facts_that_a_call_set_to_the_same_value() {
         let mut shared = SessionState::default();
-        shared.keep_fact("status", None, json!("bad"));
+        shared.set_fact("status", None, json!("bad"));
         let [good, bad] = ["good", "bad"]
-            .map(|status| changes(&shared, |state| state.keep_fact("status", None, json!(status))));
+            .map(|status| changes(&shared, |state| state.set_fact("status", None, json!(status))));
         shared.apply(&good);
         shared.apply(&bad);
         assert_eq!(shared.document()["facts"]["status"], "bad");
@@ -136,7 +136,7 @@ mod tests {
     fn only_a_later_call_resolves_an_unknown_fact() {
         let before = SessionState::default();
         let undecided = changes(&before, |state| state.unsettle("facts.status"));
-        let set = changes(&before, |state| state.keep_fact("status", None, json!("good")));
+        let set = changes(&before, |state| state.set_fact("status", None, json!("good")));
         for (order, unsettled) in [([&undecided, &set], 0), ([&set, &undecided], 1)] {
             let mut state = before.clone();
             order.into_iter().for_each(|changes| state.apply(changes));

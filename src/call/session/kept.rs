@@ -59,7 +59,7 @@ impl SessionState {
             run,
             masks,
         } = json::from_value(kept).ok()?;
-        let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::of_millionths(amount)));
+        let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::from_millionths(amount)));
         (version == VERSION).then(|| Self {
             document: json!({ "labels": labels, "facts": facts, "calls": calls }),
             unsettled,
@@ -77,7 +77,7 @@ impl SessionState {
     }
 
     /// Merges the run's state. Of two different runs the later one counts; states of the same run are merged.
-    fn unite_run(&mut self, other: &Self) {
+    fn merge_run(&mut self, other: &Self) {
         if other.run > self.run {
             self.run = other.run;
             self.suspended = other.suspended;
@@ -110,7 +110,7 @@ impl SessionState {
     }
 
     /// Merges the stored state of the same session. Where both have a fact, this one's value stays.
-    pub fn unite_with_store(&mut self, recorded: &Self) {
+    pub fn merge_stored(&mut self, recorded: &Self) {
         let mut recorded = recorded.clone();
         recorded.unite(self);
         self.unite(&recorded);
@@ -143,10 +143,10 @@ impl SessionState {
             }
         }
         other.unsettled.iter().for_each(|part| self.unsettle(part));
-        self.unite_run(other);
+        self.merge_run(other);
         self.masks.unite(&other.masks);
         for (tool, inputs) in &other.worked {
-            inputs.iter().for_each(|input| self.note_worked(tool, input.clone()));
+            inputs.iter().for_each(|input| self.add_successful_input(tool, input.clone()));
         }
         for (counts, others) in
             [(&mut self.occurrences, &other.occurrences), (&mut self.questions, &other.questions)]

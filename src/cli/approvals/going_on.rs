@@ -4,17 +4,17 @@ use std::io::Write;
 
 use super::{Desk, Refusal};
 use crate::approval::{Item, Progress, Standing};
-use crate::cli::output::{BOLD, Output, amount, one_line, shell_word};
+use crate::cli::output::{BOLD, Output, amount, one_line, quote_shell_word};
 
 impl Desk<'_> {
     /// Prints the hint after an answer.
-    pub(super) fn say_how_to_go_on(
+    pub(super) fn print_next_step(
         &self,
         item: &Item,
         standing: &Standing,
         output: &mut Output,
     ) -> Result<(), Refusal> {
-        if is_of_gateway(item) {
+        if is_from_gateway(item) {
             let what = match runs(standing) {
                 true => "the call resumes when the client repeats it with the same arguments",
                 false => "the client receives the answer when it repeats the same call",
@@ -22,16 +22,17 @@ impl Desk<'_> {
             return Ok(writeln!(output, "{what}")?);
         }
         let conversation = one_line(&item.name.conversation).into_owned();
-        let command = format!("callgate run --resume --state {} --policies … CALLS", shell_word(&self.url));
+        let command =
+            format!("callgate run --resume --state {} --policies … CALLS", quote_shell_word(&self.url));
         let command = output.paint(BOLD, &command).into_owned();
         Ok(writeln!(output, "resume the session `{conversation}`: {command}")?)
     }
 
     /// Prints the hints after a list, for answered requests that the list omits.
-    pub(super) fn say_what_is_answered(&self, items: &[Item], output: &mut Output) -> Result<(), Refusal> {
+    pub(super) fn print_answered_calls(&self, items: &[Item], output: &mut Output) -> Result<(), Refusal> {
         let answered = || items.iter().filter(|item| matches!(item.progress, Progress::Answered(_)));
         let all = answered().count();
-        let of_gateways = answered().filter(|item| is_of_gateway(item)).count();
+        let of_gateways = answered().filter(|item| is_from_gateway(item)).count();
         if all > 0 && all < items.len() {
             writeln!(output)?;
         }
@@ -40,7 +41,7 @@ impl Desk<'_> {
             0 => {}
             count => {
                 let go = if count == 1 { "resumes" } else { "resume" };
-                let command = format!("callgate run --resume --state {} …", shell_word(&self.url));
+                let command = format!("callgate run --resume --state {} …", quote_shell_word(&self.url));
                 writeln!(output, "{} {go} with {command}", questions(count))?;
             }
         }
@@ -61,7 +62,7 @@ pub(super) fn runs(standing: &Standing) -> bool {
 }
 
 /// Whether the request is from a gateway: its calls have a server and ids such as `a3a3c43c-2`, a random connection id and a number.
-fn is_of_gateway(item: &Item) -> bool {
+fn is_from_gateway(item: &Item) -> bool {
     let request = &item.request;
     let is_named_so = |(drawn, number): (&str, &str)| {
         drawn.len() == 8

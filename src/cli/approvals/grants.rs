@@ -8,7 +8,7 @@ use super::json as forms;
 use super::{Desk, Refusal};
 use crate::approval::Grant;
 use crate::cli::Format;
-use crate::cli::output::{DIM, Output, YELLOW, one_line, to_the_minute};
+use crate::cli::output::{DIM, Output, YELLOW, format_time, one_line};
 use crate::host::{Clock, SystemClock};
 use crate::json::json;
 
@@ -37,7 +37,7 @@ impl Desk<'_> {
                 about.push(format!("by {}", one_line(&grant.by.join(", "))));
             }
             about.push(match state(grant, now) {
-                "stands" => format!("until {}", to_the_minute(&grant.until.to_string())),
+                "stands" => format!("until {}", format_time(&grant.until.to_string())),
                 other => other.to_owned(),
             });
             let name = output.paint(YELLOW, short(name)).into_owned();

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{Refusal, show};
 use crate::approval::{Grant, Ignored, Item, Progress, Standing};
-use crate::card::{Extent, call_digest};
+use crate::card::{CardExtent, call_digest};
 use crate::cli::exit::Stop;
 use crate::cli::output::Output;
 use crate::json::{Value, json};
@@ -65,7 +65,7 @@ pub(super) fn item(item: &Item) -> Value {
         "editable": show::editable(item),
         "answers": answers.collect::<Vec<_>>(),
         "outcome": outcome,
-        "card": json!(show::card(item, Extent::Bounded)),
+        "card": json!(show::card(item, CardExtent::Bounded)),
     })
 }
 

@@ -7,7 +7,7 @@ use super::{Desk, Refusal, show};
 use crate::approval::Item;
 use crate::card::{Card, Field, FieldKind, call_digest};
 use crate::cli::Format;
-use crate::cli::output::{BOLD, DIM, Output, YELLOW, grouped, name, to_the_minute};
+use crate::cli::output::{BOLD, DIM, Output, YELLOW, format_time, grouped, name};
 use crate::json::{self, Value, json};
 use crate::message::RequestPart;
 
@@ -41,7 +41,7 @@ impl Desk<'_> {
             self.write_group(group, output)?;
         }
         if !all {
-            self.say_what_is_answered(&items, output)?;
+            self.print_answered_calls(&items, output)?;
         }
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Desk<'_> {
             if item.waits()
                 && let Some(expires) = &item.request.expires_at
             {
-                about.push(format!("until {}", to_the_minute(expires)));
+                about.push(format!("until {}", format_time(expires)));
             }
             let about = output.paint(DIM, &about.join(" · ")).into_owned();
             writeln!(output, "  {id}  {about}")?;

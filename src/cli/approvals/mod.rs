@@ -15,7 +15,7 @@ use clap::builder::NonEmptyStringValueParser;
 use tokio::runtime::Runtime;
 
 use super::Format;
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::output::{Output, complain, name};
 use super::state::{State, runtime};
 use crate::approval::{Inbox, InboxError, Item, Progress};
@@ -181,7 +181,7 @@ impl Who {
     }
 }
 
-pub(super) fn approvals(arguments: &Approvals, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn approvals(arguments: &Approvals, output: &mut Output) -> Result<ExitStatus, Stop> {
     let runtime = runtime()?;
     let desk = |place: &Place| Desk::open(place, &runtime);
     let ended = match &arguments.command {
@@ -206,18 +206,18 @@ pub(super) fn approvals(arguments: &Approvals, output: &mut Output) -> Result<Ex
         Command::Revoke { id, place } => desk(place)?.revoke(id, output),
     };
     match ended {
-        Ok(()) => Ok(Exit::Done),
+        Ok(()) => Ok(ExitStatus::Done),
         Err(Refusal::Inbox(InboxError::Ledger(error))) => Err(Stop::trouble(error.to_string())),
         Err(Refusal::Inbox(InboxError::Anonymous)) => {
             complain(
                 "the answer needs the approver's name: add `--as NAME`, or allow anonymous answers with `anonymous: allow` in the \
                  `approval` policy",
             );
-            Ok(Exit::Fails)
+            Ok(ExitStatus::Fails)
         }
         Err(Refusal::Inbox(error)) => {
             complain(error);
-            Ok(Exit::Fails)
+            Ok(ExitStatus::Fails)
         }
         Err(Refusal::Stop(stop)) => Err(stop),
     }
@@ -282,7 +282,7 @@ impl<'d> Desk<'d> {
             Progress::Answered(standing) => {
                 let said = if going_on::runs(standing) { "" } else { "; the call does not run" };
                 writeln!(output, "{word}{by}{said}")?;
-                self.say_how_to_go_on(&after, standing, output)
+                self.print_next_step(&after, standing, output)
             }
             _ => Ok(writeln!(output, "{word}{by}; {}", show::progress(&after))?),
         }

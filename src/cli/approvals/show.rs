@@ -5,12 +5,12 @@ use std::io::Write;
 use super::json as forms;
 use super::{Desk, Refusal, word};
 use crate::approval::{Item, Progress, Question};
-use crate::card::{Card, Extent, Resolution, Resolved};
+use crate::card::{Card, CardExtent, Resolution, Resolved};
 use crate::cli::Format;
-use crate::cli::output::{BOLD, DIM, Output, amount, name, one_line, shell_word, to_the_minute};
+use crate::cli::output::{BOLD, DIM, Output, amount, format_time, name, one_line, quote_shell_word};
 use crate::message::{RequestPart, ResponsePart};
 use crate::path::Step;
-use crate::text::{unmarked_json, unmarked_quoted};
+use crate::text::{escape_json, escape_quoted};
 
 impl Desk<'_> {
     pub(super) fn show(&self, id: &str, output: &mut Output) -> Result<(), Refusal> {
@@ -19,14 +19,14 @@ impl Desk<'_> {
             return forms::write(&forms::item(&item), output);
         }
         // Commands take the place of the card's buttons.
-        let card = Card { actions: Vec::new(), ..card(&item, Extent::Complete) };
+        let card = Card { actions: Vec::new(), ..card(&item, CardExtent::Complete) };
         writeln!(output, "{}", card.to_text().trim_end())?;
         writeln!(output, "\nSession: {}", name(&item.name.conversation))?;
         if let Some(requester) = item.question.as_ref().and_then(|question| question.requester.as_deref()) {
             writeln!(output, "Requester: {}", name(requester))?;
         }
         if let Some(question) = &item.question {
-            writeln!(output, "Requested: {}", to_the_minute(&question.asked_at.to_string()))?;
+            writeln!(output, "Requested: {}", format_time(&question.asked_at.to_string()))?;
             let places = editable(&item);
             if !places.is_empty() {
                 writeln!(output, "Editable: {}", one_line(&places.join(", ")))?;
@@ -40,9 +40,9 @@ impl Desk<'_> {
         }
         if item.waits() {
             // The id as given, which identifies exactly one request.
-            let id = shell_word(id);
+            let id = quote_shell_word(id);
             let command =
-                format!("callgate approvals approve {id} --state {} --as NAME", shell_word(&self.url));
+                format!("callgate approvals approve {id} --state {} --as NAME", quote_shell_word(&self.url));
             let command = output.paint(BOLD, &command).into_owned();
             let others = output.paint(DIM, "(or deny, edit, answer, cancel)").into_owned();
             writeln!(output, "\n{command}  {others}")?;
@@ -60,7 +60,7 @@ pub(super) fn editable(item: &Item) -> Vec<String> {
 }
 
 /// The card of an approval request: with the question while it is pending, with the resolution afterwards.
-pub(super) fn card(item: &Item, extent: Extent) -> Card {
+pub(super) fn card(item: &Item, extent: CardExtent) -> Card {
     let request = RequestPart::from(&item.request);
     let resolution = match &item.progress {
         Progress::Waiting { .. } | Progress::Unproven(_) => None,
@@ -77,8 +77,8 @@ pub(super) fn card(item: &Item, extent: Extent) -> Card {
         }
     };
     match resolution {
-        Some(resolution) => Card::resolved_to(&request, &resolution, extent),
-        None => Card::pending_to(&request, extent),
+        Some(resolution) => Card::resolved_with_extent(&request, &resolution, extent),
+        None => Card::pending_with_extent(&request, extent),
     }
 }
 
@@ -109,13 +109,13 @@ fn told(answer: &ResponsePart) -> String {
         text.push_str(&format!(" by {}", name(&by.principal)));
     }
     if let Some(at) = &answer.answered_at {
-        text.push_str(&format!(", {}", one_line(&to_the_minute(at))));
+        text.push_str(&format!(", {}", one_line(&format_time(at))));
     }
     for value in [&answer.edited_input, &answer.output].into_iter().flatten() {
-        text.push_str(&format!(": {}", unmarked_json(value, usize::MAX)));
+        text.push_str(&format!(": {}", escape_json(value, usize::MAX)));
     }
     if let Some(reason) = &answer.reason {
-        text.push_str(&format!(" – {}", unmarked_quoted(reason, usize::MAX)));
+        text.push_str(&format!(" – {}", escape_quoted(reason, usize::MAX)));
     }
     text
 }
@@ -132,11 +132,11 @@ pub(super) fn progress(item: &Item) -> String {
             format!("pending, approved by {}: {}", names(by), missing(item))
         }
         Progress::Answered(standing) => format!("{standing}, not resumed yet"),
-        Progress::Lapsed { at } => format!("expired {}", to_the_minute(&at.to_string())),
+        Progress::Lapsed { at } => format!("expired {}", format_time(&at.to_string())),
         Progress::Unproven(error) => format!("invalid: {error}"),
-        Progress::Running { at } => format!("running since {}", to_the_minute(&at.to_string())),
+        Progress::Running { at } => format!("running since {}", format_time(&at.to_string())),
         Progress::Settled { at, outcome } => {
-            format!("completed: {} at {}", outcome.outcome, to_the_minute(&at.to_string()))
+            format!("completed: {} at {}", outcome.outcome, format_time(&at.to_string()))
         }
     }
 }

@@ -42,20 +42,20 @@ pub(super) struct Facts {
     pub(super) url: &'static str,
     /// How to make the client load the changed file.
     pub(super) afterwards: &'static str,
-    user: UserFile,
+    user: UserConfigFile,
     project: Option<&'static str>,
 }
 
 #[derive(Debug)]
-struct UserFile {
+struct UserConfigFile {
     /// An environment variable that overrides the directory, and the file name in it.
     moved: Option<(&'static str, &'static str)>,
-    below: Below,
+    below: BaseDirectory,
     path: &'static str,
 }
 
 #[derive(Debug)]
-enum Below {
+enum BaseDirectory {
     Home,
     /// The operating system's directory for application settings.
     Settings,
@@ -88,9 +88,9 @@ impl Client {
                 tables: &[&["mcpServers"]],
                 url: "url",
                 afterwards: "Quit and restart Claude Desktop: closing its window is not enough",
-                user: UserFile {
+                user: UserConfigFile {
                     moved: None,
-                    below: Below::Settings,
+                    below: BaseDirectory::Settings,
                     path: "Claude/claude_desktop_config.json",
                 },
                 project: None,
@@ -101,9 +101,9 @@ impl Client {
                 tables: &[&["mcpServers"], &["projects", "*", "mcpServers"]],
                 url: "url",
                 afterwards: "Restart Claude Code: open sessions keep their current servers",
-                user: UserFile {
+                user: UserConfigFile {
                     moved: Some(("CLAUDE_CONFIG_DIR", ".claude.json")),
-                    below: Below::Home,
+                    below: BaseDirectory::Home,
                     path: ".claude.json",
                 },
                 project: Some(".mcp.json"),
@@ -114,7 +114,7 @@ impl Client {
                 tables: &[&["mcpServers"]],
                 url: "url",
                 afterwards: "Restart Cursor",
-                user: UserFile { moved: None, below: Below::Home, path: ".cursor/mcp.json" },
+                user: UserConfigFile { moved: None, below: BaseDirectory::Home, path: ".cursor/mcp.json" },
                 project: Some(".cursor/mcp.json"),
             },
             Self::VsCode => &Facts {
@@ -123,7 +123,11 @@ impl Client {
                 tables: &[&["servers"], &["mcp", "servers"]],
                 url: "url",
                 afterwards: "Restart the servers in Visual Studio Code (`MCP: List Servers`), or restart Visual Studio Code",
-                user: UserFile { moved: None, below: Below::Settings, path: "Code/User/mcp.json" },
+                user: UserConfigFile {
+                    moved: None,
+                    below: BaseDirectory::Settings,
+                    path: "Code/User/mcp.json",
+                },
                 project: Some(".vscode/mcp.json"),
             },
             Self::Gemini => &Facts {
@@ -132,9 +136,9 @@ impl Client {
                 tables: &[&["mcpServers"]],
                 url: "httpUrl",
                 afterwards: "Restart Gemini CLI",
-                user: UserFile {
+                user: UserConfigFile {
                     moved: Some(("GEMINI_CLI_HOME", ".gemini/settings.json")),
-                    below: Below::Home,
+                    below: BaseDirectory::Home,
                     path: ".gemini/settings.json",
                 },
                 project: Some(".gemini/settings.json"),
@@ -145,9 +149,9 @@ impl Client {
                 tables: &[&["mcp_servers"]],
                 url: "url",
                 afterwards: "Restart Codex",
-                user: UserFile {
+                user: UserConfigFile {
                     moved: Some(("CODEX_HOME", "config.toml")),
-                    below: Below::Home,
+                    below: BaseDirectory::Home,
                     path: ".codex/config.toml",
                 },
                 project: Some(".codex/config.toml"),
@@ -176,10 +180,10 @@ impl Facts {
         }
         let home = || set(if system == System::Windows { "USERPROFILE" } else { "HOME" });
         let directory = match (&self.user.below, system) {
-            (Below::Home, _) => home()?,
-            (Below::Settings, System::Windows) => set("APPDATA")?,
-            (Below::Settings, System::MacOs) => home()?.join("Library/Application Support"),
-            (Below::Settings, System::Linux) => match set("XDG_CONFIG_HOME") {
+            (BaseDirectory::Home, _) => home()?,
+            (BaseDirectory::Settings, System::Windows) => set("APPDATA")?,
+            (BaseDirectory::Settings, System::MacOs) => home()?.join("Library/Application Support"),
+            (BaseDirectory::Settings, System::Linux) => match set("XDG_CONFIG_HOME") {
                 Ok(directory) if directory.is_absolute() => directory,
                 _ => home()?.join(".config"),
             },

@@ -34,7 +34,7 @@ pub(super) fn apply(text: &str, mut edits: Vec<Edit>) -> String {
 
 /// Puts a server behind `program proxy OPTIONS`. Existing values keep their notation: the command or the URL moves into the arguments,
 /// before which the proxy's arguments are inserted.
-pub(super) fn put_behind(
+pub(super) fn add_gateway(
     text: &str,
     entry: &Entry,
     facts: &Facts,
@@ -50,13 +50,13 @@ pub(super) fn put_behind(
         let mut replaced = quoted(program);
         match &entry.args {
             None => {
-                replaced.push_str(&between_members(text, entry, facts, command.key.start));
+                replaced.push_str(&member_separator(text, entry, facts, command.key.start));
                 replaced.push_str(&member(facts, "args", &list(&words)));
             }
             Some(args) => match args.is.first() {
                 None => edits.push(Edit::new(args.span.start + 1..args.span.start + 1, words.join(", "))),
                 Some(first) => {
-                    let between = between_elements(text, args, first);
+                    let between = element_separator(text, args, first);
                     let new: String = words.iter().flat_map(|word| [word.as_str(), &between]).collect();
                     edits.push(Edit::new(first.span.start..first.span.start, new));
                 }
@@ -66,7 +66,7 @@ pub(super) fn put_behind(
     } else if let Some(url) = &entry.url {
         words.extend([quoted("--upstream"), slice(text, url.span.clone()).to_owned()]);
         let mut replaced = member(facts, "command", &quoted(program));
-        replaced.push_str(&between_members(text, entry, facts, url.key.start));
+        replaced.push_str(&member_separator(text, entry, facts, url.key.start));
         replaced.push_str(&member(facts, "args", &list(&words)));
         edits.push(Edit::new(url.key.start..url.span.end, replaced));
         if let Some(kind) = &entry.kind {
@@ -84,14 +84,14 @@ pub(super) fn put_behind(
 /// # Errors
 ///
 /// If the entry was changed so that it can't be restored, with what to do.
-pub(super) fn take_out(
+pub(super) fn remove_gateway(
     text: &str,
     entry: &Entry,
     facts: &Facts,
     before: Option<(&str, &Entry)>,
     program: &str,
 ) -> Result<Vec<Edit>, String> {
-    let (Standing::Behind { options, origin }, Some(command), Some(args)) =
+    let (Standing::Installed { options, origin }, Some(command), Some(args)) =
         (entry.standing(program), &entry.command, &entry.args)
     else {
         return Ok(Vec::new());
@@ -100,7 +100,7 @@ pub(super) fn take_out(
         && matches!(before.standing(program), Standing::Before(_))
     {
         let core = before.core();
-        let mut edits = put_behind(old, before, facts, &command.is, &options);
+        let mut edits = add_gateway(old, before, facts, &command.is, &options);
         for edit in &mut edits {
             edit.span = edit.span.start - core.start..edit.span.end - core.start;
         }
@@ -155,7 +155,7 @@ fn member(facts: &Facts, key: &str, value: &str) -> String {
 
 /// The separator between the member whose key is at `key` and a new one: a new line with the same indentation, if that member is on
 /// its own line.
-fn between_members(text: &str, entry: &Entry, facts: &Facts, key: usize) -> String {
+fn member_separator(text: &str, entry: &Entry, facts: &Facts, key: usize) -> String {
     let above = slice(text, 0..key);
     let line = above.rfind('\n').map_or(0, |end| end + 1);
     let lead = slice(text, line..key);
@@ -169,7 +169,7 @@ fn between_members(text: &str, entry: &Entry, facts: &Facts, key: usize) -> Stri
 }
 
 /// The separator between a new element and the first one: the same as between the first and the second.
-fn between_elements(text: &str, args: &Member<Vec<Text>>, first: &Text) -> String {
+fn element_separator(text: &str, args: &Member<Vec<Text>>, first: &Text) -> String {
     if let Some(second) = args.is.get(1) {
         let between = slice(text, first.span.end..second.span.start);
         if between.trim() == "," {

@@ -80,7 +80,7 @@ pub(super) enum Origin {
 #[derive(Debug)]
 pub(super) enum Standing {
     Before(Origin),
-    Behind {
+    Installed {
         /// The options of `callgate proxy`.
         options: Vec<String>,
         origin: Origin,
@@ -88,7 +88,7 @@ pub(super) enum Standing {
     /// It starts Callgate with a command that the user wrote.
     OfItsOwn,
     /// It can't be put behind the gateway; the string says why and what to do.
-    Apart(String),
+    Unsupported(String),
 }
 
 /// Reads all servers of a file.
@@ -219,21 +219,21 @@ impl Entry {
             (Some(command), None) => Standing::Before(Origin::Command { command: command.is.clone() }),
             (None, Some(url)) => self.remote(&url.is),
             (Some(_), Some(_)) => {
-                Standing::Apart("it has a command and a URL; remove one of them".to_owned())
+                Standing::Unsupported("it has a command and a URL; remove one of them".to_owned())
             }
-            (None, None) => Standing::Apart("it has neither a command nor a URL".to_owned()),
+            (None, None) => Standing::Unsupported("it has neither a command nor a URL".to_owned()),
         }
     }
 
     fn remote(&self, url: &str) -> Standing {
         if let Some(name) = &self.credentials {
-            return Standing::Apart(format!(
+            return Standing::Unsupported(format!(
                 "it has credentials (`{name}`); move it into a config file, and set its command here to \
                  `callgate proxy --config FILE`"
             ));
         }
         if self.outdated {
-            return Standing::Apart(
+            return Standing::Unsupported(
                 "it uses the SSE transport; use the server's URL for streamable HTTP".to_owned(),
             );
         }
@@ -242,7 +242,7 @@ impl Entry {
         if !url.contains('$')
             && let Err(why) = is_usable()
         {
-            return Standing::Apart(why);
+            return Standing::Unsupported(why);
         }
         Standing::Before(Origin::Remote(url.to_owned()))
     }
@@ -267,12 +267,12 @@ fn behind(args: Option<&Member<Vec<Text>>>) -> Standing {
         return Standing::OfItsOwn;
     }
     match (parts.next(), options) {
-        (Some([command, ..]), _) => Standing::Behind {
+        (Some([command, ..]), _) => Standing::Installed {
             options: owned(options),
             origin: Origin::Command { command: (*command).to_owned() },
         },
         (None, [options @ .., "--upstream", url]) => {
-            Standing::Behind { options: owned(options), origin: Origin::Remote((*url).to_owned()) }
+            Standing::Installed { options: owned(options), origin: Origin::Remote((*url).to_owned()) }
         }
         _ => Standing::OfItsOwn,
     }

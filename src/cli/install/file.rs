@@ -14,7 +14,7 @@ const MARK: &str = "\u{feff}";
 
 /// A client's config file as read.
 #[derive(Debug)]
-pub(super) struct ClientFile {
+pub(super) struct ConfigFile {
     /// The path as given.
     pub(super) shown: PathBuf,
     /// The path with symbolic links resolved.
@@ -33,7 +33,7 @@ pub(super) struct Backup {
     entries: Vec<Entry>,
 }
 
-impl ClientFile {
+impl ConfigFile {
     pub(super) fn open(shown: PathBuf, facts: &Facts) -> Result<Self, Stop> {
         let path = fs::canonicalize(&shown).map_err(|error| unreadable(&shown, facts, &error))?;
         let metadata = fs::metadata(&path).map_err(|error| unreadable(&shown, facts, &error))?;
@@ -52,7 +52,7 @@ impl ClientFile {
     }
 
     /// Reads the servers of a new text of this file.
-    pub(super) fn read_again(&self, text: &str, facts: &Facts) -> Result<Vec<Entry>, Stop> {
+    pub(super) fn parse_entries(&self, text: &str, facts: &Facts) -> Result<Vec<Entry>, Stop> {
         read(text, facts).map_err(|broken| misplaced(&self.shown, text, &broken))
     }
 
@@ -172,7 +172,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("mcp.json");
         fs::write(&path, "{}").unwrap();
-        let file = ClientFile::open(path.clone(), Client::Cursor.facts()).unwrap();
+        let file = ConfigFile::open(path.clone(), Client::Cursor.facts()).unwrap();
         fs::write(&path, "{ }").unwrap();
         let Err(Stop::Trouble(message)) = file.replace("{\n}", "{}") else { panic!("it was written") };
         assert!(message.contains("changed in the meantime"), "{message}");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 
-use crate::cli::exit::{Exit, Stop};
+use crate::cli::exit::{ExitStatus, Stop};
 use crate::cli::files::read_context;
 use crate::cli::pins::read_lock;
 use crate::cli::rules;
@@ -34,7 +34,7 @@ pub(super) struct Gateway {
 
 impl Gateway {
     /// The options as command line arguments. If the rules have errors, reports them and returns the exit status.
-    pub(super) fn options(&self) -> Result<Result<Vec<String>, Exit>, Stop> {
+    pub(super) fn options(&self) -> Result<Result<Vec<String>, ExitStatus>, Stop> {
         let mut words = Vec::new();
         if !self.policies.is_empty() {
             if let Err(exit) = rules::of(&self.policies) {

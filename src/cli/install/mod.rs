@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::output::Output;
 use crate::diagnostic::nearest;
 use crate::text::inert;
 use clients::{Client, Facts, System};
-use edits::{apply, put_behind, take_out};
+use edits::{add_gateway, apply, remove_gateway};
 use entry::{Entry, Origin, Standing};
-use file::{Backup, ClientFile};
+use file::{Backup, ConfigFile};
 use gateway::Gateway;
 use report::{Report, Row};
 
@@ -90,7 +90,7 @@ enum Scope {
 }
 
 impl Whose {
-    fn open(&self) -> Result<ClientFile, Stop> {
+    fn open(&self) -> Result<ConfigFile, Stop> {
         let facts = self.client.facts();
         let path = match (&self.file, self.scope) {
             (Some(file), _) => file.clone(),
@@ -106,11 +106,11 @@ impl Whose {
                 Stop::trouble(format!("{} has no project config files; omit `--scope`", facts.title))
             })?,
         };
-        ClientFile::open(path, facts)
+        ConfigFile::open(path, facts)
     }
 
     /// The entries of the selected servers.
-    fn chosen<'f>(&self, file: &'f ClientFile) -> Result<Vec<&'f Entry>, Stop> {
+    fn chosen<'f>(&self, file: &'f ConfigFile) -> Result<Vec<&'f Entry>, Stop> {
         let known = || file.entries.iter().map(Entry::name);
         if let Some(unknown) = self.servers.iter().find(|server| known().all(|name| name != *server)) {
             let near = nearest(unknown, known());
@@ -124,10 +124,10 @@ impl Whose {
     }
 }
 
-pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitStatus, Stop> {
     let whose = &arguments.whose;
     let facts = whose.client.facts();
-    let program = this_program()?;
+    let program = current_program()?;
     let options = match arguments.gateway.options()? {
         Ok(options) => options,
         Err(exit) => return Ok(exit),
@@ -139,7 +139,7 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<Exit, 
     for entry in whose.chosen(&file)? {
         let options = gateway::named(entry.name(), &options);
         let row = match entry.standing(&program) {
-            Standing::Apart(why) => Row::failed(entry, why),
+            Standing::Unsupported(why) => Row::failed(entry, why),
             Standing::OfItsOwn => Row::unchanged(entry, "already starts Callgate, with a command of its own"),
             Standing::Before(origin) => {
                 changed.push((entry, options));
@@ -150,12 +150,12 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<Exit, 
                 };
                 Row::done(entry, format!("put behind the gateway: {}{caution}", told(&origin)))
             }
-            Standing::Behind { options: now, .. }
+            Standing::Installed { options: now, .. }
                 if now == options && entry.command.as_ref().is_some_and(|command| command.is == program) =>
             {
                 Row::unchanged(entry, "is already behind the gateway")
             }
-            Standing::Behind { origin, .. } => {
+            Standing::Installed { origin, .. } => {
                 changed.push((entry, options));
                 Row::done(entry, format!("gateway options updated: {}", told(&origin)))
             }
@@ -166,10 +166,10 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<Exit, 
     let places: Vec<&[String]> = changed.iter().map(|(entry, _)| entry.place.as_slice()).collect();
     let bare = out.text(changed.iter().map(|(entry, _)| *entry), &mut rows);
     let mut edits = Vec::new();
-    for entry in file.read_again(&bare, facts)? {
+    for entry in file.parse_entries(&bare, facts)? {
         let Some(at) = places.iter().position(|place| *place == entry.place) else { continue };
         if let (Standing::Before(_), Some((_, options))) = (entry.standing(&program), changed.get(at)) {
-            edits.extend(put_behind(&bare, &entry, facts, &program, options));
+            edits.extend(add_gateway(&bare, &entry, facts, &program, options));
         }
     }
     let text = apply(&bare, edits);
@@ -185,23 +185,23 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<Exit, 
     Ok(report.exit(true))
 }
 
-pub(super) fn uninstall(arguments: &Uninstall, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn uninstall(arguments: &Uninstall, output: &mut Output) -> Result<ExitStatus, Stop> {
     let whose = &arguments.whose;
     let facts = whose.client.facts();
-    let program = this_program()?;
+    let program = current_program()?;
     let file = whose.open()?;
     let backup = file.backup(facts);
     let chosen = whose.chosen(&file)?;
     let mut rows = Vec::new();
     for entry in &chosen {
         match entry.standing(&program) {
-            Standing::Behind { origin, .. } => {
+            Standing::Installed { origin, .. } => {
                 rows.push(Row::done(entry, format!("restored: {}", told(&origin))));
             }
             Standing::OfItsOwn => {
                 rows.push(Row::unchanged(entry, "starts Callgate with a command of its own"))
             }
-            Standing::Before(_) | Standing::Apart(_) => {}
+            Standing::Before(_) | Standing::Unsupported(_) => {}
         }
     }
     let out = Out { file: &file, facts, backup: backup.as_ref(), program: &program };
@@ -218,7 +218,7 @@ pub(super) fn uninstall(arguments: &Uninstall, output: &mut Output) -> Result<Ex
 
 /// Removes the gateway from servers of a file.
 struct Out<'f> {
-    file: &'f ClientFile,
+    file: &'f ConfigFile,
     facts: &'f Facts,
     backup: Option<&'f Backup>,
     program: &'f str,
@@ -231,7 +231,7 @@ impl Out<'_> {
         let mut edits = Vec::new();
         for entry in entries {
             let before = self.backup.and_then(|backup| backup.entry(&entry.place));
-            match take_out(text, entry, self.facts, before, self.program) {
+            match remove_gateway(text, entry, self.facts, before, self.program) {
                 Ok(more) => edits.extend(more),
                 Err(why) => {
                     rows.retain(|row| row.place != entry.place);
@@ -253,7 +253,7 @@ fn told(origin: &Origin) -> String {
 }
 
 /// The absolute path of this executable: clients start it from other directories, often with another `PATH`.
-fn this_program() -> Result<String, Stop> {
+fn current_program() -> Result<String, Stop> {
     let path = std::env::current_exe()
         .map_err(|error| Stop::trouble(format!("the path of this program can't be determined: {error}")))?;
     gateway::text_of(&path)

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::clients::{Client, Facts, Syntax};
-use super::edits::{Edit, apply, put_behind, take_out};
+use super::edits::{Edit, add_gateway, apply, remove_gateway};
 use super::entry::{Entry, Standing, read};
 
 const PROGRAM: &str = "/opt/callgate";
@@ -123,7 +123,7 @@ fn out(text: &str, facts: &Facts, backup: Option<&str>) -> String {
             let before = old.as_ref().and_then(|(backup, entries)| {
                 entries.iter().find(|old| old.place == entry.place).map(|old| (*backup, old))
             });
-            take_out(text, entry, facts, before, PROGRAM).expect("nobody changed it")
+            remove_gateway(text, entry, facts, before, PROGRAM).expect("nobody changed it")
         })
         .collect();
     apply(text, edits)
@@ -143,13 +143,13 @@ fn holds(original: &str, facts: &Facts) {
     let options: Vec<String> = ["--name", "s", "--policies", "/rules dir"].map(str::to_owned).to_vec();
     let edits = entries(original, facts)
         .iter()
-        .flat_map(|entry| put_behind(original, entry, facts, PROGRAM, &options))
+        .flat_map(|entry| add_gateway(original, entry, facts, PROGRAM, &options))
         .collect();
     let behind = apply(original, edits);
     for entry in entries(&behind, facts) {
         let standing = entry.standing(PROGRAM);
         assert!(
-            matches!(&standing, Standing::Behind { options: now, .. } if *now == options),
+            matches!(&standing, Standing::Installed { options: now, .. } if *now == options),
             "{standing:?}\n{behind}"
         );
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::clients::Facts;
 use super::entry::Entry;
-use super::file::ClientFile;
-use crate::cli::exit::{Exit, Stop};
+use super::file::ConfigFile;
+use crate::cli::exit::{ExitStatus, Stop};
 use crate::cli::mend::write_diff;
 use crate::cli::output::{BOLD, DIM, Output, YELLOW, columns, one_line, warn};
 
@@ -44,7 +44,7 @@ impl Row {
 }
 
 pub(super) struct Report<'f> {
-    pub(super) file: &'f ClientFile,
+    pub(super) file: &'f ConfigFile,
     pub(super) facts: &'f Facts,
     pub(super) rows: Vec<Row>,
     pub(super) dry_run: bool,
@@ -93,14 +93,14 @@ impl Report<'_> {
     }
 
     /// The exit status. With `some`, a file without servers is a failure.
-    pub(super) fn exit(&self, some: bool) -> Exit {
+    pub(super) fn exit(&self, some: bool) -> ExitStatus {
         if some && self.rows.is_empty() {
             warn(format!("`{}` has no servers", self.file.shown.display()));
-            return Exit::Fails;
+            return ExitStatus::Fails;
         }
         match self.rows.iter().any(|row| row.end == End::Failed) {
-            true => Exit::Fails,
-            false => Exit::Done,
+            true => ExitStatus::Fails,
+            false => ExitStatus::Done,
         }
     }
 }

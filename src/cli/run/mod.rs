@@ -12,20 +12,20 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::Format;
-use super::exit::{Exit, Stop};
+use super::exit::{ExitStatus, Stop};
 use super::files::{read_context, read_tools};
 use super::output::{Output, complain, warn};
 use super::progress::Progress;
 use super::rules;
-use super::state::{State, keys_given, runtime};
-use crate::call::{CallRecord, Outcome, OutcomeKind, Reason, RecordError, reason_code};
+use super::state::{State, keys_from_environment, runtime};
+use crate::call::{CallRecord, CallRecordError, Outcome, OutcomeKind, Reason, reason_code};
 use crate::engine::{Engine, EngineBuilder};
 use crate::json::{Map, Value};
 use crate::schema::ArgumentSchema;
 use crate::tools::ToolDescriptor;
 pub(super) use lines::Lines;
 use report::Report;
-use sessions::{Keeping, Sessions};
+use sessions::{Keeping, OpenSessions};
 
 /// Evaluate recorded or piped calls against the policies and print the outcomes.
 ///
@@ -106,28 +106,29 @@ fn outcome_kind() -> impl TypedValueParser<Value = OutcomeKind> {
     })
 }
 
-pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<ExitStatus, Stop> {
     let which = "no calls given; add a file of JSON Lines, or `-` for stdin: `callgate run --policies policies calls.jsonl`";
-    let (policies, calls) = rules::and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
+    let (policies, calls) =
+        rules::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
     let chains = match rules::load(policies) {
         Ok(chains) => chains,
         Err(exit) => return Ok(exit),
     };
-    warn_of_schemas(&tools);
+    warn_about_invalid_schemas(&tools);
     let mut lines = Lines::open(calls)?;
     let runtime = runtime()?;
     let state = arguments.state.as_deref().map(|url| State::open_or_new(url, &runtime)).transpose()?;
     let mut engine = Engine::builder(chains.clone()).tools(tools);
     let keeping = match (&state, arguments.resume) {
         (None, _) => Keeping::Nowhere,
-        (Some(_), false) => Keeping::Anew,
+        (Some(_), false) => Keeping::NewSessions,
         (Some(_), true) => Keeping::Resumed,
     };
     engine = match state {
         Some(State { store, keys, .. }) => engine.store(store).keys(keys),
-        None => keys_given()?.into_iter().fold(engine, EngineBuilder::keys),
+        None => keys_from_environment()?.into_iter().fold(engine, EngineBuilder::keys),
     };
     let engine = engine.build();
     let _watch = if arguments.watch { Some(super::watching::begin(&engine, policies)?) } else { None };
@@ -140,7 +141,7 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
         failing: false,
         progress: Progress::new("calls", output.width.is_none()),
     };
-    let mut sessions = Sessions::new(engine.clone(), runtime, keeping);
+    let mut sessions = OpenSessions::new(engine.clone(), runtime, keeping);
     let mut unreadable_lines = false;
     let ended = loop {
         let line = match lines.next(|| report.catch_up(output)) {
@@ -161,7 +162,7 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
                 unreadable_lines = true;
                 let number = line.number;
                 complain(format!("{}:{number}: {problem}", lines.name()));
-                let outcome = no_call(number, &problem, engine.revision());
+                let outcome = invalid_line_outcome(number, &problem, engine.revision());
                 seen.show(&outcome, &mut report, output)?;
             }
         }
@@ -173,9 +174,9 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<Exit, Stop> {
     }
     ended?;
     Ok(match (unreadable_lines, seen.failing) {
-        (true, _) => Exit::Trouble,
-        (false, true) => Exit::Fails,
-        (false, false) => Exit::Done,
+        (true, _) => ExitStatus::Trouble,
+        (false, true) => ExitStatus::Fails,
+        (false, false) => ExitStatus::Done,
     })
 }
 
@@ -197,7 +198,7 @@ impl Seen<'_> {
 /// Parses the call of a line and merges its context with the common one.
 pub(super) fn record(text: &str, number: u64, context: &Map) -> Result<CallRecord, String> {
     let mut record = CallRecord::parse(text).map_err(|error| match error {
-        RecordError::Json(error) => format!("invalid JSON: {} (column {})", error.kind, error.column),
+        CallRecordError::Json(error) => format!("invalid JSON: {} (column {})", error.kind, error.column),
         error => error.to_string(),
     })?;
     if record.call.id.is_empty() {
@@ -218,7 +219,7 @@ fn line_id(number: u64) -> String {
 }
 
 /// The outcome of an invalid line.
-fn no_call(number: u64, problem: &str, revision: String) -> Outcome {
+fn invalid_line_outcome(number: u64, problem: &str, revision: String) -> Outcome {
     let reason = Reason {
         policy: None,
         code: reason_code::INVALID_CALL.to_owned(),
@@ -227,7 +228,7 @@ fn no_call(number: u64, problem: &str, revision: String) -> Outcome {
     Outcome::new((&line_id(number), ""), OutcomeKind::Denied, Value::Null, reason, revision)
 }
 
-pub(super) fn warn_of_schemas(tools: &[ToolDescriptor]) {
+pub(super) fn warn_about_invalid_schemas(tools: &[ToolDescriptor]) {
     for tool in tools {
         if let Some(Err(error)) = tool.input_schema.as_ref().map(ArgumentSchema::compile) {
             warn(format!("the schema of the tool `{}` can't be used: {error}", tool.name));

@@ -2,22 +2,22 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::call::{CallRecord, Recorded, ToolCall};
+use crate::call::{CallRecord, RecordedResult, ToolCall};
 use crate::host::{ToolAnswer, ToolError, ToolExecutor};
 use crate::json::Value;
 
 /// Replays the recorded results of one round's calls.
-pub(super) struct Player {
+pub(super) struct RecordedExecutor {
     answers: Mutex<Vec<Recording>>,
 }
 
 struct Recording {
     call: ToolCall,
-    recorded: Option<Recorded>,
+    recorded: Option<RecordedResult>,
     played: bool,
 }
 
-impl Player {
+impl RecordedExecutor {
     /// Splits a round into its calls and the executor that replays their results.
     pub(super) fn split(round: Vec<CallRecord>) -> (Vec<ToolCall>, Self) {
         let calls = round.iter().map(|record| record.call.clone()).collect();
@@ -31,7 +31,7 @@ impl Player {
 
     /// Returns the recorded result of a call. Ids repeat in real histories: of several calls with one id, those not replayed yet come
     /// first, then those with the same arguments, then the first. If the tool is called again for one call, it returns the same result.
-    fn play(&self, call: &ToolCall) -> Option<Recorded> {
+    fn play(&self, call: &ToolCall) -> Option<RecordedResult> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let meant = answers.iter_mut().filter(|recording| {
             let other = &recording.call;
@@ -44,11 +44,11 @@ impl Player {
     }
 }
 
-impl ToolExecutor for Player {
+impl ToolExecutor for RecordedExecutor {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         match self.play(call) {
-            Some(Recorded::Output(output)) => Ok(output.into()),
-            Some(Recorded::Error { message, kind }) => Err(ToolError { message, kind }),
+            Some(RecordedResult::Output(output)) => Ok(output.into()),
+            Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
             None => Ok(ToolAnswer { output: Value::Null, dry: true, interim: false }),
         }
     }

@@ -7,7 +7,7 @@ use super::summary::Summary;
 use crate::call::Outcome;
 use crate::cli::exit::Stop;
 use crate::cli::output::Output;
-use crate::policy::Chains;
+use crate::policy::CompiledPolicies;
 
 /// Maximum number of rows buffered to determine the widths of the columns.
 const MAX_WAITING: usize = 64;
@@ -34,7 +34,7 @@ impl Report {
     }
 
     /// A table. `state` is the state store with pending approvals, if there is one.
-    pub(super) fn text(chains: &Chains, state: Option<String>) -> Self {
+    pub(super) fn text(chains: &CompiledPolicies, state: Option<String>) -> Self {
         let ids = chains.policies().iter().map(|policy| policy.id.chars().count());
         Self::Text(Box::new(Table {
             layout: None,
@@ -79,7 +79,7 @@ impl Table {
         self.summary.count(outcome);
         let row = Row::of(outcome);
         match &self.layout {
-            Some(layout) if layout.has_room_for(&row) => Ok(layout.write(&row, output)?),
+            Some(layout) if layout.can_show(&row) => Ok(layout.write(&row, output)?),
             // The first row of a second session: from here on, the table has a column for sessions.
             Some(_) => {
                 self.layout = None;
@@ -97,7 +97,7 @@ impl Table {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let several = self.summary.names_several_sessions();
+        let several = self.summary.has_several_sessions();
         let layout = Layout::of(&self.waiting, several, self.longest_policy, output.width);
         layout.write_head(output)?;
         for row in self.waiting.drain(..) {

@@ -4,18 +4,18 @@ use std::io::{self, Write};
 
 use clap::builder::styling::{Effects, Style};
 
-use super::summary::{SETTLED_BEFORE, is_call, was_settled_before};
+use super::summary::{REPLAYED_LABEL, is_call, was_settled_before};
 use crate::call::{Outcome, OutcomeKind};
 use crate::cli::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, columns, cut, one_line, wrap};
 
 /// Minimum width of a column for the reason; with less room, the reason is on separate lines below.
-const MIN_REASON: usize = 36;
+const MIN_REASON_WIDTH: usize = 36;
 /// Maximum number of lines of a reason on a terminal.
 const MAX_REASON_LINES: usize = 6;
 /// Maximum width of a column, except for the reason.
-const MAX_CELL: usize = 40;
+const MAX_CELL_WIDTH: usize = 40;
 /// Minimum width to which a column is shrunk.
-const MIN_CELL: usize = 8;
+const MIN_CELL_WIDTH: usize = 8;
 const GAP: &str = "  ";
 /// Width of a mark and the longest usual outcome.
 const OUTCOME: usize = 11;
@@ -43,8 +43,8 @@ impl Row {
         };
         let reason = match (was_settled_before(outcome), reason) {
             (false, reason) => reason.to_owned(),
-            (true, "") => SETTLED_BEFORE.to_owned(),
-            (true, reason) => format!("{SETTLED_BEFORE}: {reason}"),
+            (true, "") => REPLAYED_LABEL.to_owned(),
+            (true, reason) => format!("{REPLAYED_LABEL}: {reason}"),
         };
         Self {
             kind: outcome.outcome,
@@ -86,14 +86,14 @@ impl Layout {
         let first_of_many = rows.len() <= 2;
         let longest = |usual: usize, head: &str, cell: fn(&Row) -> &str| {
             let least = if first_of_many { usual } else { columns(head) };
-            rows.iter().map(|row| columns(cell(row))).fold(least, usize::max).min(MAX_CELL)
+            rows.iter().map(|row| columns(cell(row))).fold(least, usize::max).min(MAX_CELL_WIDTH)
         };
         let mut layout = Self {
             session: several_sessions.then(|| longest(12, "SESSION", Row::session)),
             only_session: rows.iter().find_map(|row| row.session.clone()),
             id: longest(12, "CALL", |row| &row.id),
             tool: longest(20, "TOOL", |row| &row.tool),
-            policy: longest_policy.clamp(columns("POLICY"), MAX_CELL),
+            policy: longest_policy.clamp(columns("POLICY"), MAX_CELL_WIDTH),
             width,
         };
         layout.shrink();
@@ -107,7 +107,7 @@ impl Layout {
                 [Some(&mut self.id), Some(&mut self.tool), Some(&mut self.policy), self.session.as_mut()];
             let widest = flexible.into_iter().flatten().max_by_key(|width| **width);
             match widest {
-                Some(width) if *width > MIN_CELL => *width -= 1,
+                Some(width) if *width > MIN_CELL_WIDTH => *width -= 1,
                 _ => return,
             }
         }
@@ -120,7 +120,7 @@ impl Layout {
     }
 
     /// Whether the layout can show the session of this row.
-    pub(super) fn has_room_for(&self, row: &Row) -> bool {
+    pub(super) fn can_show(&self, row: &Row) -> bool {
         self.session.is_some() || row.session.is_none() || row.session == self.only_session
     }
 
@@ -179,7 +179,7 @@ impl Layout {
     /// The width of the reason column; `None` if there is no room for it.
     fn reason_column(&self) -> Option<usize> {
         let room = self.width.unwrap_or(usize::MAX).checked_sub(self.taken() + GAP.len())?;
-        (room >= MIN_REASON).then_some(room)
+        (room >= MIN_REASON_WIDTH).then_some(room)
     }
 
     fn reason_lines(&self, row: &Row, width: usize) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tokio::runtime::Runtime;
 
-use super::player::Player;
+use super::player::RecordedExecutor;
 use crate::call::{CallRecord, Outcome};
 use crate::cli::exit::Stop;
 use crate::cli::output::{grouped, warn};
@@ -29,7 +29,7 @@ pub(in crate::cli) enum Keeping {
     /// Not at all: they end with the run.
     Nowhere,
     /// In a state store; each session must be new.
-    Anew,
+    NewSessions,
     /// In a state store; known sessions are resumed.
     Resumed,
 }
@@ -38,7 +38,7 @@ pub(in crate::cli) enum Keeping {
 type Show<'s> = &'s mut dyn FnMut(Outcome) -> Result<(), Stop>;
 
 /// All sessions of a run.
-pub(in crate::cli) struct Sessions {
+pub(in crate::cli) struct OpenSessions {
     engine: Engine,
     runtime: Runtime,
     keeping: Keeping,
@@ -47,7 +47,7 @@ pub(in crate::cli) struct Sessions {
     /// By name; calls without one share a session.
     open: HashMap<Option<String>, Open>,
     /// Time of last use → session name.
-    last_heard: BTreeMap<u64, Option<String>>,
+    by_last_use: BTreeMap<u64, Option<String>>,
     now: u64,
     opened: usize,
     waiting_bytes: usize,
@@ -63,7 +63,7 @@ struct Open {
     round_bytes: usize,
 }
 
-impl Sessions {
+impl OpenSessions {
     pub(in crate::cli) fn new(engine: Engine, runtime: Runtime, keeping: Keeping) -> Self {
         Self {
             engine,
@@ -71,7 +71,7 @@ impl Sessions {
             keeping,
             closed: HashSet::new(),
             open: HashMap::new(),
-            last_heard: BTreeMap::new(),
+            by_last_use: BTreeMap::new(),
             now: 0,
             opened: 0,
             waiting_bytes: 0,
@@ -122,8 +122,8 @@ impl Sessions {
         show: Show<'_>,
     ) -> Result<(), Stop> {
         let name = record.session.clone();
-        let mut open = self.bring_up(&name, show)?;
-        if !open.waits_for(record.round.as_ref()) {
+        let mut open = self.take_session(&name, show)?;
+        if !open.is_in_round(record.round.as_ref()) {
             self.decide(&mut open, show)?;
         }
         let in_round = record.round.is_some();
@@ -153,11 +153,11 @@ impl Sessions {
     }
 
     /// Removes and returns the session of this name, or opens it, and marks it as the most recently used.
-    fn bring_up(&mut self, name: &Option<String>, show: Show<'_>) -> Result<Open, Stop> {
+    fn take_session(&mut self, name: &Option<String>, show: Show<'_>) -> Result<Open, Stop> {
         self.now += 1;
         let open = match self.open.remove(name) {
             Some(open) => {
-                self.last_heard.remove(&open.heard);
+                self.by_last_use.remove(&open.heard);
                 Open { heard: self.now, ..open }
             }
             None => {
@@ -169,7 +169,7 @@ impl Sessions {
                             grouped(MAX_OPEN),
                             match self.keeping {
                                 Keeping::Nowhere => "begins a new, empty session",
-                                Keeping::Anew | Keeping::Resumed => "resumes it",
+                                Keeping::NewSessions | Keeping::Resumed => "resumes it",
                             }
                         ));
                     }
@@ -184,13 +184,13 @@ impl Sessions {
                 Open { session, heard: self.now, round: Vec::new(), round_bytes: 0 }
             }
         };
-        self.last_heard.insert(self.now, name.clone());
+        self.by_last_use.insert(self.now, name.clone());
         Ok(open)
     }
 
     /// Completes the round of the session idle for longest, and closes it. Returns whether there was one.
     fn close_idlest(&mut self, show: Show<'_>) -> Result<bool, Stop> {
-        let Some((_, name)) = self.last_heard.pop_first() else { return Ok(false) };
+        let Some((_, name)) = self.by_last_use.pop_first() else { return Ok(false) };
         if let Some(mut open) = self.open.remove(&name) {
             self.decide(&mut open, show)?;
             if self.keeping != Keeping::Nowhere {
@@ -206,7 +206,7 @@ impl Sessions {
             return Ok(());
         }
         self.waiting_bytes = self.waiting_bytes.saturating_sub(std::mem::take(&mut open.round_bytes));
-        let (calls, player) = Player::split(std::mem::take(&mut open.round));
+        let (calls, player) = RecordedExecutor::split(std::mem::take(&mut open.round));
         let outcomes = self.runtime.block_on(open.session.execute_round(calls, &player));
         outcomes.into_iter().try_for_each(show)
     }
@@ -214,7 +214,7 @@ impl Sessions {
 
 impl Open {
     /// Whether a call of this round belongs to the waiting calls.
-    fn waits_for(&self, round: Option<&Value>) -> bool {
+    fn is_in_round(&self, round: Option<&Value>) -> bool {
         let waiting = self.round.first().and_then(|record| record.round.as_ref());
         matches!((waiting, round), (Some(waiting), Some(round)) if waiting == round)
     }

@@ -7,14 +7,14 @@ use super::row::{appearance, duration};
 use crate::call::{Outcome, OutcomeKind, Verdict, reason_code};
 use crate::cli::exit::Stop;
 use crate::cli::output::{
-    BOLD, CYAN, DIM, Output, amount, columns, cut, grouped, one_line, shell_word, to_the_minute, wrap,
+    BOLD, CYAN, DIM, Output, amount, columns, cut, format_time, grouped, one_line, quote_shell_word, wrap,
 };
 
 /// Maximum number of pending approvals listed; further ones are counted.
-const MAX_QUESTIONS: usize = 20;
+const MAX_LISTED_APPROVALS: usize = 20;
 
 /// Label of calls that an earlier run completed, and whose outcome is replayed.
-pub(super) const SETTLED_BEFORE: &str = "replayed";
+pub(super) const REPLAYED_LABEL: &str = "replayed";
 
 /// Stands for a policy id where the default decision denies unmatched calls; no policy has this id by chance.
 const UNMATCHED: &str = "defaults.unmatched";
@@ -30,7 +30,7 @@ pub(super) struct Summary {
     kinds: BTreeMap<OutcomeKind, usize>,
     policies: BTreeMap<String, PolicyCounts>,
     questions: Vec<Question>,
-    more_questions: usize,
+    more_approvals: usize,
     first_session: Option<Option<String>>,
     several_sessions: bool,
     /// Calls that earlier runs completed.
@@ -89,8 +89,8 @@ impl Summary {
         *self.kinds.entry(outcome.outcome).or_default() += 1;
         self.count_policies(outcome);
         if let Some(approval) = &outcome.approval {
-            if self.questions.len() == MAX_QUESTIONS {
-                self.more_questions += 1;
+            if self.questions.len() == MAX_LISTED_APPROVALS {
+                self.more_approvals += 1;
                 return;
             }
             self.questions.push(Question {
@@ -99,7 +99,7 @@ impl Summary {
                 session: outcome.session.as_deref().map(|name| one_line(name).into_owned()),
                 text: one_line(approval.message.as_deref().unwrap_or(&outcome.reason.message)).into_owned(),
                 policies: approval.policies.join(", "),
-                expires: approval.expires_at.as_deref().map(to_the_minute),
+                expires: approval.expires_at.as_deref().map(format_time),
             });
         }
     }
@@ -130,7 +130,7 @@ impl Summary {
     }
 
     /// Whether the outcomes so far are of more than one session.
-    pub(super) fn names_several_sessions(&self) -> bool {
+    pub(super) fn has_several_sessions(&self) -> bool {
         self.several_sessions
     }
 
@@ -165,10 +165,10 @@ impl Summary {
             let kinds = kinds.collect::<Vec<_>>().join(", ");
             let kinds = output.paint(DIM, &kinds).into_owned();
             let count: usize = self.settled_before.values().sum();
-            writeln!(output, "  {SETTLED_BEFORE:15} {:>7}  {kinds}", grouped(count))?;
+            writeln!(output, "  {REPLAYED_LABEL:15} {:>7}  {kinds}", grouped(count))?;
         }
         self.write_policies(output)?;
-        self.write_questions(output)
+        self.write_approvals(output)
     }
 
     fn write_policies(&self, output: &mut Output) -> Result<(), Stop> {
@@ -197,22 +197,22 @@ impl Summary {
         Ok(())
     }
 
-    fn write_how_to_answer(&self, output: &mut Output) -> Result<(), Stop> {
+    fn write_answer_hint(&self, output: &mut Output) -> Result<(), Stop> {
         let Some(state) = self.state.as_ref().filter(|state| !state.starts_with("memory:")) else {
             return Ok(());
         };
         let id = match self.questions.as_slice() {
-            [question] => shell_word(&question.id),
+            [question] => quote_shell_word(&question.id),
             _ => "ID".to_owned(),
         };
-        let state = shell_word(state);
+        let state = quote_shell_word(state);
         let answer = format!("callgate approvals approve {id} --state {state} --as NAME");
         let answer = output.paint(BOLD, &answer).into_owned();
         writeln!(output, "\nAnswer:  {answer}")?;
         Ok(writeln!(output, "then run the same calls again with --resume.")?)
     }
 
-    fn write_questions(&self, output: &mut Output) -> Result<(), Stop> {
+    fn write_approvals(&self, output: &mut Output) -> Result<(), Stop> {
         if self.questions.is_empty() {
             return Ok(());
         }
@@ -233,9 +233,9 @@ impl Summary {
                 writeln!(output, "{INDENT}{line}")?;
             }
         }
-        if self.more_questions > 0 {
-            writeln!(output, "  and {} more", grouped(self.more_questions))?;
+        if self.more_approvals > 0 {
+            writeln!(output, "  and {} more", grouped(self.more_approvals))?;
         }
-        self.write_how_to_answer(output)
+        self.write_answer_hint(output)
     }
 }

@@ -9,7 +9,7 @@ use crate::suite::{self, CoverageReport, Report};
 
 impl Test {
     /// Whether the options need coverage.
-    pub(super) fn asks_for_coverage(&self) -> bool {
+    pub(super) fn needs_coverage(&self) -> bool {
         self.coverage || self.coverage_min.is_some() || self.format == Form::Lcov
     }
 }
@@ -44,7 +44,7 @@ pub(super) fn write(covered: &CoverageReport, arguments: &Test, output: &mut Out
 }
 
 /// Prints the test results to stderr, as stdout has only the coverage.
-pub(super) fn tell_results(report: &Report) {
+pub(super) fn print_results(report: &Report) {
     // The stream removes the colours where they are not supported. A closed stderr does not stop the command.
     let text = suite::render::text(report, true);
     let _ = writeln!(anstream::stderr(), "{text}{}", suite::render::summary(report));

@@ -7,15 +7,15 @@ use std::path::{Component, Path, PathBuf};
 use super::Test;
 use crate::call::CallRecord;
 use crate::cli::check;
-use crate::cli::exit::{Exit, Stop};
+use crate::cli::exit::{ExitStatus, Stop};
 use crate::cli::files::read_tools;
-use crate::cli::output::{Output, amount, complain_of_rules, note, shell_word};
+use crate::cli::output::{Output, amount, note, print_build_errors, quote_shell_word};
 use crate::engine;
 use crate::source::is_policy_test;
-use crate::suite::{self, Generated, Origin, rules_paths};
+use crate::suite::{self, GeneratedTests, Origin, rules_paths};
 use crate::tools::ToolDescriptor;
 
-pub(super) fn generate(arguments: &Test, calls: &Path, output: &mut Output) -> Result<Exit, Stop> {
+pub(super) fn generate(arguments: &Test, calls: &Path, output: &mut Output) -> Result<ExitStatus, Stop> {
     if let Some(path) = &arguments.output {
         check_output(path)?;
     }
@@ -25,7 +25,7 @@ pub(super) fn generate(arguments: &Test, calls: &Path, output: &mut Output) -> R
     let chains = match engine::load(&rules_paths(&arguments.paths)) {
         Ok(chains) => chains,
         Err(error) => {
-            complain_of_rules(error.built());
+            print_build_errors(error.built());
             return Ok(check::exit(&error.built().diagnostics));
         }
     };
@@ -40,12 +40,12 @@ pub(super) fn generate(arguments: &Test, calls: &Path, output: &mut Output) -> R
     let generated =
         suite::generate(records, &chains, origin).map_err(|error| Stop::trouble(error.to_string()))?;
     match &arguments.output {
-        Some(path) => write_new(path, &generated.text)?,
+        Some(path) => write_new_file(path, &generated.text)?,
         None => write!(output, "{}", generated.text)?,
     }
     output.flush()?;
     tell(&generated, arguments);
-    Ok(Exit::Done)
+    Ok(ExitStatus::Done)
 }
 
 fn check_output(path: &Path) -> Result<(), Stop> {
@@ -65,7 +65,7 @@ fn exists(path: &Path) -> Stop {
     Stop::trouble(format!("`{}` already exists and may have been reviewed; use another file", path.display()))
 }
 
-fn write_new(path: &Path, text: &str) -> Result<(), Stop> {
+fn write_new_file(path: &Path, text: &str) -> Result<(), Stop> {
     let unwritable = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => exists(path),
         _ => Stop::trouble(format!("`{}` can't be written: {error}", path.display())),
@@ -111,8 +111,8 @@ fn relative(directory: &Path, path: &Path) -> String {
     way.display().to_string()
 }
 
-fn tell(generated: &Generated, arguments: &Test) {
-    let Generated { cases, calls, hidden_by, .. } = generated;
+fn tell(generated: &GeneratedTests, arguments: &Test) {
+    let GeneratedTests { cases, calls, redacted_by, .. } = generated;
     let written =
         arguments.output.as_ref().map_or_else(String::new, |path| format!(" in `{}`", path.display()));
     note(format!(
@@ -120,14 +120,14 @@ fn tell(generated: &Generated, arguments: &Test) {
         amount(*cases, "case", "cases"),
         amount(*calls, "call", "calls")
     ));
-    if !hidden_by.is_empty() {
-        note(format!("values redacted by {} were not written", hidden_by.join(", ")));
+    if !redacted_by.is_empty() {
+        note(format!("values redacted by {} were not written", redacted_by.join(", ")));
     }
     if let Some(path) = &arguments.output {
         let full = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let is_below = arguments.paths.iter().any(|above| full(path).starts_with(full(above)));
         let paths = rules_paths(&arguments.paths).into_iter().chain((!is_below).then(|| path.clone()));
-        let words: Vec<String> = paths.map(|path| shell_word(&path.display().to_string())).collect();
+        let words: Vec<String> = paths.map(|path| quote_shell_word(&path.display().to_string())).collect();
         note(format!("run them with `callgate test {}`", words.join(" ")));
     }
 }

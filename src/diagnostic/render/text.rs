@@ -117,7 +117,7 @@ fn origin<'a>(source: &'a Source, mark: &Mark<'a>) -> Origin<'a> {
 /// long.
 fn snippet<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Option<Snippet<'a, Annotation<'a>>> {
     let text = source.text();
-    let ranges: Vec<_> = marks.iter().map(|mark| on_characters(text, mark.span)).collect();
+    let ranges: Vec<_> = marks.iter().map(|mark| align_to_characters(text, mark.span)).collect();
     let first = ranges.iter().map(|range| range.start).min().unwrap_or(0);
     let last = ranges.iter().map(|range| range.end).max().unwrap_or(0);
     let start = text.get(..first).and_then(|before| before.rfind('\n')).map_or(0, |index| index + 1);
@@ -132,12 +132,12 @@ fn snippet<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Option<Snippet<'a, Ann
         let kind = if mark.label.is_some() { AnnotationKind::Context } else { AnnotationKind::Primary };
         kind.span(range.start - start..range.end - start).label(mark.label.map(visible))
     });
-    let snippet = Snippet::source(same_length_visible(lines)).line_start(line).path(visible(source.name()));
+    let snippet = Snippet::source(mask_hidden(lines)).line_start(line).path(visible(source.name()));
     Some(snippet.annotations(annotations))
 }
 
 /// Extends a span to whole characters: the renderer panics at any other position.
-fn on_characters(text: &str, span: Span) -> Range<usize> {
+fn align_to_characters(text: &str, span: Span) -> Range<usize> {
     let start = text.floor_char_boundary(span.start);
     start..text.ceil_char_boundary(span.end).max(start)
 }
@@ -164,7 +164,7 @@ fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// Replaces hidden characters in source lines by visible ones of the same byte length, so that offsets stay valid.
-fn same_length_visible(text: &str) -> Cow<'_, str> {
+fn mask_hidden(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return text.into();
     }

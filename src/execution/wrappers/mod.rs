@@ -207,7 +207,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         let changed = self.context.kernel.invalidated_by(call);
         self.invalidate(&changed).await;
         let answer = before(guarded(self.context.executor.execute(call)), || async {
-            run.until_aborted().await;
+            run.wait_for_abort().await;
         })
         .await;
         self.invalidate(&changed).await;

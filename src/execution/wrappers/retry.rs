@@ -10,7 +10,7 @@ impl Wrap for Retry {
         Box::pin(async move {
             let context = next.chain.context;
             let (kernel, services) = (&context.kernel, context.services);
-            let attempts = if self.is_harmless_for(kernel.tools.get(next.call)) { self.attempts } else { 1 };
+            let attempts = if self.is_safe_for(kernel.tools.get(next.call)) { self.attempts } else { 1 };
             let policy = next.policy;
             let is_retried = |error: &ToolError| {
                 let asked = ErrorAsked { policy: policy.policy, layer: policy.layer(), error };

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::nested_call::{self, NestedCall};
 use super::{Interruption, Next, Wrap, WrapResult, WrapperChain, space_name};
-use crate::approval::KeptJournal;
+use crate::approval::ScriptJournal;
 use crate::call::{OutcomeKind, Reason, ToolCall, Verdict, reason_code};
 use crate::host::{BoxFuture, CacheEntry, CacheSpace, ToolError, ToolExecutor};
 use crate::json::{Value, json};
 use crate::kernel::{Broken, Decision, Effect as Decided, PolicyHandle, Source, ToolResponse, Wrapper};
 use crate::meter;
 use crate::middleware::Around;
-use crate::script::{Answer, Effect, Journal, Passed, Replay, ScriptFailure, Thrown};
+use crate::script::{Answer, Effect, ExportedValue, Journal, Replay, ScriptException, ScriptRunError};
 
 /// The number of values that the scripts of one policy may keep.
 const MAX_KEPT: usize = 1000;
@@ -84,7 +84,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
                     drop(journal);
                     return Ok(self.finish_script(script, output.into_value(), from, &origins));
                 }
-                Replay::Threw(thrown) => return script.threw(thrown, origins),
+                Replay::Exception(thrown) => return script.threw(thrown, origins),
                 Replay::Failed(failure) => {
                     self.trace.amend(by.reference, Verdict::Deny);
                     return script.failed(&failure, &origins);
@@ -259,8 +259,8 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
 /// The arguments with which a script calls `next`.
 #[derive(Clone, Copy)]
 struct NextArguments<'a> {
-    input: &'a Passed<'a>,
-    options: Option<&'a Passed<'a>>,
+    input: &'a ExportedValue<'a>,
+    options: Option<&'a ExportedValue<'a>>,
     is_first: bool,
 }
 
@@ -290,7 +290,7 @@ impl Script<'_> {
         match crate::json::to_value(journal) {
             Ok(journal) => {
                 let (layer, policy) = (self.by.layer(), policy.clone());
-                stopped.keep_journal(KeptJournal { layer, policy, journal });
+                stopped.keep_journal(ScriptJournal { layer, policy, journal });
             }
             Err(error) => {
                 let message = format!("the script of `{policy}` can't wait for a person: {error}");
@@ -302,8 +302,8 @@ impl Script<'_> {
     }
 
     /// The script ended with an error: one that it passes on, or its own.
-    fn threw(self, thrown: Thrown, mut origins: Vec<Origin>) -> WrapResult {
-        let Thrown { message, kind, from } = thrown;
+    fn threw(self, thrown: ScriptException, mut origins: Vec<Origin>) -> WrapResult {
+        let ScriptException { message, kind, from } = thrown;
         match from.filter(|index| *index < origins.len()).map(|index| origins.swap_remove(index)) {
             Some(Origin::Error { error, source }) => {
                 Ok(ToolResponse { result: Err(error), source, dry: false })
@@ -318,7 +318,7 @@ impl Script<'_> {
     }
 
     /// The script itself failed.
-    fn failed(self, failure: &ScriptFailure, origins: &[Origin]) -> WrapResult {
+    fn failed(self, failure: &ScriptRunError, origins: &[Origin]) -> WrapResult {
         // If no tool exists behind the calls, a script finds nothing to work on.
         if is_dry(origins) {
             return Ok(ToolResponse::executed(Value::Null, true));

@@ -5,10 +5,10 @@ use super::snippet::{place, snippet};
 use crate::call::{Phase, Verdict};
 use crate::diagnostic::SourceMap;
 use crate::explain::words::{self, layer_name};
-use crate::explain::{Because, Changed, Explanation, Heard, Step, WhyNot};
+use crate::explain::{Changed, Explanation, Heard, Step, WhyNot, WhyNotReason};
 
 /// The maximum width of all columns but the last.
-const WIDEST: usize = 36;
+const MAX_COLUMN_WIDTH: usize = 36;
 
 /// Renders the explanation. `sources`: the rules files, if known, for snippets. `all`: also lists the policies for other tools and those
 /// that were not evaluated, each on a line of its own. `colour`: with ANSI escapes, which never come from a value.
@@ -18,7 +18,7 @@ pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool
     let told = |step: &Step| all || !is_folded(step);
     let width = |of: fn(&Step) -> &str| {
         let widths = explanation.steps.iter().filter(|step| told(step)).map(|step| of(step).chars().count());
-        widths.max().unwrap_or(0).min(WIDEST)
+        widths.max().unwrap_or(0).min(MAX_COLUMN_WIDTH)
     };
     let columns = (width(|step| &step.policy), width(|step| step.kind));
     let phases = [Some(Phase::Normalise), Some(Phase::Gate), Some(Phase::Execute), Some(Phase::Settle), None];
@@ -36,10 +36,10 @@ pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool
         for step in steps {
             write_step(&mut page, step, columns);
         }
-        write_unasked(&mut page, &unasked);
+        write_skipped(&mut page, &unasked);
     }
-    write_again(&mut page, explanation);
-    write_folded(&mut page, explanation, all);
+    write_nested_calls(&mut page, explanation);
+    write_footer(&mut page, explanation, all);
     page.end()
 }
 
@@ -47,8 +47,8 @@ pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool
 pub fn why_not(why_not: &WhyNot, sources: Option<&SourceMap>, colour: bool) -> String {
     let mut page = Page::new(colour);
     let (mark, style) = match why_not.because {
-        Because::ItDecided | Because::ItActed => ("✓", GREEN),
-        Because::Stricter | Because::Shadow => ("~", YELLOW),
+        WhyNotReason::ItDecided | WhyNotReason::ItActed => ("✓", GREEN),
+        WhyNotReason::Stricter | WhyNotReason::Shadow => ("~", YELLOW),
         _ => ("·", DIM),
     };
     let (mark, policy) = (page.paint(style, mark), page.paint(BOLD, &visible(&why_not.policy)));
@@ -75,7 +75,7 @@ fn head(page: &mut Page, explanation: &Explanation, sources: Option<&SourceMap>)
         let message = format!("message: {} [{}]", visible(&reason.message), visible(&reason.code));
         page.line(2, &page.paint(DIM, &message));
     }
-    if let Some(at) = explanation.decisive().and_then(|step| step.deciding_place().or(step.at.as_ref())) {
+    if let Some(at) = explanation.decisive().and_then(|step| step.decisive_location().or(step.at.as_ref())) {
         page.line(0, "");
         snippet(page, 2, at, sources);
     }
@@ -126,7 +126,7 @@ fn write_step(page: &mut Page, step: &Step, (policy_width, kind_width): (usize, 
     let policy = if step.decisive { page.paint(BOLD, &policy) } else { policy };
     let words = visible(&step.words);
     let words = if idle { page.paint(DIM, &words) } else { words };
-    let at = match step.deciding_place().or(step.at.as_ref()) {
+    let at = match step.decisive_location().or(step.at.as_ref()) {
         Some(at) => page.paint(DIM, &format!("  {}", place(at))),
         None => String::new(),
     };
@@ -162,7 +162,7 @@ fn appearance(step: &Step) -> (&'static str, &'static str) {
 }
 
 /// Writes the policies that were not evaluated, those with the same reason on one line.
-fn write_unasked(page: &mut Page, steps: &[&Step]) {
+fn write_skipped(page: &mut Page, steps: &[&Step]) {
     let mut reasons: Vec<&str> = steps.iter().map(|step| step.words.as_str()).collect();
     reasons.sort_unstable();
     reasons.dedup();
@@ -181,7 +181,7 @@ fn write_unasked(page: &mut Page, steps: &[&Step]) {
 }
 
 /// Writes the nested calls that a script made for this one.
-fn write_again(page: &mut Page, explanation: &Explanation) {
+fn write_nested_calls(page: &mut Page, explanation: &Explanation) {
     for again in &explanation.again {
         page.line(0, "");
         let head = format!("called again with {}: {}", visible(&words::value(&again.input)), again.decision);
@@ -194,7 +194,7 @@ fn write_again(page: &mut Page, explanation: &Explanation) {
     }
 }
 
-fn write_folded(page: &mut Page, explanation: &Explanation, all: bool) {
+fn write_footer(page: &mut Page, explanation: &Explanation, all: bool) {
     let mut told = Vec::new();
     // A policy of two phases counts once.
     let mut elsewhere: Vec<(u32, &str)> = explanation

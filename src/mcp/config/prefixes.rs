@@ -13,7 +13,7 @@ impl ConfigReader<'_> {
             let Some(name_node) = node.get("name") else { continue };
             let Some(name) = name_node.as_str() else { continue };
             let own = node.get("prefix").and_then(|node| Some((node.as_str()?.to_owned(), node.span)));
-            let (prefix, span) = own.unwrap_or_else(|| (prefix_of(name), name_node.span));
+            let (prefix, span) = own.unwrap_or_else(|| (default_prefix(name), name_node.span));
             let alike = known.iter().find(|(other, theirs, _)| {
                 // Empty prefixes and duplicate names are reported elsewhere.
                 let overlap = prefix.starts_with(theirs.as_str()) || theirs.starts_with(&prefix);
@@ -37,6 +37,6 @@ impl ConfigReader<'_> {
 }
 
 /// The default prefix of a server's tool names.
-pub(super) fn prefix_of(name: &str) -> String {
+pub(super) fn default_prefix(name: &str) -> String {
     format!("{name}__")
 }

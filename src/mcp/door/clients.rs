@@ -12,7 +12,7 @@ use data_encoding::BASE64URL_NOPAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
-use super::conversations::{Beginning, Conversation, Conversations};
+use super::conversations::{Conversation, ConversationStart, Conversations};
 use super::headers::said;
 use crate::host::Account;
 use crate::json::{self, Map, Value, json};
@@ -20,27 +20,27 @@ use crate::mcp::frame::Frame;
 use crate::mcp::gateway::Gateway;
 use crate::mcp::identity::Caller;
 use crate::mcp::link::{Link, Who};
-use crate::mcp::outlet::Outlet;
+use crate::mcp::outlet::ClientSender;
 use crate::mcp::requester::{self, Unnamed};
 use crate::mcp::server::Gone;
 
 /// A client without requests for this long is closed.
-const IDLE: Duration = Duration::from_secs(30 * 60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The interval of the search for idle clients.
-const LOOK: Duration = Duration::from_secs(30);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The maximum length of a session name that a client chooses, in bytes.
 const LONGEST_NAME: usize = 256;
 
 /// Where requests name the caller's session that they belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SessionFrom {
+pub enum SessionNameSource {
     /// In a header.
     Header(String),
     /// In a member of `_meta`.
     Meta(String),
 }
 
-impl FromStr for SessionFrom {
+impl FromStr for SessionNameSource {
     type Err = String;
 
     /// Parses `header:NAME` or `meta:KEY`.
@@ -55,7 +55,7 @@ impl FromStr for SessionFrom {
     }
 }
 
-impl SessionFrom {
+impl SessionNameSource {
     /// The session name of a request.
     ///
     /// # Errors
@@ -179,12 +179,14 @@ impl Table {
             (held(&tenants, of.tenant()), held(&callers, of.caller()))
         };
         let own = weight(account);
-        let gives_way = |of: &Account| match of.tenant() == account.tenant() {
+        let account_to_evict = |of: &Account| match of.tenant() == account.tenant() {
             true => of == account || weight(of).1 > own.1,
             false => weight(of).0 > own.0,
         };
-        let idle =
-            self.connected.iter().filter(|(_, client)| !client.is_busy() && gives_way(&client.account));
+        let idle = self
+            .connected
+            .iter()
+            .filter(|(_, client)| !client.is_busy() && account_to_evict(&client.account));
         let victim = idle.min_by_key(|(_, client)| (Reverse(weight(&client.account)), *locked(&client.last)));
         victim.map(|(key, _)| key.clone())
     }
@@ -192,7 +194,7 @@ impl Table {
 
 /// The reason why no client is available.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum NoClient {
+pub(super) enum ClientError {
     /// The session does not exist, or belongs to another caller.
     Unknown,
     /// The limit is reached, and all clients have pending requests.
@@ -210,10 +212,14 @@ impl Clients {
     }
 
     /// Begins a session with a handshake, in a conversation of its caller; returns the session id.
-    pub(super) fn begin(&self, caller: &Caller, name: Option<String>) -> Result<(String, Served), NoClient> {
+    pub(super) fn begin(
+        &self,
+        caller: &Caller,
+        name: Option<String>,
+    ) -> Result<(String, Served), ClientError> {
         let mut secret = [0; 24];
         let random = SystemRandom::new().fill(&mut secret);
-        random.map_err(|_| NoClient::Failed("the system provides no random bytes".to_owned()))?;
+        random.map_err(|_| ClientError::Failed("the system provides no random bytes".to_owned()))?;
         let session = BASE64URL_NOPAD.encode(&secret);
         let conversation = Conversation { caller: self.name_of(caller), name };
         let mut table = locked(&self.table);
@@ -222,16 +228,16 @@ impl Clients {
     }
 
     /// The client of a session, if it belongs to this caller.
-    pub(super) fn session(&self, name: &str, caller: &Caller) -> Result<Served, NoClient> {
+    pub(super) fn session(&self, name: &str, caller: &Caller) -> Result<Served, ClientError> {
         let table = locked(&self.table);
         let key = Key::Session(name.to_owned());
         let client = table.connected.get(&key).filter(|client| client.vouched == caller.vouched());
-        let client = client.ok_or(NoClient::Unknown)?;
+        let client = client.ok_or(ClientError::Unknown)?;
         Ok(client.serve())
     }
 
     /// The shared client of a caller's conversation; connects it if necessary.
-    pub(super) fn shared(&self, caller: &Caller, name: Option<String>) -> Result<Served, NoClient> {
+    pub(super) fn shared(&self, caller: &Caller, name: Option<String>) -> Result<Served, ClientError> {
         let conversation = Conversation { caller: self.name_of(caller), name };
         let key = Key::Shared(conversation.clone());
         let mut table = locked(&self.table);
@@ -270,14 +276,14 @@ impl Clients {
         key: Key,
         caller: &Caller,
         conversation: &Conversation,
-    ) -> Result<Served, NoClient> {
+    ) -> Result<Served, ClientError> {
         let context = self.context(caller);
         let account = Account::from_context(&context);
         if table.connected.len() >= self.most {
-            let victim = table.victim(&account).ok_or(NoClient::Full)?;
+            let victim = table.victim(&account).ok_or(ClientError::Full)?;
             self.disconnect(table, &victim);
         }
-        let (outlet, general) = Outlet::lossy();
+        let (outlet, general) = ClientSender::lossy();
         // Only sessions have a general stream.
         let has_stream = matches!(key, Key::Session(_));
         let general = has_stream.then(|| Arc::new(tokio::sync::Mutex::new(general)));
@@ -286,11 +292,11 @@ impl Clients {
         let name = format!("http-{}", json::digest(&json!([conversation.caller, conversation.name])));
         let who = Who { context: context.clone(), session: Some(name), requester };
         let session = table.conversations.session(conversation, account, |beginning| {
-            self.gateway.session(&who, beginning == Beginning::MayBeEvicted)
+            self.gateway.session(&who, beginning == ConversationStart::MayBeEvicted)
         });
         session.set_context(context.clone());
-        let link = Link::open_in(&self.gateway, session, context, outlet)
-            .map_err(|Gone(why)| NoClient::Failed(why))?;
+        let link = Link::open_in_session(&self.gateway, session, context, outlet)
+            .map_err(|Gone(why)| ClientError::Failed(why))?;
         let client = Arc::new(Client {
             link,
             account,
@@ -331,12 +337,12 @@ impl Clients {
     /// Closes idle clients periodically; never returns.
     pub(super) async fn close_idle(self: Arc<Self>) {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
             let mut table = locked(&self.table);
             let is_idle = |client: &Arc<Client>| {
                 // A client with an open stream is active.
                 let listens = client.general.as_ref().is_some_and(|general| general.try_lock().is_err());
-                !listens && !client.is_busy() && locked(&client.last).elapsed() > IDLE
+                !listens && !client.is_busy() && locked(&client.last).elapsed() > IDLE_TIMEOUT
             };
             let idle = table.connected.iter().filter(|(_, client)| is_idle(client));
             let idle: Vec<Key> = idle.map(|(key, _)| key.clone()).collect();

@@ -18,13 +18,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::host::Account;
 use crate::json::json;
-use crate::state::Shares;
+use crate::state::CapacityShares;
 
 /// Timeout for the headers of a request, counted from the connection or the request before. Then the connection is closed, so that idle
 /// connections (slowloris) can't hold slots for long.
 const HEADERS: Duration = Duration::from_secs(30);
 /// The delay before accepting again after a failure, such as too many open files.
-const AGAIN: Duration = Duration::from_secs(1);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Serves connections, at most `most` at once, until `end`. Each network and each address has a share of the slots; connections beyond
 /// it are closed at once. Returns when pending requests are answered.
@@ -77,21 +77,21 @@ async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
                         | io::ErrorKind::ConnectionAborted
                         | io::ErrorKind::ConnectionReset
                 ) => {}
-            Err(_) => tokio::time::sleep(AGAIN).await,
+            Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
         }
     }
 }
 
 /// The connection slots.
 struct Places {
-    open: Shares,
+    open: CapacityShares,
     /// Connections without a request yet. Limited to half of the slots, so that addresses that only connect leave slots for active ones.
-    half_open: Shares,
+    half_open: CapacityShares,
 }
 
 impl Places {
     fn new(most: usize) -> Self {
-        Self { open: Shares::new(most), half_open: Shares::new(most.div_ceil(2)) }
+        Self { open: CapacityShares::new(most), half_open: CapacityShares::new(most.div_ceil(2)) }
     }
 }
 

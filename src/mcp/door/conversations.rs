@@ -10,9 +10,9 @@ use crate::session::ConcurrentSession;
 use crate::state::heaviest;
 
 /// The default maximum number of conversations of one caller.
-pub const MOST_CONVERSATIONS: usize = 4096;
+pub const DEFAULT_MAX_CONVERSATIONS: usize = 4096;
 /// The maximum number of conversations of all callers.
-const MOST: usize = 65_536;
+const MAX_CONVERSATIONS: usize = 65_536;
 
 /// Identifies a conversation by caller and name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,13 +26,13 @@ pub(super) struct Conversation {
 /// The conversations in memory.
 pub(super) struct Conversations {
     known: HashMap<Conversation, Remembered>,
-    callers: HashMap<String, OfCaller>,
-    most_of_one: usize,
+    callers: HashMap<String, CallerConversations>,
+    max_per_caller: usize,
     most: usize,
     /// Counts uses, for the eviction of the least recently used one.
     clock: u64,
     /// A caller with evicted conversations was removed.
-    forgot_callers: bool,
+    has_removed_callers: bool,
 }
 
 struct Remembered {
@@ -40,7 +40,7 @@ struct Remembered {
     last_use: u64,
 }
 
-struct OfCaller {
+struct CallerConversations {
     account: Account,
     conversations: usize,
     /// Conversations of the caller were evicted, so one that is not found may be one of them.
@@ -49,7 +49,7 @@ struct OfCaller {
 
 /// What is known about a conversation that is not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beginning {
+pub(super) enum ConversationStart {
     /// It is new: its session is empty.
     New,
     /// It may have been evicted: its labels and facts are unknown.
@@ -57,14 +57,14 @@ pub(super) enum Beginning {
 }
 
 impl Conversations {
-    /// Keeps at most `most_of_one` conversations of one caller.
-    pub(super) fn new(most_of_one: usize) -> Self {
-        Self::with_quotas(most_of_one, MOST)
+    /// Keeps at most `max_per_caller` conversations of one caller.
+    pub(super) fn new(max_per_caller: usize) -> Self {
+        Self::with_quotas(max_per_caller, MAX_CONVERSATIONS)
     }
 
-    fn with_quotas(most_of_one: usize, most: usize) -> Self {
+    fn with_quotas(max_per_caller: usize, most: usize) -> Self {
         let (known, callers) = (HashMap::new(), HashMap::new());
-        Self { known, callers, most_of_one, most, clock: 0, forgot_callers: false }
+        Self { known, callers, max_per_caller, most, clock: 0, has_removed_callers: false }
     }
 
     /// The session of a conversation; `begin` creates it if it is not in memory.
@@ -72,7 +72,7 @@ impl Conversations {
         &mut self,
         conversation: &Conversation,
         account: Account,
-        begin: impl FnOnce(Beginning) -> ConcurrentSession,
+        begin: impl FnOnce(ConversationStart) -> ConcurrentSession,
     ) -> ConcurrentSession {
         self.clock += 1;
         if let Some(remembered) = self.known.get_mut(conversation) {
@@ -80,17 +80,17 @@ impl Conversations {
             return remembered.session.clone();
         }
         let beginning = match self.callers.get(&conversation.caller) {
-            Some(caller) if caller.has_evicted => Beginning::MayBeEvicted,
-            None if self.forgot_callers => Beginning::MayBeEvicted,
-            _ => Beginning::New,
+            Some(caller) if caller.has_evicted => ConversationStart::MayBeEvicted,
+            None if self.has_removed_callers => ConversationStart::MayBeEvicted,
+            _ => ConversationStart::New,
         };
         let session = begin(beginning);
         let remembered = Remembered { session: session.clone(), last_use: self.clock };
         self.known.insert(conversation.clone(), remembered);
-        let new = OfCaller { account, conversations: 0, has_evicted: false };
+        let new = CallerConversations { account, conversations: 0, has_evicted: false };
         let caller = self.callers.entry(conversation.caller.clone()).or_insert(new);
         caller.conversations += 1;
-        if caller.conversations > self.most_of_one {
+        if caller.conversations > self.max_per_caller {
             self.evict(|of| of == conversation.caller);
         } else if self.known.len() > self.most {
             let held = self.callers.values().map(|caller| (caller.account, caller.conversations));
@@ -119,7 +119,7 @@ impl Conversations {
     /// as one with evicted conversations.
     fn bound_callers(&mut self) {
         if self.callers.len() > self.most.saturating_mul(2) {
-            self.forgot_callers |= self.callers.values().any(|caller| caller.conversations == 0);
+            self.has_removed_callers |= self.callers.values().any(|caller| caller.conversations == 0);
             self.callers.retain(|_, caller| caller.conversations > 0);
         }
     }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     /// Opens a conversation of a tenant's caller (`tenant/caller`). Returns `None` if it was in memory.
-    fn open(conversations: &mut Conversations, caller: &str, name: usize) -> Option<Beginning> {
+    fn open(conversations: &mut Conversations, caller: &str, name: usize) -> Option<ConversationStart> {
         let mut begun = None;
         let tenant = caller.split('/').next();
         let account = Account::from_context(&json!({ "tenant": tenant, "principal": caller }));
@@ -150,13 +150,13 @@ mod tests {
     #[test]
     fn a_caller_that_invents_names_evicts_only_its_own_conversations() {
         let mut conversations = Conversations::with_quotas(8, 1000);
-        assert_eq!(open(&mut conversations, "honest", 0), Some(Beginning::New));
+        assert_eq!(open(&mut conversations, "honest", 0), Some(ConversationStart::New));
         for name in 0..50 {
             open(&mut conversations, "hostile", name);
         }
         assert_eq!(open(&mut conversations, "honest", 0), None, "remembered");
-        assert_eq!(open(&mut conversations, "honest", 1), Some(Beginning::New));
-        assert_eq!(open(&mut conversations, "hostile", 0), Some(Beginning::MayBeEvicted));
+        assert_eq!(open(&mut conversations, "honest", 1), Some(ConversationStart::New));
+        assert_eq!(open(&mut conversations, "hostile", 0), Some(ConversationStart::MayBeEvicted));
         assert_eq!(conversations.known.len(), 10);
     }
 
@@ -196,6 +196,6 @@ mod tests {
             open(&mut conversations, &caller.to_string(), 0);
         }
         assert!(conversations.callers.len() <= 8 && conversations.known.len() <= 4);
-        assert_eq!(open(&mut conversations, "0", 0), Some(Beginning::MayBeEvicted));
+        assert_eq!(open(&mut conversations, "0", 0), Some(ConversationStart::MayBeEvicted));
     }
 }

@@ -6,8 +6,8 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
-use super::Entrance;
-use super::clients::{NoClient, Served};
+use super::ServerState;
+use super::clients::{ClientError, Served};
 use super::headers::{accepts, said};
 use super::reply::{empty, status};
 use super::stream::{Messages, stream};
@@ -16,19 +16,21 @@ use crate::mcp::http_words::{EVENT_STREAM, SESSION};
 use crate::mcp::identity::Caller;
 
 /// The messages of a session that belong to no request, for one reader at a time.
-struct General(OwnedMutexGuard<mpsc::Receiver<Frame>>);
+struct GeneralMessages(OwnedMutexGuard<mpsc::Receiver<Frame>>);
 
-impl Messages for General {
+impl Messages for GeneralMessages {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame>> {
         self.0.poll_recv(context)
     }
 }
 
-impl Entrance {
+impl ServerState {
     /// The client of the session that a request names.
     pub(super) fn session(&self, headers: &HeaderMap, caller: &Caller) -> Result<Served, Box<Response>> {
         match said(headers, SESSION) {
-            Ok(Some(name)) => self.clients.session(name, caller).map_err(|why| Box::new(no_client(&why))),
+            Ok(Some(name)) => {
+                self.clients.session(name, caller).map_err(|why| Box::new(client_error_response(&why)))
+            }
             Ok(None) => Err(Box::new(status(
                 400,
                 "the header `mcp-session-id` is missing; begin a session with `initialize`",
@@ -49,7 +51,7 @@ impl Entrance {
             Some(messages) => {
                 let ends = either(client.closed(), self.closing.clone());
                 let ends = either(ends, self.revoked(caller));
-                stream(General(messages), caller.lasts(), ends)
+                stream(GeneralMessages(messages), caller.lasts(), ends)
             }
             None => status(409, "the stream of this session is already open"),
         }
@@ -58,7 +60,7 @@ impl Entrance {
     pub(super) async fn end_session(&self, headers: &HeaderMap, caller: &Caller) -> Response {
         match said(headers, SESSION) {
             Ok(Some(name)) if self.clients.end(name, caller).await => empty(200),
-            Ok(Some(_)) => no_client(&NoClient::Unknown),
+            Ok(Some(_)) => client_error_response(&ClientError::Unknown),
             Ok(None) => status(400, "the header `mcp-session-id` is missing"),
             Err(why) => status(400, &why),
         }
@@ -70,8 +72,8 @@ pub(super) fn either(one: watch::Receiver<bool>, other: watch::Receiver<bool>) -
     let (tell, told) = watch::channel(false);
     tokio::spawn(async move {
         tokio::select! {
-            () = becomes_true(one) => drop(tell.send(true)),
-            () = becomes_true(other) => drop(tell.send(true)),
+            () = wait_until_true(one) => drop(tell.send(true)),
+            () = wait_until_true(other) => drop(tell.send(true)),
             () = tell.closed() => {}
         }
     });
@@ -79,17 +81,17 @@ pub(super) fn either(one: watch::Receiver<bool>, other: watch::Receiver<bool>) -
 }
 
 /// Returns when a flag becomes true; never if its sender is gone.
-async fn becomes_true(mut what: watch::Receiver<bool>) {
+async fn wait_until_true(mut what: watch::Receiver<bool>) {
     if what.wait_for(|is| *is).await.is_err() {
         std::future::pending().await
     }
 }
 
 /// The response if no client is available.
-pub(super) fn no_client(why: &NoClient) -> Response {
+pub(super) fn client_error_response(why: &ClientError) -> Response {
     match why {
-        NoClient::Unknown => status(404, "unknown session; begin one with `initialize`"),
-        NoClient::Full => status(503, "too many active clients; try again later"),
-        NoClient::Failed(why) => status(502, why),
+        ClientError::Unknown => status(404, "unknown session; begin one with `initialize`"),
+        ClientError::Full => status(503, "too many active clients; try again later"),
+        ClientError::Failed(why) => status(502, why),
     }
 }

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 
 use crate::json::Value;
 use crate::mcp::frame::{Frame, code};
-use crate::mcp::http_words::{self, EVENT_STREAM, JSON, RepeatedArguments};
+use crate::mcp::http_words::{self, EVENT_STREAM, HeaderArguments, JSON};
 use crate::mcp::method;
 
 /// The value of a header that may occur once.
@@ -39,14 +39,14 @@ pub(super) fn accepts_both(headers: &HeaderMap) -> bool {
 }
 
 /// Whether the content type of the body is JSON.
-pub(super) fn is_message(headers: &HeaderMap) -> bool {
+pub(super) fn has_json_body(headers: &HeaderMap) -> bool {
     let kind = said(headers, header::CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(JSON)
 }
 
 /// Validates the headers and `_meta` of a stateless request; returns the code and message of the first error.
 pub(super) fn mistake(headers: &HeaderMap, frame: &Frame) -> Option<(i64, String)> {
-    let Some(version) = http_words::version_of(frame) else {
+    let Some(version) = http_words::protocol_version(frame) else {
         let member = http_words::META_VERSION;
         return Some((code::INVALID_PARAMS, format!("`_meta` must have the protocol version in `{member}`")));
     };
@@ -86,10 +86,10 @@ pub(super) fn mistake(headers: &HeaderMap, frame: &Frame) -> Option<(i64, String
 }
 
 /// Validates the headers that repeat arguments; returns the message of the first error.
-pub(super) fn mistake_in_arguments(
+pub(super) fn find_argument_mismatch(
     headers: &HeaderMap,
     frame: &Frame,
-    repeated: &RepeatedArguments,
+    repeated: &HeaderArguments,
 ) -> Option<String> {
     let none = Value::Null;
     let arguments = frame.param("arguments").unwrap_or(&none);
@@ -104,7 +104,7 @@ pub(super) fn mistake_in_arguments(
                 let decoded = http_words::decode(value);
                 let is_same = decoded
                     .as_deref()
-                    .is_some_and(|decoded| decoded == body || are_one_number(decoded, &body));
+                    .is_some_and(|decoded| decoded == body || are_same_number(decoded, &body));
                 (!is_same).then(|| format!("the header `{name}` does not match the argument"))
             }
             (None, Some(_)) => Some(format!("the header `{name}` is missing")),
@@ -114,7 +114,7 @@ pub(super) fn mistake_in_arguments(
 }
 
 /// Whether both are the same number, such as `42.0` and `42`.
-fn are_one_number(header: &str, body: &str) -> bool {
+fn are_same_number(header: &str, body: &str) -> bool {
     let number = |text: &str| crate::json::parse(text).ok().filter(Value::is_number);
     matches!((number(header), number(body)), (Some(header), Some(body)) if header == body)
 }

@@ -27,20 +27,20 @@ use tokio::sync::watch;
 
 use self::clients::Clients;
 use self::reply::status;
-use self::visitor::Visitors;
+use self::visitor::OriginPolicy;
 use crate::mcp::gateway::Gateway;
 use crate::mcp::http_words;
-use crate::mcp::identity::{Caller, CurrentIdentity, Followed, Identity, IdentityFile, Unknown};
+use crate::mcp::identity::{Caller, Identity, IdentityFile, ReloadableAuthenticator, Unknown, WatchedFile};
 
-pub use clients::SessionFrom;
-pub use conversations::MOST_CONVERSATIONS;
+pub use clients::SessionNameSource;
+pub use conversations::DEFAULT_MAX_CONVERSATIONS;
 
 /// The default maximum number of connected clients.
-pub const MOST_CLIENTS: usize = 100;
+pub const DEFAULT_MAX_CLIENTS: usize = 100;
 /// Connections per client: streams, and concurrent POST requests.
-const CONNECTIONS_OF_ONE: usize = 8;
+const CONNECTIONS_PER_CLIENT: usize = 8;
 /// The minimum connection limit, so that each address gets a few.
-const FEWEST_CONNECTIONS: usize = 48;
+const MIN_CONNECTIONS: usize = 48;
 /// The path of the endpoint.
 pub const PATH: &str = "/mcp";
 /// How long requests may take to complete at shutdown.
@@ -49,11 +49,11 @@ const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// An HTTP server in front of a gateway.
 pub struct HttpDoor {
     gateway: Arc<Gateway>,
-    identity: Option<CurrentIdentity>,
+    identity: Option<ReloadableAuthenticator>,
     /// The file of the identities.
-    followed: Option<Followed>,
+    followed: Option<WatchedFile>,
     origins: Vec<String>,
-    session_from: Option<SessionFrom>,
+    session_from: Option<SessionNameSource>,
     most_clients: usize,
     most_connections: Option<usize>,
     most_conversations: usize,
@@ -66,14 +66,14 @@ impl std::fmt::Debug for HttpDoor {
 }
 
 /// The shared state of all request handlers.
-struct Entrance {
-    identity: Option<Arc<CurrentIdentity>>,
-    visitors: Visitors,
+struct ServerState {
+    identity: Option<Arc<ReloadableAuthenticator>>,
+    visitors: OriginPolicy,
     clients: Arc<Clients>,
-    session_from: Option<SessionFrom>,
+    session_from: Option<SessionNameSource>,
     /// Becomes true at shutdown.
     closing: watch::Receiver<bool>,
-    longest_message: usize,
+    max_message_size: usize,
     gateway: Arc<Gateway>,
 }
 
@@ -86,16 +86,16 @@ impl HttpDoor {
             followed: None,
             origins: Vec::new(),
             session_from: None,
-            most_clients: MOST_CLIENTS,
+            most_clients: DEFAULT_MAX_CLIENTS,
             most_connections: None,
-            most_conversations: MOST_CONVERSATIONS,
+            most_conversations: DEFAULT_MAX_CONVERSATIONS,
         }
     }
 
     /// Requires authentication; policies see the authenticated caller.
     #[must_use]
     pub fn with_identity(mut self, identity: Identity) -> Self {
-        self.identity = Some(CurrentIdentity::fixed(identity));
+        self.identity = Some(ReloadableAuthenticator::fixed(identity));
         self
     }
 
@@ -103,21 +103,21 @@ impl HttpDoor {
     /// is rejected from then on, and open streams of its callers end.
     #[must_use]
     pub fn with_identity_file(mut self, file: IdentityFile) -> Self {
-        let (identity, followed) = CurrentIdentity::of_file(file);
+        let (identity, followed) = ReloadableAuthenticator::of_file(file);
         (self.identity, self.followed) = (Some(identity), Some(followed));
         self
     }
 
     /// Allows requests from web pages of this origin (`https://app.example.com`), in addition to those of localhost.
     #[must_use]
-    pub fn allowing_origin(mut self, origin: impl Into<String>) -> Self {
+    pub fn with_allowed_origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self
     }
 
     /// Sets where requests name the caller's session, for clients without a handshake. Without it each caller has one session.
     #[must_use]
-    pub fn with_session_from(mut self, from: SessionFrom) -> Self {
+    pub fn with_session_name_source(mut self, from: SessionNameSource) -> Self {
         self.session_from = Some(from);
         self
     }
@@ -125,7 +125,7 @@ impl HttpDoor {
     /// Sets how many conversations of one caller are kept. Beyond it the least recently used one is evicted; when it resumes, its labels
     /// and facts are unknown, and conditions that read them are undecided.
     #[must_use]
-    pub fn with_most_conversations(mut self, most: usize) -> Self {
+    pub fn with_max_conversations(mut self, most: usize) -> Self {
         self.most_conversations = most.max(1);
         self
     }
@@ -133,7 +133,7 @@ impl HttpDoor {
     /// Sets the maximum number of connected clients. Beyond it an idle one is closed: the longest idle one of the caller with the most
     /// clients, but none of a caller with fewer clients than the new one's.
     #[must_use]
-    pub fn with_most_clients(mut self, most: usize) -> Self {
+    pub fn with_max_clients(mut self, most: usize) -> Self {
         self.most_clients = most.max(1);
         self
     }
@@ -142,7 +142,7 @@ impl HttpDoor {
     /// and each network a half, at most half of these before their first request has arrived. Further connections are closed at once.
     /// Behind a reverse proxy all connections come from its address.
     #[must_use]
-    pub fn with_most_connections(mut self, most: usize) -> Self {
+    pub fn with_max_connections(mut self, most: usize) -> Self {
         self.most_connections = Some(most);
         self
     }
@@ -180,13 +180,13 @@ impl HttpDoor {
             tokio::spawn(async move { identity.follow(followed, |text| gateway.log(text)).await })
         });
         let (close, closing) = watch::channel(false);
-        let entrance = Arc::new(Entrance {
-            visitors: Visitors::new(address.ip().is_loopback(), self.origins),
+        let entrance = Arc::new(ServerState {
+            visitors: OriginPolicy::new(address.ip().is_loopback(), self.origins),
             identity,
             clients: Arc::clone(&clients),
             session_from: self.session_from,
             closing: closing.clone(),
-            longest_message: self.gateway.longest_message,
+            max_message_size: self.gateway.max_message_size,
             gateway: self.gateway,
         });
         let sweeping = tokio::spawn(Arc::clone(&clients).close_idle());
@@ -196,7 +196,7 @@ impl HttpDoor {
             end.await;
             let _ = close.send(true);
         };
-        let most = self.most_clients.saturating_mul(CONNECTIONS_OF_ONE).max(FEWEST_CONNECTIONS);
+        let most = self.most_clients.saturating_mul(CONNECTIONS_PER_CLIENT).max(MIN_CONNECTIONS);
         let most = self.most_connections.unwrap_or(most);
         let serving = connections::serve(listener, routes, most, told);
         let given_up = async {
@@ -217,7 +217,7 @@ impl HttpDoor {
 }
 
 /// The entry point of every request: checks its origin and adds CORS headers.
-async fn enter(State(entrance): State<Arc<Entrance>>, request: Request<Body>) -> Response {
+async fn enter(State(entrance): State<Arc<ServerState>>, request: Request<Body>) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let mut response = match entrance.visitors.check(request.headers()) {
         Ok(()) => Arc::clone(&entrance).serve(request).await,
@@ -236,7 +236,7 @@ async fn enter(State(entrance): State<Arc<Entrance>>, request: Request<Body>) ->
     response
 }
 
-impl Entrance {
+impl ServerState {
     async fn serve(self: Arc<Self>, request: Request<Body>) -> Response {
         // A CORS preflight request carries no credentials.
         if request.method() == Method::OPTIONS {

@@ -10,42 +10,42 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
 use tokio::sync::{mpsc, watch};
 
-use super::Entrance;
+use super::ServerState;
 use super::clients::Served;
-use super::general::{either, no_client};
+use super::general::{client_error_response, either};
 use super::headers;
 use super::names::Names;
-use super::reply::{empty, message, status, status_of};
+use super::reply::{empty, http_status, message, status};
 use super::stream::{Messages, stream};
 use crate::json::json;
 use crate::mcp::frame::{Frame, Id, Kind, code};
-use crate::mcp::http_words::{self, SESSION, WITH_HANDSHAKE};
+use crate::mcp::http_words::{self, HANDSHAKE_VERSIONS, SESSION};
 use crate::mcp::identity::Caller;
 use crate::mcp::listing;
 use crate::mcp::method;
-use crate::mcp::outlet::Outlet;
+use crate::mcp::outlet::ClientSender;
 
 /// Timeout for receiving a body.
-const BODY: Duration = Duration::from_secs(60);
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// A request that takes longer is answered by a stream, which sends keep-alives.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The same for `initialize`, whose response decides whether there is a session.
 const HANDSHAKE: Duration = Duration::from_secs(60);
 
-impl Entrance {
+impl ServerState {
     pub(super) async fn post(self: Arc<Self>, request: Request<Body>, caller: Caller) -> Response {
         let (parts, body) = request.into_parts();
         let headers = parts.headers;
-        if !headers::is_message(&headers) {
+        if !headers::has_json_body(&headers) {
             return status(415, "the content type must be `application/json`");
         }
         if !headers::accepts_both(&headers) {
             return status(406, "`Accept` must contain both `application/json` and `text/event-stream`");
         }
-        let body = match tokio::time::timeout(BODY, to_bytes(body, self.longest_message)).await {
+        let body = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, self.max_message_size)).await {
             Ok(Ok(body)) => body,
             Ok(Err(_)) => {
-                let longest = self.longest_message;
+                let longest = self.max_message_size;
                 return status(413, &format!("the body is incomplete, or longer than {longest} bytes"));
             }
             Err(_) => return status(408, "the body took too long to arrive"),
@@ -58,20 +58,21 @@ impl Entrance {
             Ok(said) => said,
             Err(why) => return refused(&frame, code::HEADER_MISMATCH, &why),
         };
-        let in_body = http_words::version_of(&frame);
+        let in_body = http_words::protocol_version(&frame);
         let is_modern = said.is_some_and(http_words::is_modern) || in_body.is_some_and(http_words::is_modern);
         if is_modern {
-            return self.post_alone(frame, &headers, &caller).await;
+            return self.handle_stateless(frame, &headers, &caller).await;
         }
-        let unknown = [in_body, said].into_iter().flatten().find(|version| !WITH_HANDSHAKE.contains(version));
+        let unknown =
+            [in_body, said].into_iter().flatten().find(|version| !HANDSHAKE_VERSIONS.contains(version));
         match unknown {
-            Some(version) => message(400, &http_words::unsupported_version(&frame, version)),
+            Some(version) => message(400, &http_words::unsupported_version_error(&frame, version)),
             None => self.post_in_session(frame, &headers, &caller).await,
         }
     }
 
     /// Handles a stateless message, without a session.
-    async fn post_alone(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
+    async fn handle_stateless(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
         let id = match frame.kind().clone() {
             Kind::Request(id) => id,
             // Clients cancel their requests by closing the streams. An id could belong to a request of another client.
@@ -79,13 +80,13 @@ impl Entrance {
             Kind::Notification => {
                 return match self.alone(&frame, headers, caller) {
                     Ok(client) => {
-                        client.link.from_client(frame, &Outlet::new().0).await;
+                        client.link.handle_client_message(frame, &ClientSender::new().0).await;
                         empty(202)
                     }
                     Err(response) => *response,
                 };
             }
-            Kind::Response(_) | Kind::Complaint => {
+            Kind::Response(_) | Kind::UnidentifiedError => {
                 return status(400, "this protocol version does not allow responses by POST");
             }
         };
@@ -97,7 +98,7 @@ impl Entrance {
             Err(response) => return *response,
         };
         if let Some(repeated) = listing::repeated_arguments(&client.link, &frame).await
-            && let Some(why) = headers::mistake_in_arguments(headers, &frame, &repeated)
+            && let Some(why) = headers::find_argument_mismatch(headers, &frame, &repeated)
         {
             return refused(&frame, code::HEADER_MISMATCH, &why);
         }
@@ -107,7 +108,7 @@ impl Entrance {
 
     fn alone(&self, frame: &Frame, headers: &HeaderMap, caller: &Caller) -> Result<Served, Box<Response>> {
         let name = self.conversation(frame, headers)?;
-        self.clients.shared(caller, name).map_err(|why| Box::new(no_client(&why)))
+        self.clients.shared(caller, name).map_err(|why| Box::new(client_error_response(&why)))
     }
 
     /// The name of the caller's conversation, if the request has one.
@@ -131,7 +132,7 @@ impl Entrance {
                 self.answer(frame, Asked { client, names, is_alone: false, is_answered: false }, caller).await
             }
             _ => {
-                client.link.from_client(frame, &Outlet::new().0).await;
+                client.link.handle_client_message(frame, &ClientSender::new().0).await;
                 empty(202)
             }
         }
@@ -147,7 +148,7 @@ impl Entrance {
         };
         let (name, client) = match self.clients.begin(caller, conversation) {
             Ok(begun) => begun,
-            Err(why) => return no_client(&why),
+            Err(why) => return client_error_response(&why),
         };
         let names = Names::kept(&id);
         let asked = Asked { client, names, is_alone: false, is_answered: false };
@@ -172,30 +173,30 @@ impl Entrance {
     }
 
     /// Sends a request to the servers, and waits for the first message that belongs to it.
-    async fn begin(&self, frame: Frame, asked: Asked, patience: Duration) -> Begun {
-        let (outlet, mut messages, given_up) = Outlet::of_several();
+    async fn begin(&self, frame: Frame, asked: Asked, patience: Duration) -> StartedRequest {
+        let (outlet, mut messages, given_up) = ClientSender::of_several();
         // A subscription is answered when it ends, if ever.
         let goes_on = frame.method() == method::LISTEN;
         let link = Arc::clone(&asked.client.link);
         // In a task of its own, so that a client that disconnects can't interrupt it halfway.
-        tokio::spawn(async move { link.from_client(frame, &outlet).await });
+        tokio::spawn(async move { link.handle_client_message(frame, &outlet).await });
         let mut closed = asked.client.closed();
         let first = tokio::select! {
             first = tokio::time::timeout(patience, messages.recv()) => first.ok().flatten(),
             _ = closed.wait_for(|closed| *closed) => None,
         };
-        Begun { answer: Answer { asked, first, messages }, goes_on, closed, given_up }
+        StartedRequest { answer: Answer { asked, first, messages }, goes_on, closed, given_up }
     }
 
     /// Responds by one message if the first message is the response and its server did not stream it, else by a stream.
-    fn finish(&self, begun: Begun, caller: &Caller) -> Response {
+    fn finish(&self, begun: StartedRequest, caller: &Caller) -> Response {
         if let Some(answer) = begun.answer().filter(|answer| !answer.is_event()).cloned() {
             let mut asked = begun.answer.asked;
             asked.is_answered = true;
             let answer = asked.names.for_client(answer);
-            return message(if asked.is_alone { status_of(&answer) } else { 200 }, &answer);
+            return message(if asked.is_alone { http_status(&answer) } else { 200 }, &answer);
         }
-        let Begun { answer, goes_on, closed, given_up } = begun;
+        let StartedRequest { answer, goes_on, closed, given_up } = begun;
         // The stream ends when the client's session is closed.
         let ends = if goes_on { either(closed, self.closing.clone()) } else { closed };
         let ends = either(either(ends, given_up), self.revoked(caller));
@@ -205,7 +206,7 @@ impl Entrance {
 }
 
 /// A request sent to the servers, with its first message.
-struct Begun {
+struct StartedRequest {
     answer: Answer,
     /// A subscription: answered when it ends, if ever.
     goes_on: bool,
@@ -213,7 +214,7 @@ struct Begun {
     given_up: watch::Receiver<bool>,
 }
 
-impl Begun {
+impl StartedRequest {
     /// The response, if it is the first message.
     fn answer(&self) -> Option<&Frame> {
         self.answer.first.as_ref().filter(|frame| self.answer.asked.names.is_answer(frame))
@@ -239,7 +240,7 @@ impl Drop for Asked {
             runtime.spawn(async move {
                 let cancelled = json!({ "requestId": id.to_json(), "reason": "the client disconnected" });
                 let frame = Frame::notification(method::CANCELLED, cancelled);
-                link.from_client(frame, &Outlet::new().0).await;
+                link.handle_client_message(frame, &ClientSender::new().0).await;
             });
         }
     }

@@ -29,7 +29,7 @@ pub(super) fn status(status: u16, why: &str) -> Response {
 }
 
 /// The HTTP status of the response to a stateless request.
-pub(super) fn status_of(answer: &Frame) -> u16 {
+pub(super) fn http_status(answer: &Frame) -> u16 {
     let said = answer.error_value().and_then(|error| error.get("code")).and_then(Value::as_i64);
     match said {
         Some(code::METHOD_NOT_FOUND) => 404,

@@ -15,7 +15,7 @@ use crate::mcp::frame::Frame;
 use crate::mcp::http_words::EVENT_STREAM;
 
 /// The interval of keep-alive comments in an idle stream.
-const ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// A source of messages for a stream.
 pub(super) trait Messages: Send + Unpin + 'static {
@@ -38,7 +38,7 @@ pub(super) fn stream(
     lasts: Option<Duration>,
     mut closing: watch::Receiver<bool>,
 ) -> Response {
-    let mut alive = tokio::time::interval_at(Instant::now() + ALIVE, ALIVE);
+    let mut alive = tokio::time::interval_at(Instant::now() + KEEP_ALIVE_INTERVAL, KEEP_ALIVE_INTERVAL);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let closing = Box::pin(async move {
         let _ = closing.wait_for(|closing| *closing).await;

@@ -10,13 +10,13 @@ use super::headers::said;
 use super::reply;
 
 /// The allowed origins and host names.
-pub(super) struct Visitors {
+pub(super) struct OriginPolicy {
     /// The server listens on a loopback address.
     is_local: bool,
     origins: Vec<String>,
 }
 
-impl Visitors {
+impl OriginPolicy {
     pub(super) fn new(is_local: bool, origins: Vec<String>) -> Self {
         let origins =
             origins.iter().map(|origin| origin.trim_end_matches('/').to_ascii_lowercase()).collect();
@@ -30,7 +30,7 @@ impl Visitors {
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), String> {
         if let Some(origin) = said(headers, header::ORIGIN.as_str())? {
             let origin = origin.to_ascii_lowercase();
-            let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(is_this_machine));
+            let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(is_loopback_name));
             let is_let_in = self.origins.contains(&origin) || (self.is_local && host == Some(true));
             if !is_let_in {
                 return Err("this origin is not allowed".to_owned());
@@ -46,7 +46,7 @@ impl Visitors {
             let of_origin = |origin: &String| {
                 origin.parse::<Uri>().is_ok_and(|uri| uri.host().is_some_and(|host| host == name))
             };
-            is_this_machine(name) || self.origins.iter().any(of_origin)
+            is_loopback_name(name) || self.origins.iter().any(of_origin)
         };
         match name {
             Some(name) if is_allowed(&name) => Ok(()),
@@ -55,7 +55,7 @@ impl Visitors {
     }
 }
 
-fn is_this_machine(host: &str) -> bool {
+fn is_loopback_name(host: &str) -> bool {
     host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
@@ -76,7 +76,7 @@ pub(super) fn preflight(headers: &HeaderMap) -> Response {
 mod tests {
     use super::*;
 
-    fn lets_in(visitors: &Visitors, host: &str, origin: Option<&str>) -> bool {
+    fn lets_in(visitors: &OriginPolicy, host: &str, origin: Option<&str>) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         if let Some(origin) = origin {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn allows_local_and_configured_origins_only() {
-        let local = Visitors::new(true, vec!["https://app.example.com/".into()]);
+        let local = OriginPolicy::new(true, vec!["https://app.example.com/".into()]);
         for (host, origin, lets) in [
             ("127.0.0.1:80", None, true),
             ("localhost:8080", Some("http://localhost:3000"), true),
@@ -106,7 +106,7 @@ mod tests {
         ] {
             assert_eq!(lets_in(&local, host, origin), lets, "{host} {origin:?}");
         }
-        let open = Visitors::new(false, vec!["https://app.example.com".into()]);
+        let open = OriginPolicy::new(false, vec!["https://app.example.com".into()]);
         assert!(lets_in(&open, "mcp.example.com", None));
         assert!(lets_in(&open, "mcp.example.com", Some("https://app.example.com")));
         // A page on the user's own machine is not local to this one.

@@ -22,9 +22,9 @@ impl Id {
             Value::Number(number) => {
                 let text = number.text();
                 let digits = text.strip_prefix('-').unwrap_or(&text);
-                let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.len() <= 18;
-                let is_whole = is_whole && *text != *"-0";
-                is_whole.then(|| Self(text.to_string()))
+                let is_complete = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.len() <= 18;
+                let is_complete = is_complete && *text != *"-0";
+                is_complete.then(|| Self(text.to_string()))
             }
             _ => None,
         }

@@ -43,7 +43,7 @@ impl Malformed {
 
     /// Creates the error of text that is not a message, with the id of its request if that can be determined.
     pub(in crate::mcp) fn unreadable(text: &str, message: impl Into<String>) -> Self {
-        Self::new(unreadable::asked_by(text), code::PARSE_ERROR, message)
+        Self::new(unreadable::recover_request_id(text), code::PARSE_ERROR, message)
     }
 
     /// Creates the error of invalid JSON.

@@ -45,21 +45,21 @@ fn digest(sources: &SourceMap) -> Digest {
 }
 
 /// The currently valid identities.
-pub(in crate::mcp) struct CurrentIdentity {
+pub(in crate::mcp) struct ReloadableAuthenticator {
     identity: ArcSwap<Identity>,
     /// Changes with every reload.
     changed: watch::Sender<u64>,
 }
 
-impl CurrentIdentity {
+impl ReloadableAuthenticator {
     /// Identities that never change.
     pub(in crate::mcp) fn fixed(identity: Identity) -> Self {
         Self { identity: ArcSwap::from_pointee(identity), changed: watch::Sender::new(0) }
     }
 
     /// The identities of a file, and the state for [`follow`](Self::follow).
-    pub(in crate::mcp) fn of_file(file: IdentityFile) -> (Self, Followed) {
-        let followed = Followed { path: file.path, contents: file.contents };
+    pub(in crate::mcp) fn of_file(file: IdentityFile) -> (Self, WatchedFile) {
+        let followed = WatchedFile { path: file.path, contents: file.contents };
         (Self::fixed(file.identity), followed)
     }
 
@@ -69,7 +69,7 @@ impl CurrentIdentity {
     }
 
     /// Reloads the file whenever it changes; never returns. A file with errors is rejected and logged once.
-    pub(in crate::mcp) async fn follow(self: Arc<Self>, mut followed: Followed, log: impl Fn(&str)) {
+    pub(in crate::mcp) async fn follow(self: Arc<Self>, mut followed: WatchedFile, log: impl Fn(&str)) {
         loop {
             tokio::time::sleep(INTERVAL).await;
             let path = followed.path.clone();
@@ -102,7 +102,7 @@ impl CurrentIdentity {
         // Subscribed before the first check, so that no change in between is missed.
         let (mut changes, current, caller) = (self.changed.subscribe(), Arc::clone(self), caller.clone());
         tokio::spawn(async move {
-            while current.identity.load().still_vouches_for(&caller) {
+            while current.identity.load().still_authenticates(&caller) {
                 tokio::select! {
                     changed = changes.changed() => if changed.is_err() { return },
                     () = revoke.closed() => return,
@@ -115,7 +115,7 @@ impl CurrentIdentity {
 }
 
 /// A watched file and the digest of its last contents.
-pub(in crate::mcp) struct Followed {
+pub(in crate::mcp) struct WatchedFile {
     path: PathBuf,
     contents: Digest,
 }

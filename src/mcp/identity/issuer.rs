@@ -37,7 +37,7 @@ impl Key {
     }
 
     /// Reads a public key in PEM, for an algorithm.
-    pub(super) fn of_pem(pem: &str, algorithm: Algorithm) -> Result<Self, String> {
+    pub(super) fn from_pem(pem: &str, algorithm: Algorithm) -> Result<Self, String> {
         let pem = pem.as_bytes();
         let key = match algorithm {
             Algorithm::ES256 | Algorithm::ES384 => DecodingKey::from_ec_pem(pem),
@@ -49,7 +49,7 @@ impl Key {
     }
 
     /// Reads the public signature keys of a JSON Web Key Set. Skips all other keys.
-    pub(super) fn of_set(text: &str) -> Result<Vec<Self>, String> {
+    pub(super) fn from_jwks(text: &str) -> Result<Vec<Self>, String> {
         let set: JwkSet = crate::json::from_str(text).map_err(|error| error.to_string())?;
         Ok(set.keys.iter().filter_map(Self::of_jwk).collect())
     }

@@ -20,16 +20,16 @@ use crate::principal::{Comparison, Named};
 use self::issuer::Issuer;
 
 pub use current::IdentityFile;
-pub(super) use current::{CurrentIdentity, Followed};
+pub(super) use current::{ReloadableAuthenticator, WatchedFile};
 pub use read::IdentityError;
 pub use shapes::identity_record;
 
 /// The maximum length of a token, in bytes.
-const LONGEST_TOKEN: usize = 16 << 10;
+const MAX_TOKEN_LENGTH: usize = 16 << 10;
 
 /// The configured tokens and trusted issuers.
 pub struct Identity {
-    tokens: Vec<KnownToken>,
+    tokens: Vec<BearerToken>,
     issuers: Vec<Issuer>,
     /// A random key for constant-time comparison of token digests.
     comparing: keyed::Key,
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Identity {
 }
 
 /// A configured token, as a tag of its digest.
-struct KnownToken {
+struct BearerToken {
     tag: keyed::Tag,
     caller: Caller,
 }
@@ -119,7 +119,7 @@ impl Identity {
 
     fn add_token(&mut self, digest: &[u8], context: Map) {
         let tag = keyed::sign(&self.comparing, digest);
-        self.tokens.push(KnownToken { tag, caller: Caller::new("token", context) });
+        self.tokens.push(BearerToken { tag, caller: Caller::new("token", context) });
     }
 
     /// Authenticates the caller by the `Authorization` header of the request.
@@ -131,7 +131,7 @@ impl Identity {
         if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
             return refused("the `Authorization` header is not a bearer token");
         }
-        if token.len() > LONGEST_TOKEN {
+        if token.len() > MAX_TOKEN_LENGTH {
             return refused("the token is too long");
         }
         let digest = digest::digest(&digest::SHA256, token.as_bytes());
@@ -152,7 +152,7 @@ impl Identity {
     }
 
     /// Whether a caller's credential still authenticates the same caller with the same context.
-    fn still_vouches_for(&self, caller: &Caller) -> bool {
+    fn still_authenticates(&self, caller: &Caller) -> bool {
         self.caller(caller.credential.as_deref()).is_ok_and(|now| now.vouched() == caller.vouched())
     }
 }

@@ -25,7 +25,7 @@ const LEEWAY: Duration = Duration::from_secs(30);
 /// The minimum length of a shared secret, in bytes: shorter ones can be found by brute force.
 const SHORTEST_SECRET: usize = 32;
 /// Members of the context that have keys of their own in the file.
-const OWN: [&str; 5] = ["principal", "roles", "tenant", "issuer", "claims"];
+const RESERVED_MEMBERS: [&str; 5] = ["principal", "roles", "tenant", "issuer", "claims"];
 
 /// The errors of an invalid identity file.
 #[derive(Debug)]
@@ -235,8 +235,8 @@ impl FileReader<'_> {
         }
         let (_, text) = self.reader.draw_file(named, "")?;
         let keys = match kind {
-            "jwks" => Key::of_set(&text),
-            _ => Key::of_pem(&text, first).map(|key| vec![key]),
+            "jwks" => Key::from_jwks(&text),
+            _ => Key::from_pem(&text, first).map(|key| vec![key]),
         };
         match keys {
             Ok(keys) if !keys.is_empty() => Some(keys),
@@ -295,7 +295,7 @@ impl FileReader<'_> {
             return Map::new();
         };
         for entry in entries {
-            if OWN.contains(&entry.key.as_str()) {
+            if RESERVED_MEMBERS.contains(&entry.key.as_str()) {
                 let message = format!("`{}` is not allowed in `context`", entry.key);
                 let help = "move it out of `context`, to the key of that name";
                 self.reader.report(Diagnostic::new(&CONFLICTING_KEYS, entry.key_span, message).help(help));

@@ -14,7 +14,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
         if algorithm.family() != key.family() {
             return Err(ErrorKind::InvalidKeyFormat.into());
         }
-        Ok(Box::new(Checking { algorithm: *algorithm, key: key.clone() }))
+        Ok(Box::new(RingVerifier { algorithm: *algorithm, key: key.clone() }))
     },
     key_utils: KeyUtils {
         rsa_pub_components_from_private_key: |_| Err(unsupported()),
@@ -37,18 +37,18 @@ pub(super) fn install() {
     });
 }
 
-struct Checking {
+struct RingVerifier {
     algorithm: Algorithm,
     key: DecodingKey,
 }
 
-impl JwtVerifier for Checking {
+impl JwtVerifier for RingVerifier {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 }
 
-impl Verifier<Vec<u8>> for Checking {
+impl Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
         let wrong = |_| signature::Error::new();
         match self.key.kind() {

@@ -5,29 +5,29 @@ use std::task::Poll;
 
 use tokio::sync::watch;
 
-use super::{Asked, Asking, Awaiting, LATE_ANSWERS, Link, Then, locked};
+use super::{Asked, Asking, LATE_RESPONSE_WINDOW, Link, ServerResponseReceiver, Then, locked};
 use crate::json::{Value, json};
 use crate::mcp::frame::{Frame, Id, Kind, code};
-use crate::mcp::outlet::Outlet;
+use crate::mcp::outlet::ClientSender;
 use crate::mcp::server::Gone;
 use crate::mcp::{calls, many, method, tasks};
 
 impl Link {
     /// Handles a message from the client. Its response, and all messages that belong to it, go to `outlet`.
-    pub(in crate::mcp) async fn from_client(self: &Arc<Self>, frame: Frame, outlet: &Outlet) {
+    pub(in crate::mcp) async fn handle_client_message(self: &Arc<Self>, frame: Frame, outlet: &ClientSender) {
         match frame.kind().clone() {
             Kind::Request(id) => self.request(frame, id, outlet).await,
             Kind::Notification => self.notification(frame).await,
-            Kind::Response(id) => self.answered_by_client(frame, &id).await,
-            Kind::Complaint => self.gateway.log("the client could not parse a message"),
+            Kind::Response(id) => self.handle_client_response(frame, &id).await,
+            Kind::UnidentifiedError => self.gateway.log("the client could not parse a message"),
         }
     }
 
-    pub(super) async fn request(self: &Arc<Self>, frame: Frame, id: Id, outlet: &Outlet) {
+    pub(super) async fn request(self: &Arc<Self>, frame: Frame, id: Id, outlet: &ClientSender) {
         let asked = Asked {
             outlet: outlet.clone(),
             progress: frame.meta("progressToken").and_then(Id::of),
-            hears_of_tools: frame.method() == method::LISTEN
+            subscribes_to_tools: frame.method() == method::LISTEN
                 && frame.param_at(&["notifications", "toolsListChanged"]) == Some(&Value::Bool(true)),
             sent: Vec::new(),
             cancel: watch::Sender::new(false),
@@ -64,7 +64,7 @@ impl Link {
                     tokio::spawn(call);
                 }
             }
-            method if method::may_be_read_as_tools_call(method) => {
+            method if method::resembles_tools_call(method) => {
                 let message = "unknown method; call tools by `tools/call`";
                 let answer = Frame::error(Some(&id), code::METHOD_NOT_FOUND, message, None);
                 self.finish(&id, outlet, answer).await;
@@ -90,9 +90,9 @@ impl Link {
                     return;
                 }
                 let then = match task {
-                    Some(task) => Then::OfTask(task),
-                    None if method == method::TOOLS_LIST => Then::ShowTools,
-                    None if matches!(method, method::INITIALIZE | method::DISCOVER) => Then::Greet,
+                    Some(task) => Then::RedactTask(task),
+                    None if method == method::TOOLS_LIST => Then::FilterTools,
+                    None if matches!(method, method::INITIALIZE | method::DISCOVER) => Then::Handshake,
                     None => Then::Nothing,
                 };
                 self.relay(0, frame, id, outlet, then).await;
@@ -101,13 +101,13 @@ impl Link {
     }
 
     /// Sends the response to a request of the client.
-    pub(super) async fn finish(&self, id: &Id, outlet: &Outlet, answer: Frame) {
+    pub(super) async fn finish(&self, id: &Id, outlet: &ClientSender, answer: Frame) {
         locked(&self.asked).remove(id);
         outlet.send(answer.with_id(id)).await;
     }
 
     /// Answers a request of the client with an error, unless the client cancelled it.
-    pub(super) async fn fail(&self, id: &Id, outlet: &Outlet, why: &str) {
+    pub(super) async fn fail(&self, id: &Id, outlet: &ClientSender, why: &str) {
         let asked = locked(&self.asked).remove(id);
         if asked.is_none_or(|asked| !*asked.cancel.borrow()) {
             outlet.send(Frame::error(Some(id), code::INTERNAL_ERROR, why, None)).await;
@@ -115,15 +115,15 @@ impl Link {
     }
 
     /// Forwards a request to a server.
-    pub(super) async fn relay(&self, index: usize, frame: Frame, id: Id, outlet: &Outlet, then: Then) {
-        let waits = Awaiting::Client { id: id.clone(), outlet: outlet.clone(), then };
+    pub(super) async fn relay(&self, index: usize, frame: Frame, id: Id, outlet: &ClientSender, then: Then) {
+        let waits = ServerResponseReceiver::Client { id: id.clone(), outlet: outlet.clone(), then };
         if let Err(Gone(why)) = self.send_request(index, frame, &id, waits).await {
             self.fail(&id, outlet, &why).await;
         }
     }
 
     /// Forwards the cancellation of a client's request to its servers.
-    pub(in crate::mcp) async fn cancel_at_server(&self, id: &Id, reason: Option<&Value>) {
+    pub(in crate::mcp) async fn forward_cancellation(&self, id: &Id, reason: Option<&Value>) {
         let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
         for (index, sent_as) in sent {
             let mut params = json!({ "requestId": sent_as.to_json() });
@@ -135,7 +135,7 @@ impl Link {
     }
 
     /// Cancels a request that took too long, at all servers that have not answered it.
-    pub(in crate::mcp) async fn give_up(&self, id: &Id) {
+    pub(in crate::mcp) async fn cancel_pending(&self, id: &Id) {
         let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
         for (index, sent_as) in sent {
             let Some(server) = self.servers.get(index) else { continue };
@@ -152,11 +152,11 @@ impl Link {
             if let Some(asked) = locked(&self.asked).get(&id) {
                 asked.cancel.send_replace(true);
             }
-            self.cancel_at_server(&id, frame.param("reason")).await;
-            tokio::spawn(forget_cancelled(Weak::clone(&self.me), id));
+            self.forward_cancellation(&id, frame.param("reason")).await;
+            tokio::spawn(remove_cancelled_later(Weak::clone(&self.me), id));
             return;
         }
-        if method::may_be_read_as_tools_call(frame.method()) {
+        if method::resembles_tools_call(frame.method()) {
             return self.gateway.log("a tool call without an id is not forwarded");
         }
         for index in 0..self.servers.len() {
@@ -164,7 +164,7 @@ impl Link {
         }
     }
 
-    pub(super) async fn answered_by_client(&self, frame: Frame, id: &Id) {
+    pub(super) async fn handle_client_response(&self, frame: Frame, id: &Id) {
         let waits = locked(&self.asking).remove(id);
         match waits {
             None => self.gateway.log("the client sent a response to an unknown request"),
@@ -177,8 +177,8 @@ impl Link {
 }
 
 /// Removes a cancelled request after a delay: it needs no response, but one that arrives in the meantime is forwarded.
-async fn forget_cancelled(link: Weak<Link>, id: Id) {
-    tokio::time::sleep(LATE_ANSWERS).await;
+async fn remove_cancelled_later(link: Weak<Link>, id: Id) {
+    tokio::time::sleep(LATE_RESPONSE_WINDOW).await;
     let Some(link) = link.upgrade() else { return };
     let Some(asked) = locked(&link.asked).remove(&id) else { return };
     for (index, sent_as) in asked.sent {

@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::asking::GoingOn;
+use super::asking::ApprovedContinuation;
 use super::client::Client;
 use super::frame::{Frame, Id};
 use super::gateway::Gateway;
 use super::http_words::META_SUBSCRIPTION;
-use super::listing::KnownTools;
+use super::listing::ToolCache;
 use super::method;
-use super::outlet::{Outlet, QUEUE};
+use super::outlet::{ClientSender, QUEUE_CAPACITY};
 use super::server::{Connection, Gone, ServerSpec};
 use super::tasks::Tasks;
 use crate::call::ToolCall;
@@ -33,7 +33,7 @@ use crate::session::ConcurrentSession;
 const GOING_ON: usize = 256;
 
 /// How long responses to a cancelled request are still forwarded.
-pub(super) const LATE_ANSWERS: Duration = Duration::from_secs(10);
+pub(super) const LATE_RESPONSE_WINDOW: Duration = Duration::from_secs(10);
 
 /// The client of a connection, as far as its transport has verified it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,14 +55,14 @@ pub(super) struct Link {
     pub(super) context: Value,
     pub(super) client: Client,
     servers: Vec<Server>,
-    going_on: Mutex<VecDeque<GoingOn>>,
+    going_on: Mutex<VecDeque<ApprovedContinuation>>,
     pub(super) tasks: Tasks,
     /// The client's pending requests.
     asked: Mutex<HashMap<Id, Asked>>,
     /// Pending requests to the client.
     asking: Mutex<HashMap<Id, Asking>>,
     /// The queue for messages that belong to no request.
-    general: Outlet,
+    general: ClientSender,
     /// The unguessable prefix of the gateway's own ids.
     secret: String,
     count: AtomicU64,
@@ -73,10 +73,10 @@ pub(super) struct Server {
     pub(super) spec: Arc<ServerSpec>,
     connected: tokio::sync::RwLock<Connected>,
     /// Pending requests to it, with the generation of the connection that they were sent on.
-    awaiting: Mutex<HashMap<Id, (u64, Awaiting)>>,
-    pub(super) tools: KnownTools,
+    awaiting: Mutex<HashMap<Id, (u64, ServerResponseReceiver)>>,
+    pub(super) tools: ToolCache,
     /// It timed out, and has sent nothing since.
-    pub(super) is_silent: AtomicBool,
+    pub(super) has_timed_out: AtomicBool,
 }
 
 /// The current transport connection to a server.
@@ -92,11 +92,11 @@ struct Connected {
 
 /// A pending request of the client.
 struct Asked {
-    outlet: Outlet,
+    outlet: ClientSender,
     /// Its progress token.
     progress: Option<Id>,
     /// It subscribes to changes of the tool list.
-    hears_of_tools: bool,
+    subscribes_to_tools: bool,
     /// The servers it was sent to, with its ids there.
     sent: Vec<(usize, Id)>,
     /// Becomes true when the client cancels it.
@@ -104,9 +104,9 @@ struct Asked {
 }
 
 /// The receiver of a server's response.
-enum Awaiting {
+enum ServerResponseReceiver {
     /// The client, with its own id.
-    Client { id: Id, outlet: Outlet, then: Then },
+    Client { id: Id, outlet: ClientSender, then: Then },
     /// The gateway.
     Gateway(oneshot::Sender<Frame>),
 }
@@ -116,11 +116,11 @@ enum Awaiting {
 enum Then {
     Nothing,
     /// It declares the server's capabilities.
-    Greet,
+    Handshake,
     /// It lists tools.
-    ShowTools,
+    FilterTools,
     /// It belongs to this task.
-    OfTask(String),
+    RedactTask(String),
 }
 
 /// The receiver of the client's response.
@@ -138,22 +138,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Link {
     /// Connects a client to all servers, in a session of its own. `general`: the queue for messages that belong to none of its requests.
-    pub(super) fn open(gateway: &Arc<Gateway>, who: &Who, general: Outlet) -> Result<Arc<Self>, Gone> {
-        Self::open_in(gateway, gateway.session(who, false), who.context.clone(), general)
+    pub(super) fn open(gateway: &Arc<Gateway>, who: &Who, general: ClientSender) -> Result<Arc<Self>, Gone> {
+        Self::open_in_session(gateway, gateway.session(who, false), who.context.clone(), general)
     }
 
     /// Connects a client to all servers, in a session that other connections may share. `context`: the verified context of its calls.
-    pub(super) fn open_in(
+    pub(super) fn open_in_session(
         gateway: &Arc<Gateway>,
         session: ConcurrentSession,
         context: Value,
-        general: Outlet,
+        general: ClientSender,
     ) -> Result<Arc<Self>, Gone> {
         let secret = format!("callgate-{:016x}", fastrand::u64(..));
         let mut opened = Vec::new();
         for spec in &gateway.servers {
-            let (events, heard) = mpsc::channel(QUEUE);
-            let connection = Connection::open(spec, events, gateway.longest_message)
+            let (events, heard) = mpsc::channel(QUEUE_CAPACITY);
+            let connection = Connection::open(spec, events, gateway.max_message_size)
                 .map_err(|Gone(why)| Gone(format!("the server `{}`: {why}", spec.name)))?;
             let server = Server {
                 spec: Arc::clone(spec),
@@ -164,8 +164,8 @@ impl Link {
                     is_closed: false,
                 }),
                 awaiting: Mutex::default(),
-                tools: KnownTools::default(),
-                is_silent: AtomicBool::new(false),
+                tools: ToolCache::default(),
+                has_timed_out: AtomicBool::new(false),
             };
             opened.push((server, heard));
         }
@@ -185,7 +185,7 @@ impl Link {
             secret,
             count: AtomicU64::new(0),
         });
-        gateway.add_link(&link);
+        gateway.add_connection(&link);
         for (index, heard) in heard.into_iter().enumerate() {
             tokio::spawn(server_side::listen(Arc::downgrade(&link), index, 0, heard));
         }
@@ -205,7 +205,7 @@ impl Link {
     }
 
     /// A new id that no peer uses.
-    fn own_id(&self) -> Id {
+    fn new_id(&self) -> Id {
         Id::text(&format!("{}-{}", self.secret, self.count.fetch_add(1, Ordering::Relaxed)))
     }
 
@@ -216,7 +216,7 @@ impl Link {
     }
 
     /// Logs a problem with a server.
-    pub(super) fn log_of(&self, index: usize, message: &str) {
+    pub(super) fn log_server(&self, index: usize, message: &str) {
         let name = self.servers.get(index).map_or("", |server| &server.spec.name);
         self.gateway.log(&format!("the server `{name}`: {message}"));
     }
@@ -234,8 +234,13 @@ impl Link {
     }
 
     /// Sends a request of the gateway to the client, on the stream of one of the client's requests. Returns `None` if no response arrives.
-    pub(super) async fn ask_client(&self, method: &str, params: Value, outlet: &Outlet) -> Option<Frame> {
-        let id = self.own_id();
+    pub(super) async fn request_client(
+        &self,
+        method: &str,
+        params: Value,
+        outlet: &ClientSender,
+    ) -> Option<Frame> {
+        let id = self.new_id();
         let (tell, told) = oneshot::channel();
         locked(&self.asking).insert(id.clone(), Asking::Gateway(tell));
         outlet.send(Frame::request(&id, method, params)).await;
@@ -245,7 +250,7 @@ impl Link {
     }
 
     /// Stores an approved call whose server requested input.
-    pub(super) fn may_go_on(&self, call: GoingOn) {
+    pub(super) fn may_go_on(&self, call: ApprovedContinuation) {
         let mut going_on = locked(&self.going_on);
         going_on.push_back(call);
         if going_on.len() > GOING_ON {
@@ -254,7 +259,12 @@ impl Link {
     }
 
     /// Takes the approved call that this one continues.
-    pub(super) fn goes_on(&self, call: &ToolCall, frame: &Frame, question: &RequestPart) -> Option<GoingOn> {
+    pub(super) fn goes_on(
+        &self,
+        call: &ToolCall,
+        frame: &Frame,
+        question: &RequestPart,
+    ) -> Option<ApprovedContinuation> {
         let mut going_on = locked(&self.going_on);
         let place = going_on.iter().position(|known| known.is(call, frame, question))?;
         going_on.remove(place)
@@ -265,9 +275,9 @@ impl Link {
         if self.client.greeting().is_some() {
             self.general.send(Frame::notification(method::TOOLS_CHANGED, json!({}))).await;
         }
-        let listening: Vec<(Id, Outlet)> = {
+        let listening: Vec<(Id, ClientSender)> = {
             let asked = locked(&self.asked);
-            let listening = asked.iter().filter(|(_, asked)| asked.hears_of_tools);
+            let listening = asked.iter().filter(|(_, asked)| asked.subscribes_to_tools);
             listening.map(|(id, asked)| (id.clone(), asked.outlet.clone())).collect()
         };
         for (id, outlet) in listening {

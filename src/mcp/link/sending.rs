@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::{RwLockReadGuard, mpsc, oneshot};
 
 use super::server_side::listen;
-use super::{Asking, Awaiting, Connected, Link, Server, locked};
+use super::{Asking, Connected, Link, Server, ServerResponseReceiver, locked};
 use crate::host::BoxFuture;
 use crate::json::{Value, json};
 use crate::mcp::frame::{Frame, Id, code};
 use crate::mcp::method;
-use crate::mcp::outlet::QUEUE;
+use crate::mcp::outlet::QUEUE_CAPACITY;
 use crate::mcp::server::{Connection, Gone};
 
 /// The maximum number of restarts of a server within a minute.
-const RESTARTS: usize = 5;
-const RESTARTS_WITHIN: Duration = Duration::from_secs(60);
+const MAX_RESTARTS: usize = 5;
+const RESTART_WINDOW: Duration = Duration::from_secs(60);
 /// Timeout of the handshake with a restarted server.
 const GREETING: Duration = Duration::from_secs(20);
 
@@ -27,7 +27,7 @@ impl Link {
         index: usize,
         frame: Frame,
         id: &Id,
-        waits: Awaiting,
+        waits: ServerResponseReceiver,
     ) -> Result<(), Gone> {
         let server = self.servers.get(index).ok_or_else(|| Gone("unknown server".to_owned()))?;
         let connected = self.connected(index, server).await?;
@@ -35,7 +35,7 @@ impl Link {
         let Some(connection) = &connected.connection else { return Err(gone(server)) };
         let sent_as = {
             let mut awaiting = locked(&server.awaiting);
-            let free = if awaiting.contains_key(id) { self.own_id() } else { id.clone() };
+            let free = if awaiting.contains_key(id) { self.new_id() } else { id.clone() };
             awaiting.insert(free.clone(), (connected.generation, waits));
             free
         };
@@ -74,48 +74,54 @@ impl Link {
             return Ok(connected);
         }
         drop(connected);
-        self.connect_again(index).await?;
+        self.reconnect(index).await?;
         Ok(server.connected.read().await)
     }
 
     /// Sends a request of the client after policies allowed it, and waits for the server's response.
-    pub(in crate::mcp) async fn ask_for_client(
+    pub(in crate::mcp) async fn request_for_client(
         &self,
         index: usize,
         frame: Frame,
         id: &Id,
     ) -> Result<Frame, Gone> {
-        let told = self.begin_for_client(index, frame, id).await?;
+        let told = self.start_request_for_client(index, frame, id).await?;
         told.await.map_err(|_| Gone("the connection to the server was lost".to_owned()))
     }
 
     /// Sends a request of the client, and returns a receiver for the server's response.
-    pub(in crate::mcp) async fn begin_for_client(
+    pub(in crate::mcp) async fn start_request_for_client(
         &self,
         index: usize,
         frame: Frame,
         id: &Id,
     ) -> Result<oneshot::Receiver<Frame>, Gone> {
         let (tell, told) = oneshot::channel();
-        self.send_request(index, frame, id, Awaiting::Gateway(tell)).await?;
+        self.send_request(index, frame, id, ServerResponseReceiver::Gateway(tell)).await?;
         Ok(told)
     }
 
     /// Sends a request of the gateway to a server, and waits for the response.
-    pub(in crate::mcp) async fn ask_server(
+    pub(in crate::mcp) async fn request_server(
         &self,
         index: usize,
         method: &str,
         params: Value,
     ) -> Result<Frame, Gone> {
-        let id = self.own_id();
+        let id = self.new_id();
         let (tell, told) = oneshot::channel();
-        self.send_request(index, Frame::request(&id, method, params), &id, Awaiting::Gateway(tell)).await?;
+        self.send_request(
+            index,
+            Frame::request(&id, method, params),
+            &id,
+            ServerResponseReceiver::Gateway(tell),
+        )
+        .await?;
         told.await.map_err(|_| Gone("the connection to the server was lost".to_owned()))
     }
 
     /// Sends a notification of the gateway to a server.
-    pub(in crate::mcp) async fn tell_server(&self, index: usize, frame: Frame) {
+    pub(in crate::mcp) async fn notify_server(&self, index: usize, frame: Frame) {
         let _ = self.send(index, frame).await;
     }
 
@@ -124,7 +130,7 @@ impl Link {
         let Some(server) = self.servers.get(index) else { return };
         let why = format!("the connection to the server `{}` was lost: {why}", server.spec.name);
         // First the pending requests: a restart in progress waits for a response while it holds the connection's lock.
-        self.tell_of_loss(server, generation, &why).await;
+        self.fail_pending_requests(server, generation, &why).await;
         server.tools.forget();
         let mut connected = server.connected.write().await;
         if connected.generation == generation && connected.connection.take().is_some() {
@@ -132,29 +138,29 @@ impl Link {
         }
         drop(connected);
         // Then the requests that were sent while the connection was still present.
-        self.tell_of_loss(server, generation, &why).await;
+        self.fail_pending_requests(server, generation, &why).await;
     }
 
     /// Fails all pending requests of a lost connection.
-    async fn tell_of_loss(&self, server: &Server, generation: u64, why: &str) {
-        let waiting: Vec<Awaiting> = {
+    async fn fail_pending_requests(&self, server: &Server, generation: u64, why: &str) {
+        let waiting: Vec<ServerResponseReceiver> = {
             let mut awaiting = locked(&server.awaiting);
             let lost = awaiting.extract_if(|_, (sent_to, _)| *sent_to == generation);
             lost.map(|(_, (_, waits))| waits).collect()
         };
         for waits in waiting {
-            if let Awaiting::Client { id, outlet, .. } = waits {
+            if let ServerResponseReceiver::Client { id, outlet, .. } = waits {
                 self.fail(&id, &outlet, why).await;
             }
         }
     }
 
     /// Reconnects to a server, and repeats the client's handshake.
-    pub(super) fn connect_again(&self, index: usize) -> BoxFuture<'_, Result<(), Gone>> {
-        Box::pin(self.start_again(index))
+    pub(super) fn reconnect(&self, index: usize) -> BoxFuture<'_, Result<(), Gone>> {
+        Box::pin(self.restart_server(index))
     }
 
-    pub(super) async fn start_again(&self, index: usize) -> Result<(), Gone> {
+    pub(super) async fn restart_server(&self, index: usize) -> Result<(), Gone> {
         let server = self.servers.get(index).ok_or_else(|| Gone("unknown server".to_owned()))?;
         let gone = |why: &str| Gone(format!("the server `{}` is unavailable: {why}", server.spec.name));
         let mut connected = server.connected.write().await;
@@ -164,25 +170,25 @@ impl Link {
         if connected.is_closed {
             return Err(gone("the connection is closed"));
         }
-        connected.starts.retain(|at| at.elapsed() < RESTARTS_WITHIN);
-        if connected.starts.len() >= RESTARTS {
+        connected.starts.retain(|at| at.elapsed() < RESTART_WINDOW);
+        if connected.starts.len() >= MAX_RESTARTS {
             return Err(gone("it was restarted too often in the last minute"));
         }
         connected.starts.push(Instant::now());
         connected.generation += 1;
         let generation = connected.generation;
-        let (events, heard) = mpsc::channel(QUEUE);
-        let connection = Connection::open(&server.spec, events, self.gateway.longest_message);
+        let (events, heard) = mpsc::channel(QUEUE_CAPACITY);
+        let connection = Connection::open(&server.spec, events, self.gateway.max_message_size);
         // Agents must not see the command of a server.
         let connection = connection.map_err(|Gone(why)| {
-            self.log_of(index, &why);
+            self.log_server(index, &why);
             gone("it can't be started")
         })?;
         tokio::spawn(listen(Weak::clone(&self.me), index, generation, heard));
         if let Some(greeting) = self.client.greeting() {
-            let id = self.own_id();
+            let id = self.new_id();
             let (tell, told) = oneshot::channel();
-            locked(&server.awaiting).insert(id.clone(), (generation, Awaiting::Gateway(tell)));
+            locked(&server.awaiting).insert(id.clone(), (generation, ServerResponseReceiver::Gateway(tell)));
             connection.send(greeting.with_id(&id)).await?;
             let answer = tokio::time::timeout(GREETING, told).await;
             if !matches!(&answer, Ok(Ok(answer)) if answer.result_value().is_some()) {
@@ -190,13 +196,13 @@ impl Link {
             }
             connection.send(Frame::notification(method::INITIALIZED, json!({}))).await?;
         }
-        self.log_of(index, "it was restarted");
+        self.log_server(index, "it was restarted");
         connected.connection = Some(connection);
         Ok(())
     }
 
     /// Fails all pending requests to the client, whose input has ended.
-    pub(in crate::mcp) async fn no_answers_come(&self) {
+    pub(in crate::mcp) async fn fail_server_requests(&self) {
         let asking: Vec<Asking> = locked(&self.asking).drain().map(|(_, waits)| waits).collect();
         for waits in asking {
             // For the gateway's own requests, dropping the sender is enough.
@@ -226,7 +232,7 @@ impl Link {
         // Requests that are still pending get no response any more.
         for server in &self.servers {
             let generation = server.connected.read().await.generation;
-            self.tell_of_loss(server, generation, "the gateway is shutting down").await;
+            self.fail_pending_requests(server, generation, "the gateway is shutting down").await;
         }
         // Requests that arrived in the meantime.
         locked(&self.asking).clear();

@@ -5,20 +5,25 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
-use super::{Asking, Awaiting, Link, Server, Then, locked};
+use super::{Asking, Link, Server, ServerResponseReceiver, Then, locked};
 use crate::mcp::frame::{Frame, Id, Kind, code};
 use crate::mcp::http_words::META_SUBSCRIPTION;
-use crate::mcp::outlet::Outlet;
-use crate::mcp::server::{FromServer, Gone};
+use crate::mcp::outlet::ClientSender;
+use crate::mcp::server::{Gone, UpstreamEvent};
 use crate::mcp::{asking, listing, method, tasks};
 use crate::text::inert;
 
 impl Link {
-    pub(super) async fn from_server(self: &Arc<Self>, index: usize, generation: u64, said: FromServer) {
+    pub(super) async fn handle_server_event(
+        self: &Arc<Self>,
+        index: usize,
+        generation: u64,
+        said: UpstreamEvent,
+    ) {
         let Some(server) = self.servers.get(index) else { return };
         match said {
-            FromServer::Garbage { why, answers } => {
-                self.log_of(index, &format!("it sent a malformed message: {why}"));
+            UpstreamEvent::Garbage { why, answers } => {
+                self.log_server(index, &format!("it sent a malformed message: {why}"));
                 for id in answers {
                     // A truncated line may contain an id without a pending request.
                     if !locked(&server.awaiting).contains_key(&id) {
@@ -26,28 +31,28 @@ impl Link {
                     }
                     let message = "the server's response is malformed";
                     let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, message, None);
-                    self.answered_by_server(index, server, answer, &id).await;
+                    self.handle_server_response(index, server, answer, &id).await;
                 }
             }
-            FromServer::Trouble(why) => self.log_of(index, &inert(&why)),
-            FromServer::Gone(Gone(why)) => self.lost(index, generation, &why).await,
-            FromServer::Frame { frame, about } => {
-                server.is_silent.store(false, Ordering::Relaxed);
+            UpstreamEvent::Trouble(why) => self.log_server(index, &inert(&why)),
+            UpstreamEvent::Gone(Gone(why)) => self.lost(index, generation, &why).await,
+            UpstreamEvent::Frame { frame, about } => {
+                server.has_timed_out.store(false, Ordering::Relaxed);
                 match frame.kind().clone() {
-                    Kind::Response(id) => self.answered_by_server(index, server, frame, &id).await,
-                    Kind::Request(id) => self.asked_by_server(index, frame, id, about.as_ref()).await,
+                    Kind::Response(id) => self.handle_server_response(index, server, frame, &id).await,
+                    Kind::Request(id) => self.handle_server_request(index, frame, id, about.as_ref()).await,
                     Kind::Notification => {
                         if frame.method() == method::TOOLS_CHANGED {
                             server.tools.forget();
                         }
-                        let outlet = self.outlet_about(&frame, about.as_ref());
+                        let outlet = self.select_sender(&frame, about.as_ref());
                         let frame = match tasks::subject(&frame) {
                             Some(task) => tasks::hidden(self, &task, frame),
                             None => frame,
                         };
                         outlet.send(frame).await;
                     }
-                    Kind::Complaint => {
+                    Kind::UnidentifiedError => {
                         let name = &server.spec.name;
                         self.gateway.log(&format!("the server `{name}` could not parse a message"));
                     }
@@ -56,7 +61,7 @@ impl Link {
         }
     }
 
-    pub(super) async fn answered_by_server(
+    pub(super) async fn handle_server_response(
         self: &Arc<Self>,
         index: usize,
         server: &Server,
@@ -69,35 +74,38 @@ impl Link {
                 let name = &server.spec.name;
                 self.gateway.log(&format!("the server `{name}` sent a response to an unknown request"));
             }
-            Some(Awaiting::Gateway(tell)) => {
+            Some(ServerResponseReceiver::Gateway(tell)) => {
                 let _ = tell.send(frame);
                 // Messages that follow from this response go before the server's next message.
                 tokio::task::yield_now().await;
             }
-            Some(Awaiting::Client { id, outlet, then }) => {
+            Some(ServerResponseReceiver::Client { id, outlet, then }) => {
                 let frame = match then {
                     Then::Nothing => frame,
-                    Then::Greet => listing::announced(self, frame),
-                    Then::ShowTools => listing::shown(self, index, frame),
-                    Then::OfTask(task) => tasks::hidden(self, &task, frame),
+                    Then::Handshake => listing::announced(self, frame),
+                    Then::FilterTools => listing::shown(self, index, frame),
+                    Then::RedactTask(task) => tasks::hidden(self, &task, frame),
                 };
                 self.finish(&id, &outlet, frame).await;
             }
         }
     }
 
-    pub(super) async fn asked_by_server(&self, index: usize, frame: Frame, id: Id, about: Option<&Id>) {
+    pub(super) async fn handle_server_request(&self, index: usize, frame: Frame, id: Id, about: Option<&Id>) {
         if frame.method() == method::ELICIT && frame.param("message").is_some_and(asking::imitates) {
             // Only the gateway may ask in its own name.
-            self.log_of(index, "it imitates an approval request of Callgate; the request is not forwarded");
+            self.log_server(
+                index,
+                "it imitates an approval request of Callgate; the request is not forwarded",
+            );
             let message = "a request that mentions Callgate is not forwarded";
             let _ = self.send(index, Frame::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
             return;
         }
-        let outlet = self.outlet_about(&frame, about);
+        let outlet = self.select_sender(&frame, about);
         let asked_as = {
             let mut asking = locked(&self.asking);
-            let free = if asking.contains_key(&id) { self.own_id() } else { id.clone() };
+            let free = if asking.contains_key(&id) { self.new_id() } else { id.clone() };
             asking.insert(free.clone(), Asking::Server(index, id));
             free
         };
@@ -106,7 +114,7 @@ impl Link {
 
     /// Selects the queue for a server's message: that of the request it belongs to, by its transport, progress token or subscription; else
     /// the general queue; or, if the client does not read that, the queue of the only pending request.
-    pub(super) fn outlet_about(&self, frame: &Frame, about: Option<&Id>) -> Outlet {
+    pub(super) fn select_sender(&self, frame: &Frame, about: Option<&Id>) -> ClientSender {
         let asked = locked(&self.asked);
         let token = frame.param("progressToken").and_then(Id::of);
         let by_token =
@@ -130,10 +138,10 @@ pub(super) async fn listen(
     link: Weak<Link>,
     index: usize,
     generation: u64,
-    mut heard: mpsc::Receiver<FromServer>,
+    mut heard: mpsc::Receiver<UpstreamEvent>,
 ) {
     while let Some(said) = heard.recv().await {
         let Some(link) = link.upgrade() else { return };
-        link.from_server(index, generation, said).await;
+        link.handle_server_event(index, generation, said).await;
     }
 }

@@ -10,12 +10,12 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 
 use crate::json;
-use crate::seal::{SecretFileError, bytes_of_hex, hex, secret_from_file_or_new};
+use crate::seal::{SecretFileError, decode_hex, hex, read_or_create_secret};
 
 /// The prefix of a public key in text form.
 const PREFIX: &str = "ed25519:";
 /// The first member of the signed content: domain separation from signatures for other purposes.
-const PURPOSE: &str = "callgate pins";
+const SIGNATURE_CONTEXT: &str = "callgate pins";
 
 /// A signature over the content of a lock file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ impl fmt::Display for PublicKey {
 
 impl PublicKey {
     fn parse(text: &str) -> Option<Self> {
-        let bytes = bytes_of_hex(text.strip_prefix(PREFIX)?)?;
+        let bytes = decode_hex(text.strip_prefix(PREFIX)?)?;
         (bytes.len() == 32).then_some(Self(bytes))
     }
 }
@@ -118,14 +118,14 @@ impl Signers {
     }
 
     /// Verifies that one of these signed the content.
-    pub(super) fn verify(&self, content: &Value, signature: &Signature) -> Verified {
+    pub(super) fn verify(&self, content: &Value, signature: &Signature) -> Verification {
         let Some(key) = self.0.iter().find(|key| key.to_string() == signature.key) else {
-            return Verified::UnknownSigner;
+            return Verification::UnknownSigner;
         };
-        let verified = bytes_of_hex(&signature.signature).is_some_and(|bytes| {
+        let verified = decode_hex(&signature.signature).is_some_and(|bytes| {
             UnparsedPublicKey::new(&ED25519, &key.0).verify(&message(content), &bytes).is_ok()
         });
-        if verified { Verified::Signed } else { Verified::Broken }
+        if verified { Verification::Signed } else { Verification::Broken }
     }
 }
 
@@ -137,7 +137,7 @@ impl From<PublicKey> for Signers {
 
 /// The result of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verified {
+pub(super) enum Verification {
     Signed,
     UnknownSigner,
     Broken,
@@ -153,12 +153,12 @@ impl SigningKey {
     /// # Errors
     /// The file can't be read or created, others can read it, or it does not contain a key.
     pub fn from_file_or_new(path: &Path) -> Result<Self, SignerError> {
-        let text = secret_from_file_or_new(
+        let text = read_or_create_secret(
             path,
             "Signs the tools that its owner accepts (`callgate pins accept --sign`). Keep it secret.",
         )?;
         let lines = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-        let seed = lines.and_then(bytes_of_hex);
+        let seed = lines.and_then(decode_hex);
         let pair = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
         pair.map(Self).ok_or_else(|| SignerError::NotAKey(path.to_owned()))
     }
@@ -175,5 +175,5 @@ impl SigningKey {
 }
 
 fn message(content: &Value) -> Vec<u8> {
-    json::canonical(&json::json!([PURPOSE, content])).into_bytes()
+    json::canonical(&json::json!([SIGNATURE_CONTEXT, content])).into_bytes()
 }

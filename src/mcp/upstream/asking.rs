@@ -7,25 +7,25 @@ use tokio::sync::oneshot;
 
 use super::incoming::{self, Cursor, Incoming, Next};
 use super::peer;
-use super::wire::{Reply, Verb};
-use super::{Talk, UnderWay};
+use super::wire::{HttpMethod, Reply};
+use super::{Talk, UpstreamRequest};
 use crate::json::{Value, json};
 use crate::mcp::frame::{Frame, Id, Kind, code};
 use crate::mcp::http_words::{EVENT_STREAM, LAST_EVENT, read_message};
 use crate::mcp::method;
-use crate::mcp::server::FromServer;
+use crate::mcp::server::UpstreamEvent;
 
 /// The maximum number of reconnections to a broken stream without new events.
-const RESUMPTIONS: u32 = 5;
+const MAX_RESUMPTIONS: u32 = 5;
 /// How long to wait for the end of a stream after the response, so that its connection can be reused.
-const TAIL: Duration = Duration::from_millis(500);
+const STREAM_END_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Talk {
     /// Sends a request; its response and messages go to the events.
     pub(super) fn ask(self: &Arc<Self>, frame: Frame, id: Id) {
         let (stop, stopped) = oneshot::channel();
         let is_modern = peer::is_modern(&frame);
-        self.under_way().insert(id.clone(), UnderWay { is_modern, stop });
+        self.under_way().insert(id.clone(), UpstreamRequest { is_modern, stop });
         let talk = Arc::clone(self);
         tokio::spawn(async move {
             // Waits for the notification that completes the handshake.
@@ -78,8 +78,8 @@ impl Talk {
         let body = incoming::body(&mut reply, self.limit).await.unwrap_or_default();
         let answer = read_message(&body).ok();
         match answer.as_ref().and_then(Frame::error_value) {
-            Some(error) if is_mismatch(error) && request.method() == method::TOOLS_CALL => {
-                self.ask_again(request, id, error).await;
+            Some(error) if is_header_mismatch(error) && request.method() == method::TOOLS_CALL => {
+                self.retry_with_headers(request, id, error).await;
             }
             Some(error) => self.say(Frame::failed(id, error.clone()), Some(id)).await,
             None => {
@@ -95,7 +95,7 @@ impl Talk {
     }
 
     /// Lists the tools and repeats a call once: the set of arguments that the tool requires in headers may have changed.
-    async fn ask_again(&self, request: &Frame, id: &Id, error: &Value) {
+    async fn retry_with_headers(&self, request: &Frame, id: &Id, error: &Value) {
         let list = Frame::request(
             id,
             method::TOOLS_LIST,
@@ -139,7 +139,7 @@ impl Talk {
             }
             failures = if cursor.last == before { failures + 1 } else { 0 };
             reply = loop {
-                if failures >= RESUMPTIONS {
+                if failures >= MAX_RESUMPTIONS {
                     return Some(why);
                 }
                 tokio::time::sleep(cursor.retry).await;
@@ -171,7 +171,7 @@ impl Talk {
                     self.peer.said(request, &frame);
                     self.say(frame, Some(id)).await;
                     let tail = async { while !matches!(messages.next().await, Next::End(_)) {} };
-                    let _ = tokio::time::timeout(TAIL, tail).await;
+                    let _ = tokio::time::timeout(STREAM_END_TIMEOUT, tail).await;
                     return Ok(());
                 }
                 Next::Frame(frame) if is_stream => self.say(frame, Some(id)).await,
@@ -182,7 +182,7 @@ impl Talk {
                     return Ok(());
                 }
                 Next::Garbage(why) if is_stream => {
-                    let _ = self.events.send(FromServer::Garbage { why, answers: Vec::new() }).await;
+                    let _ = self.events.send(UpstreamEvent::Garbage { why, answers: Vec::new() }).await;
                 }
                 Next::Garbage(why) => return Err(format!("its response is malformed: {why}")),
                 Next::End(Some(why)) => return Err(why),
@@ -198,7 +198,7 @@ impl Talk {
         let mut headers = vec![("accept", EVENT_STREAM.to_owned())];
         headers.extend(self.peer.session_headers());
         headers.extend(cursor.last.iter().map(|last| (LAST_EVENT, last.clone())));
-        self.wire.send(Verb::Get, &headers, None).await
+        self.wire.send(HttpMethod::Get, &headers, None).await
     }
 
     /// Repeats the client's handshake after the server has lost the session `old`.
@@ -241,6 +241,6 @@ impl Talk {
 }
 
 /// Whether an error reports that headers and body don't match.
-fn is_mismatch(error: &Value) -> bool {
+fn is_header_mismatch(error: &Value) -> bool {
     error.get("code").and_then(Value::as_i64) == Some(code::HEADER_MISMATCH)
 }

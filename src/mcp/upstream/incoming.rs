@@ -8,9 +8,9 @@ use crate::mcp::frame::Frame;
 use crate::mcp::http_words::{self, EVENT_STREAM};
 
 /// The default delay before reconnecting to a broken stream.
-const RETRY: Duration = Duration::from_secs(1);
+const DEFAULT_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The maximum delay that a server may request.
-const LONGEST_RETRY: Duration = Duration::from_secs(60);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// The position in a stream, to resume it.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Cursor {
 
 impl Default for Cursor {
     fn default() -> Self {
-        Self { last: None, retry: RETRY }
+        Self { last: None, retry: DEFAULT_RETRY_DELAY }
     }
 }
 
@@ -90,14 +90,14 @@ impl<'c> Incoming<'c> {
 
     fn take(&mut self, event: Event) -> Option<Next> {
         if let Some(milliseconds) = event.retry {
-            self.cursor.retry = Duration::from_millis(milliseconds).min(LONGEST_RETRY);
+            self.cursor.retry = Duration::from_millis(milliseconds).min(MAX_RETRY_DELAY);
         }
         if event.id.is_some() {
             // An empty id resets the last one.
             self.cursor.last = event.id.filter(|id| !id.is_empty());
         }
-        let is_message = event.kind.is_none_or(|kind| kind == "message" || kind.is_empty());
-        if !is_message || event.data.is_empty() {
+        let has_json_body = event.kind.is_none_or(|kind| kind == "message" || kind.is_empty());
+        if !has_json_body || event.data.is_empty() {
             return None;
         }
         Some(match http_words::read_message(&event.data) {

@@ -5,22 +5,22 @@ use std::time::Duration;
 use super::Talk;
 use super::incoming::{Cursor, Incoming, Next};
 use crate::mcp::http_words::EVENT_STREAM;
-use crate::mcp::server::FromServer;
+use crate::mcp::server::UpstreamEvent;
 
 /// The maximum backoff between two attempts to open the stream.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 impl Talk {
     /// Reads the stream until the connection is closed, or the server has no such stream. Returns at once if another task reads it.
     pub(super) async fn listen(&self) {
         let Ok(_listening) = self.listening.try_lock() else { return };
         tokio::select! {
-            () = self.keep_listening() => {}
+            () = self.read_notifications_with_retry() => {}
             () = self.closed() => {}
         }
     }
 
-    async fn keep_listening(&self) {
+    async fn read_notifications_with_retry(&self) {
         let mut cursor = Cursor::default();
         let mut failures = 0;
         loop {
@@ -33,7 +33,7 @@ impl Talk {
                 _ => {}
             }
             failures = (failures + 1).min(16);
-            let wait = cursor.retry.saturating_mul(1 << (failures - 1)).min(LONGEST_WAIT);
+            let wait = cursor.retry.saturating_mul(1 << (failures - 1)).min(MAX_BACKOFF);
             tokio::time::sleep(wait).await;
         }
     }
@@ -46,7 +46,7 @@ impl Talk {
             match messages.next().await {
                 Next::Frame(frame) => self.say(frame, None).await,
                 Next::Garbage(why) => {
-                    drop(self.events.send(FromServer::Garbage { why, answers: Vec::new() }).await)
+                    drop(self.events.send(UpstreamEvent::Garbage { why, answers: Vec::new() }).await)
                 }
                 Next::End(_) => return heard,
             }

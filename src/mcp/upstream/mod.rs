@@ -15,12 +15,12 @@ use std::time::Duration;
 use tokio::sync::{RwLock, oneshot, watch};
 
 use self::peer::Peer;
-use self::wire::{Verb, Wire};
+use self::wire::{HttpMethod, Wire};
 use crate::json::json;
 use crate::mcp::frame::{Frame, Id, Kind, code};
 use crate::mcp::http_words::{EVENT_STREAM, JSON};
 use crate::mcp::method;
-use crate::mcp::server::{FromServer, Gone, ServerEvents};
+use crate::mcp::server::{Gone, UpstreamEvent, UpstreamEventSender};
 
 pub use wire::HttpSpec;
 
@@ -28,7 +28,7 @@ pub use wire::HttpSpec;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A connection to an HTTP server.
-pub(super) struct HttpServer {
+pub(super) struct HttpUpstream {
     talk: Arc<Talk>,
     /// Becomes true at close; ends all tasks of the connection.
     closing: watch::Sender<bool>,
@@ -38,12 +38,12 @@ pub(super) struct HttpServer {
 struct Talk {
     wire: Wire,
     peer: Peer,
-    events: ServerEvents,
+    events: UpstreamEventSender,
     /// The maximum size of a message, in bytes.
     limit: usize,
     closing: watch::Receiver<bool>,
     /// Pending requests.
-    under_way: Mutex<HashMap<Id, UnderWay>>,
+    under_way: Mutex<HashMap<Id, UpstreamRequest>>,
     /// Held for writing while the notification that completes the handshake is sent: requests wait for it.
     order: Arc<RwLock<()>>,
     renewing: tokio::sync::Mutex<()>,
@@ -51,15 +51,15 @@ struct Talk {
     listening: tokio::sync::Mutex<()>,
 }
 
-struct UnderWay {
+struct UpstreamRequest {
     /// It is stateless: closing its stream cancels it.
     is_modern: bool,
     stop: oneshot::Sender<()>,
 }
 
-impl HttpServer {
+impl HttpUpstream {
     /// Prepares the connection; nothing is sent before the client's first message.
-    pub(super) fn open(spec: &HttpSpec, events: ServerEvents, limit: usize) -> Result<Self, Gone> {
+    pub(super) fn open(spec: &HttpSpec, events: UpstreamEventSender, limit: usize) -> Result<Self, Gone> {
         let (closing, closed) = watch::channel(false);
         let talk = Talk {
             wire: Wire::new(spec).map_err(Gone)?,
@@ -108,7 +108,7 @@ impl HttpServer {
             let talk = self.talk;
             if talk.peer.session().is_some() {
                 let headers = talk.peer.session_headers();
-                let _ = tokio::time::timeout(GRACE, talk.wire.send(Verb::Delete, &headers, None)).await;
+                let _ = tokio::time::timeout(GRACE, talk.wire.send(HttpMethod::Delete, &headers, None)).await;
             }
             let _ = tell_ended.send(true);
         });
@@ -117,7 +117,7 @@ impl HttpServer {
 }
 
 impl Talk {
-    fn under_way(&self) -> MutexGuard<'_, HashMap<Id, UnderWay>> {
+    fn under_way(&self) -> MutexGuard<'_, HashMap<Id, UpstreamRequest>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -128,11 +128,11 @@ impl Talk {
     }
 
     async fn say(&self, frame: Frame, about: Option<&Id>) {
-        let _ = self.events.send(FromServer::Frame { frame, about: about.cloned() }).await;
+        let _ = self.events.send(UpstreamEvent::Frame { frame, about: about.cloned() }).await;
     }
 
     async fn trouble(&self, why: String) {
-        let _ = self.events.send(FromServer::Trouble(why)).await;
+        let _ = self.events.send(UpstreamEvent::Trouble(why)).await;
     }
 
     /// Answers a request with an error on behalf of the server.
@@ -164,7 +164,7 @@ impl Talk {
             vec![("content-type", JSON.to_owned()), ("accept", format!("{JSON}, {EVENT_STREAM}"))];
         headers.extend(own);
         headers.extend(repeated.iter().map(|(name, value)| (name.as_str(), value.clone())));
-        self.wire.send(Verb::Post, &headers, Some(frame.to_string())).await
+        self.wire.send(HttpMethod::Post, &headers, Some(frame.to_string())).await
     }
 
     /// Cancels the request that a notification names by closing its stream. Returns `false` if the notification must be sent instead.

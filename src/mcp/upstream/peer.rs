@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::wire::Reply;
 use crate::json::Value;
 use crate::mcp::frame::Frame;
-use crate::mcp::http_words::{self, RepeatedArguments};
+use crate::mcp::http_words::{self, HeaderArguments};
 use crate::mcp::method;
 
 /// The state that the server has reported.
@@ -24,8 +24,8 @@ struct Known {
     /// The client's `initialize`, repeated if the server loses the session.
     initialize: Option<Frame>,
     /// The protocol version of requests without a handshake.
-    modern_version: Option<String>,
-    repeated: HashMap<String, RepeatedArguments>,
+    stateless_version: Option<String>,
+    repeated: HashMap<String, HeaderArguments>,
 }
 
 impl Peer {
@@ -52,14 +52,14 @@ impl Peer {
     /// The headers for a message.
     pub(super) fn headers(&self, frame: &Frame) -> Vec<(&'static str, String)> {
         let mut known = self.known();
-        let said = http_words::version_of(frame).filter(|version| http_words::is_modern(version));
+        let said = http_words::protocol_version(frame).filter(|version| http_words::is_modern(version));
         if let Some(version) = said {
-            known.modern_version = Some(version.to_owned());
+            known.stateless_version = Some(version.to_owned());
         }
         // Only requests must have a version.
         let is_request = frame.method() == method::INITIALIZE || frame.id().is_some();
         let modern = match said {
-            None if !is_request && known.version.is_none() => known.modern_version.clone(),
+            None if !is_request && known.version.is_none() => known.stateless_version.clone(),
             said => said.map(str::to_owned),
         };
         let Some(version) = modern else { return known.legacy_headers(frame) };
@@ -75,7 +75,7 @@ impl Peer {
 
     /// The headers that repeat a call's arguments, as sent to the server, not as received from the client.
     pub(super) fn repeated(&self, frame: &Frame) -> Vec<(String, String)> {
-        if frame.method() != method::TOOLS_CALL || http_words::version_of(frame).is_none() {
+        if frame.method() != method::TOOLS_CALL || http_words::protocol_version(frame).is_none() {
             return Vec::new();
         }
         let known = self.known();
@@ -116,7 +116,7 @@ impl Peer {
                     if let (Some(name), Some(schema)) =
                         (tool.get("name").and_then(Value::as_str), tool.get("inputSchema"))
                     {
-                        known.repeated.insert(name.to_owned(), RepeatedArguments::of_schema(schema));
+                        known.repeated.insert(name.to_owned(), HeaderArguments::of_schema(schema));
                     }
                 }
             }
@@ -138,5 +138,5 @@ impl Known {
 
 /// Whether a request is stateless: it has its protocol version itself, and is cancelled by closing its stream.
 pub(super) fn is_modern(frame: &Frame) -> bool {
-    http_words::version_of(frame).is_some_and(http_words::is_modern)
+    http_words::protocol_version(frame).is_some_and(http_words::is_modern)
 }

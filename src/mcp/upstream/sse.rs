@@ -61,13 +61,13 @@ impl Parser {
             self.line.extend_from_slice(text);
             if end.is_some() {
                 let line = std::mem::take(&mut self.line);
-                self.take_line(&line, &mut events);
+                self.process_line(&line, &mut events);
             }
         }
         Ok(events)
     }
 
-    fn take_line(&mut self, line: &[u8], events: &mut Vec<Event>) {
+    fn process_line(&mut self, line: &[u8], events: &mut Vec<Event>) {
         let mark = [0xef, 0xbb, 0xbf];
         let line = match std::mem::take(&mut self.is_first_line) {
             true => line.strip_prefix(&mark).unwrap_or(line),

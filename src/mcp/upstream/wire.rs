@@ -7,9 +7,9 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 
 /// Timeout for connecting. Requests have no timeout, as tools may run for any time.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The TCP keep-alive interval; a vanished peer is detected after a few of them.
-const KEEPALIVE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The endpoint of an HTTP server.
 #[derive(Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub(super) struct Wire {
 
 /// The HTTP methods in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum HttpMethod {
     Post,
     Get,
     Delete,
@@ -93,8 +93,8 @@ impl Wire {
                 || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
         });
         let mut client = Client::builder()
-            .connect_timeout(CONNECT)
-            .tcp_keepalive(KEEPALIVE)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_keepalive(KEEPALIVE_INTERVAL)
             // Another host would receive the headers of this server.
             .redirect(redirect::Policy::none())
             .user_agent(concat!("callgate/", env!("CARGO_PKG_VERSION")));
@@ -110,14 +110,14 @@ impl Wire {
     /// Sends one request; returns when its status and headers have arrived.
     pub(super) async fn send(
         &self,
-        verb: Verb,
+        verb: HttpMethod,
         headers: &[(&str, String)],
         body: Option<String>,
     ) -> Result<Reply, String> {
         let mut request = match verb {
-            Verb::Post => self.client.post(self.url.clone()),
-            Verb::Get => self.client.get(self.url.clone()),
-            Verb::Delete => self.client.delete(self.url.clone()),
+            HttpMethod::Post => self.client.post(self.url.clone()),
+            HttpMethod::Get => self.client.get(self.url.clone()),
+            HttpMethod::Delete => self.client.delete(self.url.clone()),
         };
         request = request.headers(self.headers.clone());
         for (name, value) in headers {

@@ -30,7 +30,7 @@ pub(super) fn name(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
 pub(super) fn bounds(node: &Node, reader: &mut Reader<'_>) -> Option<(Option<Number>, Option<Number>)> {
     let bound = |key| node.get(key).and_then(Node::as_number).cloned();
     let (min, max) = (bound("min"), bound("max"));
-    if node.entries().is_none() || ["min", "max"].iter().any(|key| CLAMP.may_be_misspelled(node, key)) {
+    if node.entries().is_none() || ["min", "max"].iter().any(|key| CLAMP.has_misspelling_of(node, key)) {
         return None;
     }
     let empty = node.get("min").is_none() && node.get("max").is_none();

@@ -16,17 +16,17 @@ pub(super) struct Around {
     /// Whether the message of a denial can make a difference, because a script may read it.
     pub(super) messages_matter: bool,
     /// Whether an `approval` policy permits calls that nothing else permits.
-    pub(super) asking_permits: bool,
+    pub(super) approval_permits: bool,
 }
 
 /// Returns the members of a policy that may allow more than before; empty if the policy is certain to be at least as strict.
-pub(super) fn looser_members(before: &Policy, after: &Policy, around: Around) -> Vec<&'static str> {
+pub(super) fn less_strict_members(before: &Policy, after: &Policy, around: Around) -> Vec<&'static str> {
     let mut looser = Vec::new();
     let matcher_is_fine = match &after.kind {
-        Kind::Approval(_) if around.asking_permits => same_member(before, after, "match"),
+        Kind::Approval(_) if around.approval_permits => member_is_equal(before, after, "match"),
         Kind::Allow(_) => covers(before, after),
         kind if kind.entry().polarity == Polarity::Restricting => covers(after, before),
-        _ => same_member(before, after, "match"),
+        _ => member_is_equal(before, after, "match"),
     };
     // A `halt` that loses its conditions no longer applies to the run, but to calls.
     if !matcher_is_fine || before.concerns_run && !after.concerns_run {
@@ -34,14 +34,14 @@ pub(super) fn looser_members(before: &Policy, after: &Policy, around: Around) ->
     }
     let kind = after.kind.entry().name;
     let (was, is) = (before.written.get(kind), after.written.get(kind));
-    looser.extend(looser_value(&after.kind, was, is, around));
+    looser.extend(less_strict_settings(&after.kind, was, is, around));
     if looser.is_empty() && only_files_differ(before, after) {
         looser.push("the files it references");
     }
     looser
 }
 
-fn same_member(before: &Policy, after: &Policy, name: &str) -> bool {
+fn member_is_equal(before: &Policy, after: &Policy, name: &str) -> bool {
     same(before.written.get(name), after.written.get(name))
 }
 
@@ -58,8 +58,8 @@ fn only_files_differ(before: &Policy, after: &Policy) -> bool {
 
 /// Whether `wide` is certain to match every call that `narrow` matches.
 fn covers(wide: &Policy, narrow: &Policy) -> bool {
-    NamePattern::all_cover(&wide.matcher.tools, &narrow.matcher.tools)
-        && NamePattern::all_cover(&wide.matcher.servers, &narrow.matcher.servers)
+    NamePattern::covers_all(&wide.matcher.tools, &narrow.matcher.tools)
+        && NamePattern::covers_all(&wide.matcher.servers, &narrow.matcher.servers)
         && conditions(wide).iter().all(|wanted| conditions(narrow).iter().any(|given| implies(given, wanted)))
 }
 
@@ -114,7 +114,12 @@ fn is_subset(small: &Value, large: &Value) -> bool {
         && small.iter().all(|item| large.iter().any(|other| item == other))
 }
 
-fn looser_value(kind: &Kind, was: Option<&Value>, is: Option<&Value>, around: Around) -> Vec<&'static str> {
+fn less_strict_settings(
+    kind: &Kind,
+    was: Option<&Value>,
+    is: Option<&Value>,
+    around: Around,
+) -> Vec<&'static str> {
     let compare = Compare { was: was.and_then(Value::as_object), is: is.and_then(Value::as_object) };
     match kind {
         Kind::Timeout(_) => {
@@ -122,21 +127,23 @@ fn looser_value(kind: &Kind, was: Option<&Value>, is: Option<&Value>, around: Ar
             if same(was, is) || shorter { Vec::new() } else { vec!["timeout"] }
         }
         Kind::Deny(_) | Kind::Halt(_) if !around.messages_matter => {
-            compare.all_but(&["message", "code"], |_| true)
+            compare.changed_members(&["message", "code"], |_| true)
         }
         Kind::RateLimit(_) | Kind::Concurrency(_) => {
-            compare.all_but(&["limit", "burst", "max", "message"], |member| match member {
+            compare.changed_members(&["limit", "burst", "max", "message"], |member| match member {
                 "message" => !around.messages_matter,
                 _ => at_most(compare.after(member), compare.before(member)),
             })
         }
-        Kind::Budget(_) => compare.all_but(&["tokens", "cost", "calls", "iterations", "message"], |member| {
-            member == "message"
-                || compare.before(member).is_none()
-                || at_most(compare.after(member), compare.before(member))
-        }),
+        Kind::Budget(_) => {
+            compare.changed_members(&["tokens", "cost", "calls", "iterations", "message"], |member| {
+                member == "message"
+                    || compare.before(member).is_none()
+                    || at_most(compare.after(member), compare.before(member))
+            })
+        }
         Kind::Approval(_) => {
-            compare.all_but(&["expires", "approvers", "quorum", "edits", "remember"], |member| {
+            compare.changed_members(&["expires", "approvers", "quorum", "edits", "remember"], |member| {
                 let (old, new) = (compare.before(member), compare.after(member));
                 match member {
                     "expires" => span(new).is_some_and(|new| span(old).is_none_or(|old| new <= old)),
@@ -149,7 +156,7 @@ fn looser_value(kind: &Kind, was: Option<&Value>, is: Option<&Value>, around: Ar
         // Masks and digests leave no piece of the original; other replacements can join pieces, or keep some.
         Kind::Redact(_) | Kind::Stream(_) => {
             let masks = matches!(compare.after("with").and_then(Value::as_str), None | Some("mask" | "hash"));
-            compare.all_but(&["detect", "redact", "patterns", "in"], |member| match member {
+            compare.changed_members(&["detect", "redact", "patterns", "in"], |member| match member {
                 // Without `in`: everywhere.
                 "in" => {
                     compare.after("in").is_none() || compare.before("in").is_some() && compare.grows("in")
@@ -157,26 +164,29 @@ fn looser_value(kind: &Kind, was: Option<&Value>, is: Option<&Value>, around: Ar
                 _ => masks && compare.grows(member),
             })
         }
-        Kind::Model(_) => compare.all_but(&["temperature", "top_p", "max_tokens", "tools"], |member| {
-            let inner = Compare {
-                was: compare.before(member).and_then(Value::as_object),
-                is: compare.after(member).and_then(Value::as_object),
-            };
-            let looser = match member {
-                "tools" => inner.all_but(&["show", "hide"], |list| match list {
-                    "hide" => inner.grows("hide"),
-                    _ => {
-                        inner.before("show").is_none() && inner.after("show").is_some()
-                            || inner.shrinks("show")
-                    }
-                }),
-                _ => inner.all_but(&["max"], |_| {
-                    inner.after("max").is_some()
-                        && (inner.before("max").is_none() || at_most(inner.after("max"), inner.before("max")))
-                }),
-            };
-            looser.is_empty()
-        }),
+        Kind::Model(_) => {
+            compare.changed_members(&["temperature", "top_p", "max_tokens", "tools"], |member| {
+                let inner = Compare {
+                    was: compare.before(member).and_then(Value::as_object),
+                    is: compare.after(member).and_then(Value::as_object),
+                };
+                let looser = match member {
+                    "tools" => inner.changed_members(&["show", "hide"], |list| match list {
+                        "hide" => inner.grows("hide"),
+                        _ => {
+                            inner.before("show").is_none() && inner.after("show").is_some()
+                                || inner.shrinks("show")
+                        }
+                    }),
+                    _ => inner.changed_members(&["max"], |_| {
+                        inner.after("max").is_some()
+                            && (inner.before("max").is_none()
+                                || at_most(inner.after("max"), inner.before("max")))
+                    }),
+                };
+                looser.is_empty()
+            })
+        }
         _ => {
             let name = kind.entry().name;
             if same(was, is) { Vec::new() } else { vec![name] }
@@ -204,7 +214,7 @@ impl<'v> Compare<'v> {
     }
 
     /// Returns the members that differ, except those in `may_tighten` for which `tightens` returns `true`.
-    fn all_but(
+    fn changed_members(
         &self,
         may_tighten: &[&'static str],
         tightens: impl Fn(&'static str) -> bool,

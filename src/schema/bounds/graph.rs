@@ -8,15 +8,15 @@ use crate::regexes;
 use crate::schema::SchemaError;
 
 /// Keywords that apply one schema to the same value.
-const HERE: [&str; 4] = ["not", "if", "then", "else"];
+const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
 /// Keywords that apply each schema of an array to the same value.
-const HERE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+const SAME_VALUE_ARRAYS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Keywords that apply the schemas of an object to the same value.
-const HERE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
+const SAME_VALUE_OBJECTS: [&str; 2] = ["dependentSchemas", "dependencies"];
 /// Keywords that refer to a schema for the same value.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Keywords that apply one schema (`items`, in old drafts, an array) to child values.
-const BELOW: [&str; 7] = [
+const CHILD_VALUES: [&str; 7] = [
     "additionalProperties",
     "unevaluatedProperties",
     "propertyNames",
@@ -36,7 +36,7 @@ struct Part {
     /// Applied to child values; several may apply to the same one.
     below: Vec<usize>,
     /// Applied to child values, each to a different one.
-    below_apart: Vec<usize>,
+    separate_children: Vec<usize>,
     /// Whether `unevaluated…` evaluates the subschemas of the same value a second time.
     asks_twice: bool,
 }
@@ -128,23 +128,23 @@ impl<'a> Graph<'a> {
         for (key, value) in map {
             let key = key.as_str();
             let place = join(pointer, key);
-            if HERE.contains(&key) {
+            if SAME_VALUE.contains(&key) {
                 part.here.push(self.number(value, place));
-            } else if HERE_LISTS.contains(&key) {
+            } else if SAME_VALUE_ARRAYS.contains(&key) {
                 part.here.extend(self.list(value, &place));
-            } else if HERE_MAPS.contains(&key) {
+            } else if SAME_VALUE_OBJECTS.contains(&key) {
                 part.here.extend(self.mapping(value, &place));
             } else if let (true, Some(reference)) = (REFERENCES.contains(&key), value.as_str()) {
                 let (target, target_place) = self.resolve(reference, &place)?;
                 part.here.push(self.number(target, target_place));
             } else if key == "prefixItems" || key == "items" && value.is_array() {
-                part.below_apart.extend(self.list(value, &place));
-            } else if BELOW.contains(&key) {
+                part.separate_children.extend(self.list(value, &place));
+            } else if CHILD_VALUES.contains(&key) {
                 part.below.push(self.number(value, place));
             } else if key == "patternProperties" {
                 part.below.extend(self.mapping(value, &place));
             } else if key == "properties" {
-                part.below_apart.extend(self.mapping(value, &place));
+                part.separate_children.extend(self.mapping(value, &place));
             } else if key == "$defs" || key == "definitions" {
                 // Unused definitions cost nothing, but their references are checked.
                 self.mapping(value, &place);
@@ -220,9 +220,9 @@ impl<'a> Graph<'a> {
     pub(super) fn levels(&self) -> Result<Vec<Level>, SchemaError> {
         let mut order = Vec::with_capacity(self.parts.len());
         let mut marks = vec![Mark::New; self.parts.len()];
-        self.parts_first(0, 0, &mut marks, &mut order)?;
+        self.sort_dependencies_first(0, 0, &mut marks, &mut order)?;
         for number in 0..self.parts.len() {
-            self.parts_first(number, 0, &mut marks, &mut order)?;
+            self.sort_dependencies_first(number, 0, &mut marks, &mut order)?;
         }
         let mut levels: Vec<Level> = Vec::new();
         let mut above = vec![Level::default(); self.parts.len()];
@@ -258,7 +258,7 @@ impl<'a> Graph<'a> {
             let times = if part.asks_twice { 2.0 } else { 1.0 };
             part.here.iter().for_each(|other| apply(now.get(*other), times));
             part.below.iter().for_each(|other| apply(nearer.get(*other), 1.0));
-            let apart = part.below_apart.iter().filter_map(|other| nearer.get(*other));
+            let apart = part.separate_children.iter().filter_map(|other| nearer.get(*other));
             let most = apart.fold(Level::default(), |most, other| Level {
                 applications: most.applications.max(other.applications),
                 chain: most.chain.max(other.chain),
@@ -272,7 +272,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Sorts the subschemas so that those applied to the same value come first.
-    fn parts_first(
+    fn sort_dependencies_first(
         &self,
         number: usize,
         depth: usize,
@@ -294,7 +294,7 @@ impl<'a> Graph<'a> {
         let mut mark = |mark| marks.get_mut(number).into_iter().for_each(|place| *place = mark);
         mark(Mark::Open);
         for other in self.parts.get(number).into_iter().flat_map(|part| &part.here) {
-            self.parts_first(*other, depth + 1, marks, order)?;
+            self.sort_dependencies_first(*other, depth + 1, marks, order)?;
         }
         let mut mark = |mark| marks.get_mut(number).into_iter().for_each(|place| *place = mark);
         mark(Mark::Done);

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::call::{Changes, SessionState};
+use crate::call::{SessionChanges, SessionState};
 
 /// The changes of the calls of an announced round, by position.
 #[derive(Debug)]
 pub(super) struct Positions {
     /// The session's state before any of these changes.
     before: SessionState,
-    changes: BTreeMap<usize, Changes>,
+    changes: BTreeMap<usize, SessionChanges>,
 }
 
 impl Positions {
@@ -36,7 +36,7 @@ impl Positions {
     }
 
     /// Adds the changes of the call at `position`.
-    pub(super) fn add(&mut self, position: usize, changes: Changes) {
+    pub(super) fn add(&mut self, position: usize, changes: SessionChanges) {
         self.changes.insert(position, changes);
     }
 
@@ -45,7 +45,7 @@ impl Positions {
         self.changes.last_key_value().map(|(position, _)| *position)
     }
 
-    fn state_with<'c>(&self, changes: impl Iterator<Item = (&'c usize, &'c Changes)>) -> SessionState {
+    fn state_with<'c>(&self, changes: impl Iterator<Item = (&'c usize, &'c SessionChanges)>) -> SessionState {
         let mut state = self.before.clone();
         changes.for_each(|(_, changes)| state.apply(changes));
         state

@@ -49,11 +49,11 @@ fn strings_record_their_notation() {
         .unwrap()
         .iter()
         .map(|item| match &item.value {
-            NodeValue::String(text) => text.style,
+            YamlValue::String(text) => text.style,
             other => panic!("{other:?}"),
         })
         .collect();
-    use TextStyle::{Folded, Literal, Plain, Quoted};
+    use StringStyle::{Folded, Literal, Plain, Quoted};
     assert_eq!(styles, [Plain, Quoted, Quoted, Quoted, Literal, Folded]);
 }
 

@@ -11,7 +11,7 @@ use super::schema::Counter;
 use super::usage::{Pool, account};
 use crate::host::{Account, CacheEntry, CacheSpace, Lookup};
 use crate::json;
-use crate::state::cache::SPACES;
+use crate::state::cache::MAX_SPACES;
 use crate::state::shares::heaviest;
 
 /// How many entries of one account are evicted at once if the pool is full, so that accounts are seldom compared.
@@ -85,7 +85,7 @@ pub fn put(
         )?
         .execute((&place.space, generation, used))?;
     if kept.is_none() {
-        let_spaces_go(database)?;
+        drop_excess_spaces(database)?;
     }
     database
         .prepare_cached(
@@ -169,7 +169,7 @@ fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), 
         }
         let held = "SELECT tenant, caller, COUNT(*), COUNT(*), MIN(used) FROM entries WHERE space = ?1
             GROUP BY tenant, caller";
-        let Some(Held { account, .. }) = gives_way(database, held, &[&space])? else { return Ok(()) };
+        let Some(Held { account, .. }) = account_to_evict(database, held, &[&space])? else { return Ok(()) };
         remove_where(
             database,
             "rowid = (SELECT rowid FROM entries WHERE space = ?1 AND tenant = ?2 AND caller = ?3 ORDER BY used LIMIT 1)",
@@ -183,7 +183,9 @@ fn make_room(database: &Connection, capacity: usize) -> Result<(), Failure> {
     while Pool::Cached.shares(database, capacity)?.used() > capacity {
         let held =
             "SELECT tenant, caller, SUM(units), COUNT(*), MIN(used) FROM entries GROUP BY tenant, caller";
-        let Some(Held { account, entries, .. }) = gives_way(database, held, &[])? else { return Ok(()) };
+        let Some(Held { account, entries, .. }) = account_to_evict(database, held, &[])? else {
+            return Ok(());
+        };
         let some = (entries / 2 + 1).min(TOGETHER);
         remove_where(
             database,
@@ -204,7 +206,11 @@ struct Held {
 }
 
 /// Selects the account to evict from, among the accounts that a query returns.
-fn gives_way(database: &Connection, query: &str, values: &[&dyn ToSql]) -> Result<Option<Held>, Failure> {
+fn account_to_evict(
+    database: &Connection,
+    query: &str,
+    values: &[&dyn ToSql],
+) -> Result<Option<Held>, Failure> {
     let mut select = database.prepare_cached(query)?;
     let held = |row: &Row<'_>| {
         let units: i64 = row.get(2)?;
@@ -217,11 +223,11 @@ fn gives_way(database: &Connection, query: &str, values: &[&dyn ToSql]) -> Resul
     Ok(heaviest.min_by_key(|held| held.oldest))
 }
 
-fn let_spaces_go(database: &Connection) -> Result<(), Failure> {
+fn drop_excess_spaces(database: &Connection) -> Result<(), Failure> {
     let mut select =
         database.prepare_cached("SELECT name FROM spaces ORDER BY used DESC LIMIT -1 OFFSET ?1")?;
     let names: Vec<String> =
-        select.query_map([SPACES as i64], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        select.query_map([MAX_SPACES as i64], |row| row.get(0))?.collect::<Result<_, _>>()?;
     for name in names {
         remove_where(database, "space = ?1", &[&name])?;
         database.prepare_cached("DELETE FROM spaces WHERE name = ?1")?.execute([&name])?;

@@ -26,7 +26,7 @@ impl From<rusqlite::Error> for Failure {
 
 impl Failure {
     /// The error for users of an open store.
-    pub fn in_use(&self) -> StoreError {
+    pub fn to_store_error(&self) -> StoreError {
         StoreError::Unavailable(self.of(UNNAMED))
     }
 

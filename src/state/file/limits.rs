@@ -11,12 +11,12 @@ use super::Home;
 use super::failure::Failure;
 use super::owners;
 use super::schema::Counter;
-use super::usage::{Pool, read_charges, write_charges};
+use super::usage::{Pool, decode_charges, encode_charges};
 use crate::host::{Account, Allowance, Refusal, StoreError, Take};
-use crate::state::limits::{Micros, Spent, bytes, cost};
-use crate::state::shares::Charges;
+use crate::state::limits::{LimitUsage, Micros, bytes, cost};
+use crate::state::shares::AccountCharges;
 use crate::state::tracked::Limits;
-use crate::state::tracked::part::{Brought, Whole};
+use crate::state::tracked::part::{LoadedLimit, Whole};
 
 /// Acquires all or nothing. Returns the limits without enough left. An inner error does not roll back the transaction: what
 /// it recorded must be committed.
@@ -33,18 +33,18 @@ pub fn take(
             Ok(refusals) if refusals.is_empty() => {
                 part.write_back(database)?;
                 for slot in takes.iter().filter(|take| is_slot(take)) {
-                    home.owner.take_slot(database, &slot.key)?;
+                    home.owner.acquire_slot(database, &slot.key)?;
                 }
                 return Ok(answer);
             }
             Ok(refusals) => {
                 let mut refused = refusals.iter().filter_map(|refusal| takes.get(refusal.index));
-                if refused.any(is_slot) && owners::remove_gone(database, &home.path, home.owner.id)? {
+                if refused.any(is_slot) && owners::remove_dead_owners(database, &home.path, home.owner.id)? {
                     continue;
                 }
                 // The state changes of a refusal can be recomputed, so they need not be written. But after a step of the
                 // clock, the wait counts from the first time that the step was seen.
-                if part.before.steps_back(time) {
+                if part.before.is_step_back(time) {
                     part.write_back(database)?;
                 }
                 return Ok(answer);
@@ -68,14 +68,14 @@ pub fn is_slot(take: &Take) -> bool {
 struct Part {
     limits: Limits,
     before: Whole,
-    stood: HashMap<String, Stood>,
+    stood: HashMap<String, StoredLimit>,
     /// How many were loaded because they are due for removal.
     due_by_now: usize,
 }
 
 /// A limit as stored in the file.
 #[derive(PartialEq)]
-enum Stood {
+enum StoredLimit {
     Nowhere,
     Row { taken: Vec<u8>, due: Option<Micros>, charges: Vec<u8> },
     Slots,
@@ -101,7 +101,7 @@ impl Part {
             let found = found.map(|mut found| {
                 // Holders of slots are stored in another table; here the slot is charged to the caller for the duration of
                 // the batch.
-                if stands == Stood::Slots {
+                if stands == StoredLimit::Slots {
                     found.charges.follow(&mut slots, 1, &take.account);
                 }
                 found
@@ -110,11 +110,14 @@ impl Part {
             stood.insert(take.key.clone(), stands);
         }
 
-        let all = before.steps_back(time);
+        let all = before.is_step_back(time);
         let now = before.now.max(time);
         let mut due_by_now = 0;
-        let (until, most) =
-            if all { (Micros::MAX, -1) } else { (now, i64::try_from(before.looked_at(takes)).unwrap_or(-1)) };
+        let (until, most) = if all {
+            (Micros::MAX, -1)
+        } else {
+            (now, i64::try_from(before.due_keys_to_load(takes)).unwrap_or(-1))
+        };
         let query = if all {
             "SELECT key, taken, due, charges FROM limits WHERE ?1 = ?1 LIMIT ?2"
         } else {
@@ -128,13 +131,13 @@ impl Part {
             due_by_now += usize::from(!all);
             if let Entry::Vacant(unseen) = stood.entry(key) {
                 brought.push((unseen.key().clone(), read(unseen.key(), &taken, &charges)?));
-                unseen.insert(Stood::Row { taken, due, charges });
+                unseen.insert(StoredLimit::Row { taken, due, charges });
             }
         }
 
         let charged: BTreeSet<Account> = brought
             .iter()
-            .filter(|(key, _)| stood.get(key) != Some(&Stood::Slots))
+            .filter(|(key, _)| stood.get(key) != Some(&StoredLimit::Slots))
             .flat_map(|(_, limit)| limit.charges.iter().map(|(account, _)| *account))
             .filter(|account| takes.iter().all(|take| take.account != *account))
             .collect();
@@ -145,7 +148,7 @@ impl Part {
         }
         let mut limits = Limits::part(Whole { shares: slots, now: before.now });
         for (key, limit) in brought {
-            let due = if let Some(Stood::Row { due, .. }) = stood.get(&key) { *due } else { None };
+            let due = if let Some(StoredLimit::Row { due, .. }) = stood.get(&key) { *due } else { None };
             limits.bring(&key, limit, due);
         }
         Ok(Self { limits, before, stood, due_by_now })
@@ -155,31 +158,31 @@ impl Part {
         let mut after = self.limits.whole();
         for (key, stood) in &self.stood {
             let stands = match self.limits.brought(key) {
-                None => Stood::Nowhere,
-                Some(limit) if matches!(limit.spent, Spent::Slots(_)) => {
+                None => StoredLimit::Nowhere,
+                Some(limit) if matches!(limit.spent, LimitUsage::Slots(_)) => {
                     // The number of held slots is stored with their owners.
                     limit.charges.clone().release(&mut after.shares);
-                    Stood::Slots
+                    StoredLimit::Slots
                 }
-                Some(limit) => Stood::Row {
+                Some(limit) => StoredLimit::Row {
                     taken: bytes::write(limit.spent, limit.allowance),
                     due: limit.due,
-                    charges: write_charges(limit.charges),
+                    charges: encode_charges(limit.charges),
                 },
             };
             if stands == *stood {
                 continue;
             }
             match (&stands, stood) {
-                (Stood::Row { .. }, Stood::Slots) => {
+                (StoredLimit::Row { .. }, StoredLimit::Slots) => {
                     database.prepare_cached("DELETE FROM slots WHERE key = ?1")?.execute([key])?;
                 }
-                (Stood::Nowhere | Stood::Slots, Stood::Row { .. }) => {
+                (StoredLimit::Nowhere | StoredLimit::Slots, StoredLimit::Row { .. }) => {
                     database.prepare_cached("DELETE FROM limits WHERE key = ?1")?.execute([key])?;
                 }
                 _ => {}
             }
-            if let Stood::Row { taken, due, charges } = stands {
+            if let StoredLimit::Row { taken, due, charges } = stands {
                 let mut upsert = database.prepare_cached(
                     "INSERT INTO limits (key, taken, due, charges) VALUES (?1, ?2, ?3, ?4)
                      ON CONFLICT DO UPDATE SET taken = excluded.taken, due = excluded.due, charges = excluded.charges",
@@ -196,25 +199,25 @@ impl Part {
 }
 
 /// The state of a limit, if it is in use, with the allowance of its latest acquisition.
-fn find(database: &Connection, key: &str) -> Result<(Option<Brought>, Stood), Failure> {
+fn find(database: &Connection, key: &str) -> Result<(Option<LoadedLimit>, StoredLimit), Failure> {
     let mut select = database.prepare_cached("SELECT taken, due, charges FROM limits WHERE key = ?1")?;
     let row: Option<(Vec<u8>, Option<Micros>, Vec<u8>)> =
         select.query_row([key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
     if let Some((taken, due, charges)) = row {
-        return Ok((Some(read(key, &taken, &charges)?), Stood::Row { taken, due, charges }));
+        return Ok((Some(read(key, &taken, &charges)?), StoredLimit::Row { taken, due, charges }));
     }
     let mut select = database.prepare_cached("SELECT COALESCE(SUM(held), 0) FROM slots WHERE key = ?1")?;
     let held: i64 = select.query_row([key], |row| row.get(0))?;
     if held <= 0 {
-        return Ok((None, Stood::Nowhere));
+        return Ok((None, StoredLimit::Nowhere));
     }
-    let (spent, allowance) = (Spent::Slots(held.unsigned_abs()), Allowance::Slots { max: 0 });
-    Ok((Some(Brought { spent, charges: Charges::default(), allowance }), Stood::Slots))
+    let (spent, allowance) = (LimitUsage::Slots(held.unsigned_abs()), Allowance::Slots { max: 0 });
+    Ok((Some(LoadedLimit { spent, charges: AccountCharges::default(), allowance }), StoredLimit::Slots))
 }
 
-fn read(key: &str, taken: &[u8], charges: &[u8]) -> Result<Brought, Failure> {
-    let limit = bytes::read(taken).zip(read_charges(charges));
-    let limit = limit.map(|((spent, allowance), charges)| Brought { spent, charges, allowance });
+fn read(key: &str, taken: &[u8], charges: &[u8]) -> Result<LoadedLimit, Failure> {
+    let limit = bytes::read(taken).zip(decode_charges(charges));
+    let limit = limit.map(|((spent, allowance), charges)| LoadedLimit { spent, charges, allowance });
     limit.ok_or_else(|| {
         Failure::Told(format!(
             "the state of the limit `{key}` is damaged; restore a backup, or move the file away"

@@ -25,11 +25,11 @@ use tokio::sync::oneshot;
 
 use self::cache::Place as CachePlace;
 use self::failure::Failure;
-pub use self::open::FileStoreError;
+pub use self::open::SqliteOpenError;
 use self::owners::Owner;
 use self::place::Place;
 use self::records::Written;
-use self::thread::{Keeper, Message, Slots};
+use self::thread::{Message, Slots, WriterThread};
 use self::work::{Asked, Needs};
 use super::cache::fits;
 use super::limits::{cost, since_epoch};
@@ -57,7 +57,7 @@ use crate::host::{
 /// seconds, was removed or is damaged, every operation is an error; the store recovers when the cause is gone.
 ///
 /// One thread does all the work and ends when the store is dropped. The futures need no particular runtime.
-pub struct FileStore {
+pub struct SqliteStore {
     path: PathBuf,
     is_durable: bool,
     messages: Sender<Message>,
@@ -84,7 +84,7 @@ struct Home {
     capacity: Capacity,
 }
 
-impl FileStore {
+impl SqliteStore {
     /// The default capacity: 200,000 limits, 2 GiB of records and 1 GiB of cached results.
     pub const CAPACITY: Capacity = Capacity { limits: 200_000, records: 524_288, cached: 262_144 };
 
@@ -93,7 +93,7 @@ impl FileStore {
     /// # Errors
     /// If the file belongs to another program, has a newer format, is damaged or not a file, or can't be read, written or
     /// created.
-    pub fn open(path: &Path) -> Result<Self, FileStoreError> {
+    pub fn open(path: &Path) -> Result<Self, SqliteOpenError> {
         Self::open_with(path, Self::CAPACITY)
     }
 
@@ -101,7 +101,7 @@ impl FileStore {
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn open_with(path: &Path, capacity: Capacity) -> Result<Self, FileStoreError> {
+    pub fn open_with(path: &Path, capacity: Capacity) -> Result<Self, SqliteOpenError> {
         Self::bounded(path, Bounds { is_durable: true, capacity, pages: 1 << 20 })
     }
 
@@ -110,7 +110,7 @@ impl FileStore {
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn open_anchor(path: &Path) -> Result<Self, FileStoreError> {
+    pub fn open_anchor(path: &Path) -> Result<Self, SqliteOpenError> {
         Self::open_anchor_with(path, Self::CAPACITY)
     }
 
@@ -118,21 +118,21 @@ impl FileStore {
     ///
     /// # Errors
     /// As for [`open`](Self::open).
-    pub fn open_anchor_with(path: &Path, capacity: Capacity) -> Result<Self, FileStoreError> {
+    pub fn open_anchor_with(path: &Path, capacity: Capacity) -> Result<Self, SqliteOpenError> {
         Self::bounded(path, Bounds { is_durable: false, capacity, pages: 1 << 20 })
     }
 
-    fn bounded(path: &Path, bounds: Bounds) -> Result<Self, FileStoreError> {
+    fn bounded(path: &Path, bounds: Bounds) -> Result<Self, SqliteOpenError> {
         let (database, home) = open::open(path, bounds)?;
         let path = home.path.clone();
         let (messages, inbox) = mpsc::channel();
         let slots = Arc::new(Slots::default());
         let is_durable = bounds.is_durable;
-        let keeper = Keeper::new(database, home, Arc::clone(&slots));
+        let keeper = WriterThread::new(database, home, Arc::clone(&slots));
         let thread = std::thread::Builder::new()
             .name("callgate-store".to_owned())
             .spawn(move || keeper.serve(&inbox))
-            .map_err(|error| FileStoreError::no_thread(&path, &error))?;
+            .map_err(|error| SqliteOpenError::thread_failed(&path, &error))?;
         Ok(Self { path, is_durable, messages, slots, thread: Some(thread) })
     }
 
@@ -169,7 +169,7 @@ impl Taken {
 impl Drop for Taken {
     fn drop(&mut self) {
         for key in self.slots.drain(..) {
-            let _ = self.messages.send(Message::GiveBack(key));
+            let _ = self.messages.send(Message::ReleaseSlot(key));
         }
     }
 }
@@ -184,13 +184,13 @@ impl Drop for Waiting<'_> {
 }
 
 /// Omits the content, which may be secret.
-impl fmt::Debug for FileStore {
+impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileStore").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-impl Drop for FileStore {
+impl Drop for SqliteStore {
     fn drop(&mut self) {
         let _ = self.messages.send(Message::End);
         if let Some(thread) = self.thread.take() {
@@ -199,7 +199,7 @@ impl Drop for FileStore {
     }
 }
 
-impl StateStore for FileStore {
+impl StateStore for SqliteStore {
     fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
         Box::pin(async move {
             let takes: Vec<Take> = takes.to_vec();
@@ -224,7 +224,7 @@ impl StateStore for FileStore {
     }
 
     fn give_back(&self, key: &str) {
-        let _ = self.messages.send(Message::GiveBack(key.to_owned()));
+        let _ = self.messages.send(Message::ReleaseSlot(key.to_owned()));
     }
 
     fn slot_freed(&self) -> BoxFuture<'_, ()> {

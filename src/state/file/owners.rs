@@ -42,7 +42,7 @@ impl Owner {
     }
 
     /// Acquires one more slot of this limit.
-    pub fn take_slot(&self, database: &Connection, key: &str) -> rusqlite::Result<()> {
+    pub fn acquire_slot(&self, database: &Connection, key: &str) -> rusqlite::Result<()> {
         let mut upsert = database.prepare_cached(
             "INSERT INTO slots (key, owner, held) VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET held = held + 1",
         )?;
@@ -74,12 +74,12 @@ impl Drop for Lock {
 pub fn gone(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<Vec<i64>> {
     let mut select = database.prepare_cached("SELECT id FROM owners WHERE id <> ?1")?;
     let others: Vec<i64> = select.query_map([own], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(others.into_iter().filter(|id| is_gone(&lock_path(store, *id))).collect())
+    Ok(others.into_iter().filter(|id| is_dead(&lock_path(store, *id))).collect())
 }
 
 /// Removes these owners and their slots. Returns whether there were any. Must run in a write transaction, so that no owner
 /// registers in the meantime.
-pub fn remove_gone(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<bool> {
+pub fn remove_dead_owners(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<bool> {
     let gone = gone(database, store, own)?;
     for id in &gone {
         remove(database, *id)?;
@@ -93,7 +93,7 @@ fn remove(database: &Connection, id: i64) -> rusqlite::Result<()> {
     database.prepare_cached("DELETE FROM owners WHERE id = ?1")?.execute([id]).map(|_| ())
 }
 
-fn is_gone(lock: &Path) -> bool {
+fn is_dead(lock: &Path) -> bool {
     match File::open(lock) {
         // After any other error the owner may still be alive, so its slots are not released.
         Ok(file) => file.try_lock().is_ok(),

@@ -84,7 +84,7 @@ pub fn write(
         key,
         value,
         version,
-        forget_at.map(rounded_up),
+        forget_at.map(to_micros_rounded_up),
         owner.tenant(),
         owner.caller(),
         units as i64,
@@ -147,7 +147,7 @@ fn read(space: &str, (key, value, version): Raw) -> Result<(String, Record), Fai
 }
 
 /// Rounded up, so that a record is not deleted before its expiry.
-fn rounded_up(time: Timestamp) -> Micros {
+fn to_micros_rounded_up(time: Timestamp) -> Micros {
     let micros = since_epoch(time);
     if time.as_nanosecond().rem_euclid(1000) == 0 { micros } else { micros.saturating_add(1) }
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 /// The application id in SQLite's file header: `Clgt`.
-pub const APPLICATION: i32 = 0x436c_6774;
+pub const APPLICATION_ID: i32 = 0x436c_6774;
 
 /// The format of the tables. A file with a newer format is not opened.
 pub const FORMAT: i32 = 2;
@@ -41,7 +41,7 @@ pub const TABLES: &str = "
 ";
 
 /// The tables that are checked for damage when the file is opened, because losing them would admit what is forbidden.
-pub const LOOKED_THROUGH: [&str; 7] = ["counters", "limits", "owners", "slots", "records", "usage", "lost"];
+pub const CHECKED_TABLES: [&str; 7] = ["counters", "limits", "owners", "slots", "records", "usage", "lost"];
 
 /// A number that all processes share. A missing counter has never been set.
 #[derive(Clone, Copy, Debug)]

@@ -12,12 +12,12 @@ const SMALL: Bounds = Bounds { is_durable: true, capacity: limits(6), pages: 64 
 
 /// Capacity for this many limits of one account, whose share is a third.
 const fn limits(of_one: usize) -> Capacity {
-    Capacity { limits: 3 * of_one, ..FileStore::CAPACITY }
+    Capacity { limits: 3 * of_one, ..SqliteStore::CAPACITY }
 }
 
-fn store(bounds: Bounds) -> (FileStore, TempDir) {
+fn store(bounds: Bounds) -> (SqliteStore, TempDir) {
     let directory = tempfile::tempdir().unwrap();
-    (FileStore::bounded(&directory.path().join("state.db"), bounds).unwrap(), directory)
+    (SqliteStore::bounded(&directory.path().join("state.db"), bounds).unwrap(), directory)
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
@@ -33,7 +33,7 @@ fn here(key: &str) -> RecordKey<'_> {
 }
 
 fn write(
-    store: &FileStore,
+    store: &SqliteStore,
     now: i64,
     key: &str,
     value: &Value,
@@ -57,7 +57,7 @@ fn a_full_disk_is_reported_and_loses_nothing() {
     };
     assert!(error.contains("no disk space") && written > 3, "{error} after {written}");
     assert_eq!(run(store.records("s", None, 99)).unwrap().records.len(), written);
-    let limit = Amount::of_millionths(1);
+    let limit = Amount::from_millionths(1);
     let allowance = Allowance::Total { limit, keep: std::time::Duration::from_secs(1) };
     let account = Account::NOBODY;
     let takes = [
@@ -93,7 +93,7 @@ fn jobs_that_share_a_failed_transaction_are_not_reported_as_done() {
 #[test]
 fn a_step_of_the_clock_counts_from_when_it_was_first_seen() {
     let (store, _directory) = store(Bounds { capacity: limits(1), ..SMALL });
-    let limit = Amount::of_millionths(1);
+    let limit = Amount::from_millionths(1);
     let take = |key: &str, now| {
         let allowance = Allowance::SlidingWindow { limit, per: std::time::Duration::from_secs(10) };
         run(store
@@ -121,7 +121,7 @@ fn drops_the_least_recently_used_cache_space() {
     };
     let late = get("late").generation;
     put("first", late);
-    for number in 0..crate::state::cache::SPACES {
+    for number in 0..crate::state::cache::MAX_SPACES {
         assert!(get("first").entry.is_some());
         let name = format!("s{number}");
         put(&name, get(&name).generation);
@@ -134,7 +134,7 @@ fn drops_the_least_recently_used_cache_space() {
 
 fn any_allowance() -> impl Strategy<Value = Allowance> {
     (0..5, 0..5_u64, prop_oneof![Just(100), Just(300)]).prop_map(|(kind, number, per)| {
-        let (limit, per) = (Amount::of_millionths(number), std::time::Duration::from_micros(per));
+        let (limit, per) = (Amount::from_millionths(number), std::time::Duration::from_micros(per));
         match kind {
             0 => Allowance::Gcra { limit, per, burst: limit },
             1 => Allowance::FixedWindow { limit, per },
@@ -169,7 +169,7 @@ proptest! {
                 key: key.to_string(),
                 account: Account::NOBODY,
                 allowance: allowances[key],
-                cost: Amount::of_millionths(1),
+                cost: Amount::from_millionths(1),
             };
             let batch: Vec<Take> = batch.into_iter().map(one).collect();
             if let Ok(answer) = run(small.take(at(now), &batch)) {
@@ -189,7 +189,7 @@ proptest! {
     fn limits_that_are_used_once_make_room_for_later_ones(step in 20..200_i64) {
         let (store, _directory) = store(SMALL);
         let per = std::time::Duration::from_micros(100);
-        let limit = Amount::of_millionths(1);
+        let limit = Amount::from_millionths(1);
         for number in 0..30 {
             let allowance = Allowance::FixedWindow { limit, per };
             let take = Take { key: number.to_string(), account: Account::NOBODY, allowance, cost: limit };

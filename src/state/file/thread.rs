@@ -22,12 +22,12 @@ const TOGETHER: usize = 128;
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// One of this many checks also looks for processes that ended without releasing their slots.
-const LOOKS: u32 = 20;
+const CHECKS_PER_OWNER_CHECK: u32 = 20;
 
 /// A message to the thread.
 pub enum Message {
     Work(Box<dyn Work>),
-    GiveBack(String),
+    ReleaseSlot(String),
     /// Someone waits for a slot.
     Watch,
     End,
@@ -41,7 +41,7 @@ pub struct Slots {
 }
 
 /// The database and its state, owned by the thread.
-pub struct Keeper {
+pub struct WriterThread {
     pub database: Connection,
     pub home: Home,
     pub slots: Arc<Slots>,
@@ -54,7 +54,7 @@ pub struct Keeper {
     looks: u32,
 }
 
-impl Keeper {
+impl WriterThread {
     pub fn new(database: Connection, home: Home, slots: Arc<Slots>) -> Self {
         Self { database, home, slots, given_back: Vec::new(), needs: None, seen: None, looks: 0 }
     }
@@ -79,7 +79,7 @@ impl Keeper {
             for message in first.into_iter().chain(messages.try_iter().take(TOGETHER)) {
                 match message {
                     Message::Work(work) => works.push(work),
-                    Message::GiveBack(key) => self.given_back.push(key),
+                    Message::ReleaseSlot(key) => self.given_back.push(key),
                     Message::Watch => {}
                     Message::End => ends = true,
                 }
@@ -140,7 +140,7 @@ impl Keeper {
         run: impl FnOnce(&Connection, &Home) -> Result<(), Failure>,
     ) -> Result<(), StoreError> {
         let done = self.attempt(needs, run);
-        done.map_err(|failure| failure.in_use())
+        done.map_err(|failure| failure.to_store_error())
     }
 
     fn attempt(
@@ -148,7 +148,7 @@ impl Keeper {
         needs: Needs,
         run: impl FnOnce(&Connection, &Home) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.still_there()?;
+        self.check_file_identity()?;
         if needs > Needs::Reading && self.needs != Some(needs) {
             let level = if needs == Needs::Keeping { "FULL" } else { "NORMAL" };
             self.database.pragma_update(None, "synchronous", level)?;
@@ -162,10 +162,10 @@ impl Keeper {
         run(&transaction, &self.home)?;
         transaction.commit()?;
         // The file may have been moved while this was written.
-        self.still_there()
+        self.check_file_identity()
     }
 
-    fn still_there(&self) -> Result<(), Failure> {
+    fn check_file_identity(&self) -> Result<(), Failure> {
         if Place::of(&self.home.path) == Some(self.home.place) {
             return Ok(());
         }
@@ -181,20 +181,20 @@ impl Keeper {
             self.slots.freed.notify_waiters();
         }
         self.seen = seen;
-        self.looks = (self.looks + 1) % LOOKS;
-        if self.looks == 0 && self.remove_gone() {
+        self.looks = (self.looks + 1) % CHECKS_PER_OWNER_CHECK;
+        if self.looks == 0 && self.remove_dead_owners() {
             self.slots.freed.notify_waiters();
         }
     }
 
-    fn remove_gone(&mut self) -> bool {
+    fn remove_dead_owners(&mut self) -> bool {
         let gone = owners::gone(&self.database, &self.home.path, self.home.owner.id);
         if gone.is_ok_and(|gone| gone.is_empty()) {
             return false;
         }
         let mut removed = false;
         let done = self.transaction(Needs::Writing, |database, home| {
-            removed = owners::remove_gone(database, &home.path, home.owner.id)?;
+            removed = owners::remove_dead_owners(database, &home.path, home.owner.id)?;
             Ok(())
         });
         removed && done.is_ok()

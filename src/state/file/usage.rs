@@ -1,9 +1,9 @@
-//! Usage by tenant and caller, stored in the file: the sums that [`Shares`] need.
+//! Usage by tenant and caller, stored in the file: the sums that [`CapacityShares`] need.
 
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use crate::host::Account;
-use crate::state::shares::{Charges, Shares};
+use crate::state::shares::{AccountCharges, CapacityShares};
 
 /// A pool of shared capacity.
 #[derive(Clone, Copy, Debug)]
@@ -18,15 +18,15 @@ const ALL: &[u8] = b"";
 
 impl Pool {
     /// The shares of a pool, without any holder yet.
-    pub fn shares(self, database: &Connection, capacity: usize) -> rusqlite::Result<Shares> {
-        Ok(Shares::part(capacity, self.held(database, ALL)?))
+    pub fn shares(self, database: &Connection, capacity: usize) -> rusqlite::Result<CapacityShares> {
+        Ok(CapacityShares::part(capacity, self.held(database, ALL)?))
     }
 
     /// Loads the usage of an account.
     pub fn bring(
         self,
         database: &Connection,
-        shares: &mut Shares,
+        shares: &mut CapacityShares,
         account: &Account,
     ) -> rusqlite::Result<()> {
         for holder in [account.tenant(), account.caller()] {
@@ -36,7 +36,12 @@ impl Pool {
     }
 
     /// Writes the changed usage.
-    pub fn write_back(self, database: &Connection, before: &Shares, after: &Shares) -> rusqlite::Result<()> {
+    pub fn write_back(
+        self,
+        database: &Connection,
+        before: &CapacityShares,
+        after: &CapacityShares,
+    ) -> rusqlite::Result<()> {
         for (holder, held) in after.changes(before) {
             self.set(database, holder, held)?;
         }
@@ -88,10 +93,10 @@ pub fn account(row: &Row<'_>, column: usize) -> rusqlite::Result<Account> {
 }
 
 /// The bytes of one charge: tenant, caller and amount.
-const CHARGE: usize = 40;
+const CHARGE_BYTES: usize = 40;
 
 /// Encodes the charges of a limit.
-pub fn write_charges(charges: &Charges) -> Vec<u8> {
+pub fn encode_charges(charges: &AccountCharges) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (account, held) in charges.iter() {
         bytes.extend_from_slice(account.tenant());
@@ -101,14 +106,14 @@ pub fn write_charges(charges: &Charges) -> Vec<u8> {
     bytes
 }
 
-/// Decodes what [`write_charges`] wrote. Returns `None` for anything else.
-pub fn read_charges(bytes: &[u8]) -> Option<Charges> {
+/// Decodes what [`encode_charges`] wrote. Returns `None` for anything else.
+pub fn decode_charges(bytes: &[u8]) -> Option<AccountCharges> {
     let charge = |bytes: &[u8]| {
         let (tenant, rest) = bytes.split_at_checked(16)?;
         let (caller, held) = rest.split_at_checked(16)?;
         let held = u64::from_le_bytes(held.try_into().ok()?);
         Some((Account::from_bytes(tenant, caller)?, usize::try_from(held).ok()?))
     };
-    let parts: Option<Vec<_>> = bytes.chunks(CHARGE).map(charge).collect();
-    parts.map(Charges::from_parts)
+    let parts: Option<Vec<_>> = bytes.chunks(CHARGE_BYTES).map(charge).collect();
+    parts.map(AccountCharges::from_parts)
 }

@@ -65,7 +65,7 @@ where
     fn answer(self: Box<Self>, kept: Result<(), StoreError>) {
         let answer = match (self.done, kept) {
             // The job's own error is more specific than that of the transaction.
-            (Some(Err(failure)), _) => Err(failure.in_use()),
+            (Some(Err(failure)), _) => Err(failure.to_store_error()),
             (_, Err(error)) => Err(error),
             (Some(Ok(done)), Ok(())) => Ok((self.kept)(done)),
             // The job was abandoned.

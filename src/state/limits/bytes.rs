@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::count::Count;
 use super::gcra::Gcra;
 use super::sliding::Sliding;
-use super::{Micros, Spent};
+use super::{LimitUsage, Micros};
 use crate::host::{Allowance, Amount};
 
 /// The version of the encoding. Other versions are not read.
 const FORMAT: u8 = 1;
 
 /// Whether a time or duration is in the valid range, in which the sum of two never overflows.
-pub fn is_near(micros: Micros) -> bool {
+pub fn is_in_range(micros: Micros) -> bool {
     micros.unsigned_abs() <= 1 << 61
 }
 
@@ -50,9 +50,9 @@ impl Writer {
                 self.number(per.as_nanos());
                 self.number(burst.millionths());
             }
-            Allowance::FixedWindow { limit, per } => self.limit_in(1, *limit, *per),
-            Allowance::SlidingWindow { limit, per } => self.limit_in(2, *limit, *per),
-            Allowance::Total { limit, keep } => self.limit_in(3, *limit, *keep),
+            Allowance::FixedWindow { limit, per } => self.limit_with_period(1, *limit, *per),
+            Allowance::SlidingWindow { limit, per } => self.limit_with_period(2, *limit, *per),
+            Allowance::Total { limit, keep } => self.limit_with_period(3, *limit, *keep),
             Allowance::Slots { max } => {
                 self.number(4_u8);
                 self.number(*max);
@@ -60,7 +60,7 @@ impl Writer {
         }
     }
 
-    fn limit_in(&mut self, kind: u8, limit: Amount, span: Duration) {
+    fn limit_with_period(&mut self, kind: u8, limit: Amount, span: Duration) {
         self.number(kind);
         self.number(limit.millionths());
         self.number(span.as_nanos());
@@ -88,7 +88,7 @@ impl Reader<'_> {
 
     pub fn micros(&mut self) -> Option<Micros> {
         let written: u64 = self.number()?;
-        let distance = Micros::try_from(written >> 1).ok().filter(|distance| is_near(*distance))?;
+        let distance = Micros::try_from(written >> 1).ok().filter(|distance| is_in_range(*distance))?;
         Some(if written & 1 == 1 { -distance } else { distance })
     }
 
@@ -97,7 +97,7 @@ impl Reader<'_> {
     }
 
     fn amount(&mut self) -> Option<Amount> {
-        self.number().map(Amount::of_millionths)
+        self.number().map(Amount::from_millionths)
     }
 
     fn span(&mut self) -> Option<Duration> {
@@ -119,30 +119,30 @@ impl Reader<'_> {
 }
 
 /// Encodes a limit with the allowance of its latest acquisition.
-pub fn write(spent: &Spent, allowance: &Allowance) -> Vec<u8> {
+pub fn write(spent: &LimitUsage, allowance: &Allowance) -> Vec<u8> {
     let mut writer = Writer(vec![FORMAT]);
     writer.allowance(allowance);
     match spent {
-        Spent::Gcra(gcra) => gcra.write(&mut writer),
-        Spent::Window(count) | Spent::Total(count) => count.write(&mut writer),
-        Spent::Sliding(sliding) => sliding.write(&mut writer),
-        Spent::Slots(held) => writer.number(*held),
+        LimitUsage::Gcra(gcra) => gcra.write(&mut writer),
+        LimitUsage::Window(count) | LimitUsage::Total(count) => count.write(&mut writer),
+        LimitUsage::Sliding(sliding) => sliding.write(&mut writer),
+        LimitUsage::Slots(held) => writer.number(*held),
     }
     writer.0
 }
 
 /// Decodes what [`write`] wrote. Returns `None` for anything else: treating it as an unused limit would admit what the
 /// limit forbids.
-pub fn read(bytes: &[u8]) -> Option<(Spent, Allowance)> {
+pub fn read(bytes: &[u8]) -> Option<(LimitUsage, Allowance)> {
     let (&FORMAT, rest) = bytes.split_first()? else { return None };
     let mut reader = Reader(rest);
     let allowance = reader.allowance()?;
     let spent = match allowance {
-        Allowance::Gcra { .. } => Spent::Gcra(Gcra::read(&mut reader)?),
-        Allowance::FixedWindow { .. } => Spent::Window(Count::read(&mut reader)?),
-        Allowance::SlidingWindow { .. } => Spent::Sliding(Sliding::read(&mut reader)?),
-        Allowance::Total { .. } => Spent::Total(Count::read(&mut reader)?),
-        Allowance::Slots { .. } => Spent::Slots(reader.number()?),
+        Allowance::Gcra { .. } => LimitUsage::Gcra(Gcra::read(&mut reader)?),
+        Allowance::FixedWindow { .. } => LimitUsage::Window(Count::read(&mut reader)?),
+        Allowance::SlidingWindow { .. } => LimitUsage::Sliding(Sliding::read(&mut reader)?),
+        Allowance::Total { .. } => LimitUsage::Total(Count::read(&mut reader)?),
+        Allowance::Slots { .. } => LimitUsage::Slots(reader.number()?),
     };
     reader.is_at_end().then_some((spent, allowance))
 }

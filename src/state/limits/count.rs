@@ -19,7 +19,7 @@ impl Count {
 
     /// Checks a fixed window. Windows of length `per` are aligned to the epoch. If `per` has changed, the whole sum counts
     /// if its latest part was acquired in the current window.
-    pub fn in_window(&mut self, now: Micros, limit: Amount, per: Micros, cost: u128) -> Answer {
+    pub fn check_window(&mut self, now: Micros, limit: Amount, per: Micros, cost: u128) -> Answer {
         let passed = now.rem_euclid(per);
         if self.last < now - passed {
             self.taken = 0;
@@ -52,7 +52,7 @@ impl Count {
         self.last = now;
     }
 
-    pub fn not_after(&mut self, now: Micros) {
+    pub fn clamp_to(&mut self, now: Micros) {
         self.last = self.last.min(now);
     }
 

@@ -49,11 +49,11 @@ impl Gcra {
         self.level = self.level.saturating_add(self.scaled(cost));
     }
 
-    pub fn not_after(&mut self, now: Micros) {
+    pub fn clamp_to(&mut self, now: Micros) {
         self.at = self.at.min(now);
     }
 
-    pub fn fresh_at(&self, limit: Amount) -> Option<Micros> {
+    pub fn reset_at(&self, limit: Amount) -> Option<Micros> {
         match limit.millionths() {
             0 if self.level > 0 => None,
             0 => Some(self.at),

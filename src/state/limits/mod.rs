@@ -39,7 +39,7 @@ pub enum Answer {
 
 /// The used amount of one limit, by algorithm.
 #[derive(Debug)]
-pub enum Spent {
+pub enum LimitUsage {
     Gcra(Gcra),
     Window(Count),
     Sliding(Sliding),
@@ -47,7 +47,7 @@ pub enum Spent {
     Slots(u64),
 }
 
-impl Spent {
+impl LimitUsage {
     /// An unused limit.
     pub fn new(allowance: &Allowance, now: Micros) -> Self {
         match allowance {
@@ -61,7 +61,7 @@ impl Spent {
 
     /// Checks whether this amount is available now, without acquiring it. If the algorithm has changed, the limit is reset.
     pub fn peek(&mut self, allowance: &Allowance, now: Micros, cost: u128) -> Answer {
-        self.not_after(now);
+        self.clamp_to(now);
         let answer = self.answer(allowance, now, cost);
         answer.unwrap_or_else(|| {
             *self = Self::new(allowance, now);
@@ -77,7 +77,7 @@ impl Spent {
                 gcra.answer(*limit, *burst, cost)
             }
             (Self::Window(count), Allowance::FixedWindow { limit, per }) => {
-                count.in_window(now, *limit, micros(*per), cost)
+                count.check_window(now, *limit, micros(*per), cost)
             }
             (Self::Sliding(sliding), Allowance::SlidingWindow { limit, per }) => {
                 sliding.settle(now, micros(*per));
@@ -108,19 +108,19 @@ impl Spent {
     }
 
     /// Moves later times back to `now`, after the clock stepped back.
-    pub fn not_after(&mut self, now: Micros) {
+    pub fn clamp_to(&mut self, now: Micros) {
         match self {
-            Self::Gcra(gcra) => gcra.not_after(now),
-            Self::Window(count) | Self::Total(count) => count.not_after(now),
-            Self::Sliding(sliding) => sliding.not_after(now),
+            Self::Gcra(gcra) => gcra.clamp_to(now),
+            Self::Window(count) | Self::Total(count) => count.clamp_to(now),
+            Self::Sliding(sliding) => sliding.clamp_to(now),
             Self::Slots(_) => {}
         }
     }
 
     /// When the limit is back at its initial state. Returns `None` if time alone does not reset it.
-    pub fn fresh_at(&self, allowance: &Allowance) -> Option<Micros> {
+    pub fn reset_at(&self, allowance: &Allowance) -> Option<Micros> {
         match (self, allowance) {
-            (Self::Gcra(gcra), Allowance::Gcra { limit, .. }) => gcra.fresh_at(*limit),
+            (Self::Gcra(gcra), Allowance::Gcra { limit, .. }) => gcra.reset_at(*limit),
             (Self::Window(count), Allowance::FixedWindow { per, .. }) => Some(count.last() + micros(*per)),
             (Self::Total(count), Allowance::Total { keep, .. }) => Some(count.last() + micros(*keep)),
             (Self::Sliding(sliding), Allowance::SlidingWindow { per, .. }) => {

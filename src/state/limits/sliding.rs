@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 #[cfg(feature = "file-store")]
-use super::bytes::{Reader, Writer, is_near};
+use super::bytes::{Reader, Writer, is_in_range};
 use super::{Answer, Micros};
 use crate::host::Amount;
 
 /// The maximum length of the log.
-const LONGEST_LOG: usize = 65_536;
+const MAX_LOG_LENGTH: usize = 65_536;
 
 /// Acquired amounts by time, oldest first, each time once.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Sliding {
     pub fn take(&mut self, now: Micros, cost: u64) {
         self.sum = self.sum.saturating_add(cost);
         self.remember(now, cost);
-        if self.log.len() > LONGEST_LOG {
+        if self.log.len() > MAX_LOG_LENGTH {
             self.shorten();
         }
     }
@@ -71,7 +71,7 @@ impl Sliding {
         self.log = log;
     }
 
-    pub fn not_after(&mut self, now: Micros) {
+    pub fn clamp_to(&mut self, now: Micros) {
         let mut later = 0_u64;
         while let Some((_, amount)) = self.log.pop_back_if(|(time, _)| *time > now) {
             later = later.saturating_add(amount);
@@ -108,7 +108,7 @@ impl Sliding {
         let mut before: Option<Micros> = None;
         while !reader.is_at_end() {
             let step = reader.micros()?;
-            let time = before.unwrap_or(0).checked_add(step).filter(|time| is_near(*time))?;
+            let time = before.unwrap_or(0).checked_add(step).filter(|time| is_in_range(*time))?;
             if before.is_some() && step <= 0 {
                 return None;
             }

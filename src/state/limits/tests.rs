@@ -5,23 +5,23 @@ use super::*;
 const PER: Duration = Duration::from_micros(10);
 
 fn gcra(limit: u64, burst: u64) -> Allowance {
-    Allowance::Gcra { limit: Amount::of_millionths(limit), per: PER, burst: Amount::of_millionths(burst) }
+    Allowance::Gcra { limit: Amount::from_millionths(limit), per: PER, burst: Amount::from_millionths(burst) }
 }
 
 fn fixed(limit: u64) -> Allowance {
-    Allowance::FixedWindow { limit: Amount::of_millionths(limit), per: PER }
+    Allowance::FixedWindow { limit: Amount::from_millionths(limit), per: PER }
 }
 
 fn sliding(limit: u64) -> Allowance {
-    Allowance::SlidingWindow { limit: Amount::of_millionths(limit), per: PER }
+    Allowance::SlidingWindow { limit: Amount::from_millionths(limit), per: PER }
 }
 
 fn total(limit: u64) -> Allowance {
-    Allowance::Total { limit: Amount::of_millionths(limit), keep: PER }
+    Allowance::Total { limit: Amount::from_millionths(limit), keep: PER }
 }
 
 /// Acquires the amount if it is admitted.
-fn take(spent: &mut Spent, allowance: &Allowance, now: Micros, cost: u64) -> Answer {
+fn take(spent: &mut LimitUsage, allowance: &Allowance, now: Micros, cost: u64) -> Answer {
     let answer = spent.peek(allowance, now, u128::from(cost));
     if answer == Answer::Admitted {
         spent.take(now, cost);
@@ -33,7 +33,7 @@ fn take(spent: &mut Spent, allowance: &Allowance, now: Micros, cost: u64) -> Ans
 fn only_reported_waits_are_rounded_up() {
     // 3 in 10 µs: what is refilled in 3.33 µs is available after 4, and an earlier check loses nothing.
     let allowance = gcra(3, 3);
-    let mut spent = Spent::new(&allowance, 0);
+    let mut spent = LimitUsage::new(&allowance, 0);
     assert_eq!(take(&mut spent, &allowance, 0, 3), Answer::Admitted);
     for (now, answer) in [
         (0, Answer::After(4)),
@@ -51,7 +51,7 @@ fn only_reported_waits_are_rounded_up() {
 #[test]
 fn windows_before_the_epoch_have_full_length() {
     let allowance = fixed(1);
-    let mut spent = Spent::new(&allowance, -11);
+    let mut spent = LimitUsage::new(&allowance, -11);
     for (now, answer) in [
         (-11, Answer::Admitted),
         (-11, Answer::After(1)),
@@ -89,23 +89,23 @@ fn durations_are_rounded_up_and_never_zero() {
 #[test]
 fn a_limit_is_reset_when_its_full_amount_is_available_again() {
     for allowance in [gcra(3, 6), fixed(6), sliding(6), total(6)] {
-        let mut spent = Spent::new(&allowance, 0);
+        let mut spent = LimitUsage::new(&allowance, 0);
         assert_eq!(take(&mut spent, &allowance, 0, 2), Answer::Admitted);
         assert_eq!(take(&mut spent, &allowance, 5, 4), Answer::Admitted);
-        let fresh_at = spent.fresh_at(&allowance).unwrap();
-        assert_eq!(spent.peek(&allowance, fresh_at, 6), Answer::Admitted, "{allowance:?}");
+        let reset_at = spent.reset_at(&allowance).unwrap();
+        assert_eq!(spent.peek(&allowance, reset_at, 6), Answer::Admitted, "{allowance:?}");
     }
     for (allowance, cost) in [(gcra(0, 6), 1), (Allowance::Slots { max: 1 }, 1)] {
-        let mut spent = Spent::new(&allowance, 0);
+        let mut spent = LimitUsage::new(&allowance, 0);
         assert_eq!(take(&mut spent, &allowance, 0, cost), Answer::Admitted);
-        assert_eq!(spent.fresh_at(&allowance), None, "{allowance:?}");
+        assert_eq!(spent.reset_at(&allowance), None, "{allowance:?}");
     }
 }
 
 #[test]
 fn everything_counts_as_acquired_when_the_clock_steps_back() {
     for (allowance, wait) in [(gcra(3, 3), 4), (fixed(3), 8), (sliding(3), 10), (total(3), 10)] {
-        let mut spent = Spent::new(&allowance, 1_000_000);
+        let mut spent = LimitUsage::new(&allowance, 1_000_000);
         assert_eq!(take(&mut spent, &allowance, 1_000_000, 1), Answer::Admitted);
         assert_eq!(take(&mut spent, &allowance, 1_000_001, 2), Answer::Admitted);
         // What was refilled before the step stays refilled.
@@ -119,8 +119,8 @@ fn everything_counts_as_acquired_when_the_clock_steps_back() {
 fn merging_a_long_log_is_stricter_and_bounded() {
     const TAKES: i64 = 150_000;
     let per = Duration::from_micros(200_000);
-    let allowance = Allowance::SlidingWindow { limit: Amount::of_millionths(150_000), per };
-    let mut spent = Spent::new(&allowance, 0);
+    let allowance = Allowance::SlidingWindow { limit: Amount::from_millionths(150_000), per };
+    let mut spent = LimitUsage::new(&allowance, 0);
     for now in 0..TAKES {
         assert_eq!(take(&mut spent, &allowance, now, 1), Answer::Admitted);
         assert!(spent.size() <= 65_536);
@@ -150,7 +150,7 @@ fn any_span() -> impl Strategy<Value = Duration> {
 
 fn any_allowance() -> impl Strategy<Value = Allowance> {
     (0..5, any_number(), any_span(), any_number()).prop_map(|(kind, limit, per, burst)| {
-        let (limit, burst) = (Amount::of_millionths(limit), Amount::of_millionths(burst));
+        let (limit, burst) = (Amount::from_millionths(limit), Amount::from_millionths(burst));
         match kind {
             0 => Allowance::Gcra { limit, per, burst },
             1 => Allowance::FixedWindow { limit, per },
@@ -175,14 +175,14 @@ proptest! {
     fn arithmetic_never_overflows(
         steps in prop::collection::vec((any_allowance(), any_time(), any_number(), 1..4_usize), 1..12),
     ) {
-        let mut spent = Spent::new(&fixed(1), 0);
+        let mut spent = LimitUsage::new(&fixed(1), 0);
         for (allowance, now, cost, times) in steps {
             for _ in 0..times {
                 let answer = take(&mut spent, &allowance, now, cost);
-                let fresh_at = spent.fresh_at(&allowance);
+                let reset_at = spent.reset_at(&allowance);
                 match answer {
                     Answer::After(wait) => prop_assert!(wait > 0),
-                    Answer::Admitted if cost > 0 => prop_assert!(fresh_at.is_none_or(|fresh_at| fresh_at > now)),
+                    Answer::Admitted if cost > 0 => prop_assert!(reset_at.is_none_or(|reset_at| reset_at > now)),
                     Answer::Admitted | Answer::Never => {}
                 }
             }
@@ -196,7 +196,7 @@ proptest! {
         steps in prop::collection::vec((any_allowance(), any_time(), any_number()), 1..12),
         cut in any::<prop::sample::Index>(),
     ) {
-        let mut spent = Spent::new(&fixed(1), 0);
+        let mut spent = LimitUsage::new(&fixed(1), 0);
         for (allowance, now, cost) in steps {
             take(&mut spent, &allowance, now, cost);
             let written = bytes::write(&spent, &allowance);
@@ -205,7 +205,7 @@ proptest! {
             prop_assert_eq!(format!("{read:?}"), format!("{spent:?}"));
             let cut = &written[..cut.index(written.len())];
             // Only the last times of a sliding window may be missing.
-            prop_assert!(bytes::read(cut).is_none() || matches!(read, Spent::Sliding(_)));
+            prop_assert!(bytes::read(cut).is_none() || matches!(read, LimitUsage::Sliding(_)));
         }
     }
 
@@ -220,7 +220,7 @@ proptest! {
         for kind in 0..5 {
             let bytes: Vec<u8> = [1, kind].iter().chain(&bytes).copied().collect();
             if let Some((mut spent, by)) = bytes::read(&bytes) {
-                spent.fresh_at(&by);
+                spent.reset_at(&by);
                 take(&mut spent, &by, now, 1);
                 take(&mut spent, &allowance, now, 1);
             }

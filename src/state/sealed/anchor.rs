@@ -20,7 +20,7 @@ const RECORDS: &str = "records";
 const BOUND: RecordKey<'static> = RecordKey { space: "bound", key: "store" };
 /// How many versions of a record are stored by name. If more than this many concurrent writes overtake a write of the same
 /// record, it is refused, because nobody can tell whether it took effect.
-const VERSIONS: usize = 16;
+const MAX_VERSIONS: usize = 16;
 /// How often a change is retried after concurrent writes.
 const TRIES: usize = 256;
 
@@ -60,7 +60,7 @@ impl Known {
 }
 
 /// The verdict on a version that was read or written.
-pub enum Judgement {
+pub enum VersionStatus {
     /// It is or was the latest version.
     Counts,
     /// So many versions followed that nobody can tell.
@@ -92,7 +92,7 @@ impl Anchor {
 
     /// Passes a clock that stepped back to the limits, if the store refuses and nothing is acquired: everything then counts
     /// as acquired at that time.
-    pub async fn see_clock(&self, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn sync_clock(&self, now: Timestamp) -> Result<(), StoreError> {
         let time = now.as_microsecond();
         if time >= self.counted_at.swap(time, Ordering::Relaxed) {
             return Ok(());
@@ -137,13 +137,13 @@ impl Anchor {
         key: RecordKey<'_>,
         known: Option<Known>,
         found: Option<&Envelope>,
-    ) -> Result<Judgement, StoreError> {
+    ) -> Result<VersionStatus, StoreError> {
         match (known, found) {
-            (None, None) => Ok(Judgement::Counts),
+            (None, None) => Ok(VersionStatus::Counts),
             (Some(known), None) => {
                 // The store deletes a record at its expiry, the anchor only at its next write.
                 let forgotten = known.forget_at.is_some_and(|at| at <= self.clock.now());
-                if forgotten { Ok(Judgement::Counts) } else { Err(altered(key, "was removed")) }
+                if forgotten { Ok(VersionStatus::Counts) } else { Err(altered(key, "was removed")) }
             }
             (Some(known), Some(found)) if found.serial < known.latest() => {
                 Err(altered(key, "was replaced by an older version"))
@@ -161,7 +161,7 @@ impl Anchor {
         key: RecordKey<'_>,
         written: &Envelope,
         account: Account,
-    ) -> Result<Judgement, StoreError> {
+    ) -> Result<VersionStatus, StoreError> {
         let at = place(key);
         for _ in 0..TRIES {
             let known = self.known(key).await?;
@@ -171,13 +171,13 @@ impl Anchor {
                 None => (Vec::new(), None),
             };
             versions.push((written.serial, written.name.clone()));
-            versions.drain(..versions.len().saturating_sub(VERSIONS));
+            versions.drain(..versions.len().saturating_sub(MAX_VERSIONS));
             let forget_at = written.forget_at.map(|at| at.to_string());
             let value = json!({ "versions": versions, "forget_at": forget_at });
             let key = RecordKey { space: RECORDS, key: &at };
             let write = Write { over, forget_at: written.forget_at, ..Write::new(key, &value, account) };
             if self.store.write_record(now, write).await? {
-                return Ok(Judgement::Counts);
+                return Ok(VersionStatus::Counts);
             }
         }
         Err(StoreError::Unavailable(
@@ -187,13 +187,13 @@ impl Anchor {
 }
 
 /// Checks a version whose serial number is not newer than the latest one against the stored name.
-fn judge(key: RecordKey<'_>, known: &Known, found: &Envelope) -> Result<Judgement, StoreError> {
+fn judge(key: RecordKey<'_>, known: &Known, found: &Envelope) -> Result<VersionStatus, StoreError> {
     let is_it = |(serial, name): &(u64, String)| *serial == found.serial && *name == found.name;
     if known.versions.iter().any(is_it) {
-        return Ok(Judgement::Counts);
+        return Ok(VersionStatus::Counts);
     }
     if known.versions.first().is_some_and(|(oldest, _)| found.serial < *oldest) {
-        return Ok(Judgement::Overtaken);
+        return Ok(VersionStatus::Overtaken);
     }
     Err(altered(key, "was written twice at the same time, and the other write won"))
 }

@@ -8,7 +8,7 @@ use crate::json::{self, Value, json};
 use crate::seal::{EncryptError, Keys, Purpose};
 
 /// The length of a version's name: the random nonce of its ciphertext, in base64.
-const NAME_CHARACTERS: usize = 32;
+const NAME_LENGTH: usize = 32;
 
 /// One version of a record.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl Envelope {
         forget_at: Option<Timestamp>,
         value: &Value,
     ) -> Result<(Self, Value), EncryptError> {
-        let context = place.of_record(serial, forget_at);
+        let context = place.record_context(serial, forget_at);
         let sealed = keys.encrypt(Purpose::Record, &context, value.to_string().as_bytes())?;
         let envelope = Self {
             serial,
@@ -54,7 +54,7 @@ impl Envelope {
             time => Some(time.as_str()?.parse().ok()?),
         };
         let sealed = stored.get("sealed")?.as_str()?;
-        let context = place.of_record(serial, forget_at);
+        let context = place.record_context(serial, forget_at);
         let text = keys.decrypt(Purpose::Record, &context, sealed).ok()?;
         let value = json::parse(str::from_utf8(&text).ok()?).ok()?;
         Some(Self { serial, name: name_of(sealed)?.to_owned(), forget_at, value })
@@ -81,12 +81,12 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn of_record(self, serial: u64, forget_at: Option<Timestamp>) -> Value {
+    fn record_context(self, serial: u64, forget_at: Option<Timestamp>) -> Value {
         let forget_at = forget_at.map(|at| at.to_string());
         json!(["record", self.store, self.key.space, self.key.key, serial, forget_at])
     }
 
-    fn of_cached(self, entry: &CacheEntry) -> Value {
+    fn cache_context(self, entry: &CacheEntry) -> Value {
         let (stored_at, expires_at) = (entry.stored_at.to_string(), entry.expires_at.to_string());
         json!(["cached", self.store, self.key.space, self.key.key, stored_at, expires_at])
     }
@@ -95,18 +95,18 @@ impl Place<'_> {
 /// Encrypts a cached result.
 pub fn seal_cached(keys: &Keys, place: Place<'_>, entry: CacheEntry) -> Result<CacheEntry, EncryptError> {
     let text = entry.output.to_string();
-    let sealed = keys.encrypt(Purpose::Record, &place.of_cached(&entry), text.as_bytes())?;
+    let sealed = keys.encrypt(Purpose::Record, &place.cache_context(&entry), text.as_bytes())?;
     Ok(CacheEntry { output: sealed.into(), ..entry })
 }
 
 /// Decrypts what [`seal_cached`] returned. Returns `None` unless all of it was written there by a holder of the keys.
 pub fn open_cached(keys: &Keys, place: Place<'_>, entry: CacheEntry) -> Option<CacheEntry> {
-    let text = keys.decrypt(Purpose::Record, &place.of_cached(&entry), entry.output.as_str()?).ok()?;
+    let text = keys.decrypt(Purpose::Record, &place.cache_context(&entry), entry.output.as_str()?).ok()?;
     let output = json::parse(str::from_utf8(&text).ok()?).ok()?;
     Some(CacheEntry { output, ..entry })
 }
 
 /// The name of a version: the nonce at the start of its ciphertext.
 fn name_of(sealed: &str) -> Option<&str> {
-    sealed.rsplit('.').next()?.get(..NAME_CHARACTERS)
+    sealed.rsplit('.').next()?.get(..NAME_LENGTH)
 }

@@ -3,7 +3,7 @@
 
 use super::anchor::{Anchor, Bound};
 use super::envelope::{Envelope, is_current};
-use super::{SealedStore, not_sealed};
+use super::{SealedStore, seal_error};
 use crate::host::{Account, RecordKey, StateStore, StoreError, Write, space};
 use crate::json::{Value, json};
 use crate::seal::{Keys, Purpose, random_hex};
@@ -13,7 +13,7 @@ const OWNER: RecordKey<'static> = RecordKey { space: space::OWNER, key: "keys" }
 /// How often a change is retried after concurrent writes.
 const TRIES: usize = 64;
 /// The number of records on a page.
-const PAGE: usize = 256;
+const PAGE_SIZE: usize = 256;
 
 /// Why a store is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,7 +90,7 @@ impl SealedStore {
             };
             let Some(owner) = done else { continue };
             if !owner.is_current {
-                self.seal_anew(&owner).await?;
+                self.reseal(&owner).await?;
             }
             return Ok(owner.store);
         }
@@ -165,11 +165,11 @@ impl SealedStore {
 
     /// Re-seals everything that was sealed with an older key, the identity of the store last, so that the older key can be
     /// retired.
-    async fn seal_anew(&self, owner: &Owner) -> Result<(), StoreError> {
+    async fn reseal(&self, owner: &Owner) -> Result<(), StoreError> {
         for space in space::ALL {
             let mut after: Option<String> = None;
             loop {
-                let page = self.inner.records(space, after.as_deref(), PAGE).await?;
+                let page = self.inner.records(space, after.as_deref(), PAGE_SIZE).await?;
                 after = page.records.last().map(|(key, _)| key.clone());
                 for (key, record) in page.records {
                     if is_current(&self.keys, &record.value) {
@@ -199,10 +199,10 @@ impl SealedStore {
 ///
 /// # Errors
 /// If the store is unavailable.
-pub async fn was_sealed(store: &dyn StateStore) -> Result<bool, StoreError> {
+pub async fn has_seals(store: &dyn StateStore) -> Result<bool, StoreError> {
     Ok(store.record(OWNER).await?.is_some())
 }
 
 fn name() -> Result<String, StoreError> {
-    random_hex::<16>().map_err(not_sealed)
+    random_hex::<16>().map_err(seal_error)
 }

@@ -6,13 +6,13 @@ use crate::seal::{Keys, Purpose};
 
 /// Acquisitions under keyed names. During key rotation, each limit is counted under every key, so that its usage stays
 /// counted whichever key is removed.
-pub struct KeyedTakes {
+pub struct KeyedAcquisitions {
     takes: Vec<Take>,
     /// The number of keys: one acquisition becomes this many.
     keys: usize,
 }
 
-impl KeyedTakes {
+impl KeyedAcquisitions {
     /// Converts acquisitions to keyed names.
     pub fn new(keys: &Keys, takes: &[Take]) -> Self {
         let keyed = takes.iter().flat_map(|take| {

@@ -18,12 +18,12 @@ use crate::json::Value;
 use jiff::Timestamp;
 use tokio::sync::{Mutex, OnceCell};
 
-use self::anchor::{Anchor, Judgement};
+use self::anchor::{Anchor, VersionStatus};
 use self::envelope::{Envelope, Place, open_cached, seal_cached};
-pub use self::identity::{IntegrityError, was_sealed};
-use self::keyed::{KeyedTakes, cache_name, limit_names};
+pub use self::identity::{IntegrityError, has_seals};
+use self::keyed::{KeyedAcquisitions, cache_name, limit_names};
 use self::keyless::KeylessStore;
-use super::cache::room_beside;
+use super::cache::remaining_room;
 use crate::host::{
     Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey,
     Refusal, StateStore, StoreError, StoreFuture, Take, WhenFull, Write,
@@ -56,12 +56,12 @@ pub struct SealedStore {
     identity: OnceCell<String>,
     /// Writers of the same record in this process are serialised, so that none is overtaken before the anchor has its
     /// version. The hash of a record's key selects the lock.
-    turns: [Mutex<()>; TURNS],
+    turns: [Mutex<()>; WRITE_LOCKS],
     hasher: RandomState,
 }
 
 /// How many records can be written concurrently.
-const TURNS: usize = 64;
+const WRITE_LOCKS: usize = 64;
 /// How often a record is read again after concurrent writes.
 const TRIES: usize = 64;
 
@@ -136,7 +136,7 @@ impl SealedStore {
     /// The record with this key, and the serial number for the next write.
     async fn standing(&self, store: &str, key: RecordKey<'_>) -> Result<(Option<Standing>, u64), StoreError> {
         for _ in 0..TRIES {
-            if let Some(found) = self.read_standing(store, key).await? {
+            if let Some(found) = self.try_verified_record(store, key).await? {
                 return Ok(found);
             }
         }
@@ -147,7 +147,7 @@ impl SealedStore {
     }
 
     /// The same. Returns `None` if so many writes followed that it is unknown whether the record is valid.
-    async fn read_standing(
+    async fn try_verified_record(
         &self,
         store: &str,
         key: RecordKey<'_>,
@@ -165,7 +165,7 @@ impl SealedStore {
         let latest = known.as_ref().map_or(0, |known| known.latest());
         if let Some(anchor) = &self.anchor {
             let envelope = standing.as_ref().map(|standing| &standing.envelope);
-            if let Judgement::Overtaken = anchor.check(key, known, envelope).await? {
+            if let VersionStatus::Overtaken = anchor.check(key, known, envelope).await? {
                 return Ok(None);
             }
         }
@@ -182,22 +182,22 @@ impl SealedStore {
 
     async fn write(&self, store: &str, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
         let Write { key, value, over, forget_at, account, when_full } = write;
-        let _turn = match self.turns.get(self.hasher.hash_one((key.space, key.key)) as usize % TURNS) {
+        let _turn = match self.turns.get(self.hasher.hash_one((key.space, key.key)) as usize % WRITE_LOCKS) {
             Some(turn) => Some(turn.lock().await),
             None => None,
         };
         let (standing, serial) = self.standing(store, key).await?;
         // The inner store deletes expired records before it checks the version.
-        let is_due = |standing: &Standing| standing.envelope.forget_at.is_some_and(|at| at <= now);
+        let is_search_due = |standing: &Standing| standing.envelope.forget_at.is_some_and(|at| at <= now);
         let over = match (&standing, over) {
             (None, None) => None,
-            (Some(standing), None) if is_due(standing) => None,
+            (Some(standing), None) if is_search_due(standing) => None,
             (Some(standing), Some(over)) if standing.envelope.version() == over => Some(standing.version),
             _ => return Ok(false),
         };
         check_size(value)?;
         let sealed = Envelope::seal(&self.keys, Place { store, key }, serial, forget_at, value);
-        let (envelope, value) = sealed.map_err(not_sealed)?;
+        let (envelope, value) = sealed.map_err(seal_error)?;
         // An eviction is indistinguishable from a removal by an attacker, so nothing is evicted if an anchor would report
         // it.
         let when_full = if self.anchor.is_some() { WhenFull::Refuse } else { when_full };
@@ -207,8 +207,8 @@ impl SealedStore {
         }
         match &self.anchor {
             Some(anchor) => match anchor.advance(now, key, &envelope, account).await? {
-                Judgement::Counts => Ok(true),
-                Judgement::Overtaken => Err(StoreError::Unavailable(format!(
+                VersionStatus::Counts => Ok(true),
+                VersionStatus::Overtaken => Err(StoreError::Unavailable(format!(
                     "so many writes of the record `{}` of `{}` followed that the outcome of this write is unknown",
                     key.key, key.space
                 ))),
@@ -230,13 +230,13 @@ fn altered(key: RecordKey<'_>, how: &str) -> StoreError {
     StoreError::Altered(format!("the record `{key}` of `{space}` {how}"))
 }
 
-fn not_sealed(error: impl fmt::Display) -> StoreError {
+fn seal_error(error: impl fmt::Display) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }
 
 /// Checks that the ciphertext of a value, which is a third larger, fits into the inner store.
 fn check_size(value: &Value) -> Result<(), StoreError> {
-    match room_beside(value, SealedStore::LARGEST, MAX_DEPTH - 1) {
+    match remaining_room(value, SealedStore::LARGEST, MAX_DEPTH - 1) {
         Some(_) => Ok(()),
         None => Err(StoreError::Unavailable(format!(
             "a record of a sealed store must be at most {} MiB and nested less than {MAX_DEPTH} levels deep",
@@ -277,12 +277,12 @@ impl fmt::Debug for SealedStore {
 impl StateStore for SealedStore {
     fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
         Box::pin(async move {
-            let keyed = KeyedTakes::new(&self.keys, takes);
+            let keyed = KeyedAcquisitions::new(&self.keys, takes);
             let takes = keyed.as_slice();
             let refusals = self.inner.take(now, takes).await?;
             let Some(anchor) = &self.anchor else { return Ok(keyed.refusals(refusals)) };
             if !refusals.is_empty() {
-                anchor.see_clock(now).await?;
+                anchor.sync_clock(now).await?;
                 return Ok(keyed.refusals(refusals));
             }
             // The anchor grants whatever the store grants, unless the store's counts were reset.
@@ -298,7 +298,7 @@ impl StateStore for SealedStore {
     fn left<'a>(&'a self, now: Timestamp, take: &'a Take) -> StoreFuture<'a, Option<Amount>> {
         Box::pin(async move {
             let mut least: Option<Amount> = None;
-            for take in KeyedTakes::new(&self.keys, std::slice::from_ref(take)).as_slice() {
+            for take in KeyedAcquisitions::new(&self.keys, std::slice::from_ref(take)).as_slice() {
                 let stores =
                     std::iter::once(&self.inner).chain(self.anchor.as_ref().map(|anchor| &anchor.store));
                 for store in stores {
@@ -353,7 +353,7 @@ impl StateStore for SealedStore {
             let store = self.identity().await?;
             let key = &cache_name(&self.keys, space.name, key);
             let place = Place { store, key: RecordKey { space: space.name, key } };
-            let entry = seal_cached(&self.keys, place, entry).map_err(not_sealed)?;
+            let entry = seal_cached(&self.keys, place, entry).map_err(seal_error)?;
             self.inner.cache_put(space, key, entry, generation).await
         })
     }

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::host::{Account, Allowance, Amount, Refusal, StoreError, Take};
-use crate::state::limits::{Answer, Micros, Spent, cost};
-use crate::state::shares::{Charges, Shares};
+use crate::state::limits::{Answer, LimitUsage, Micros, cost};
+use crate::state::shares::{AccountCharges, CapacityShares};
 
 /// Callers read the clock before they wait for the lock. So a time that is earlier by at most this much is attributed to a
 /// late caller, and the latest known time is used instead. Treating it as a step of the clock would refill the time in
 /// between twice. Real steps of the clock are also waited out this long.
-const LATE: Micros = 1_000_000;
+const CLOCK_TOLERANCE: Micros = 1_000_000;
 
 /// How many due keys each batch inspects for removal, so that keys are removed as steadily as they are added.
-const LOOKED_AT: usize = 4;
+const DUE_CHECKS: usize = 4;
 
 /// All limits in use.
 #[derive(Debug)]
@@ -26,17 +26,17 @@ pub struct Limits {
     keys: HashMap<Arc<str>, Tracked>,
     /// When to check whether a key can be removed: its [`Tracked::due`].
     due: BTreeSet<(Micros, Arc<str>)>,
-    /// The usage by account: the sums of [`Spent::size`].
-    shares: Shares,
+    /// The usage by account: the sums of [`LimitUsage::size`].
+    shares: CapacityShares,
     /// The latest known time.
     now: Micros,
 }
 
 #[derive(Debug)]
 struct Tracked {
-    spent: Spent,
+    spent: LimitUsage,
     /// The accounts that are charged for its size.
-    charges: Charges,
+    charges: AccountCharges,
     /// The allowance of the latest acquisition.
     allowance: Allowance,
     /// Its time in [`Limits::due`]; `None` if time alone does not reset the limit. It is not postponed when the reset moves
@@ -56,13 +56,13 @@ impl Limits {
     /// further time in its log.
     pub fn new(capacity: usize) -> Self {
         let (keys, due) = (HashMap::new(), BTreeSet::new());
-        Self { keys, due, shares: Shares::new(capacity), now: Micros::MIN }
+        Self { keys, due, shares: CapacityShares::new(capacity), now: Micros::MIN }
     }
 
     /// Acquires all or nothing. Returns the limits without enough left.
     pub fn take(&mut self, time: Micros, takes: &[Take]) -> Result<Vec<Refusal>, StoreError> {
         self.reach(time);
-        self.let_some_go();
+        self.remove_some_due();
         let takes = || takes.iter().enumerate().filter(|(_, take)| cost(&take.allowance, take.cost) > 0);
 
         let mut asked: HashMap<&str, Asked> = HashMap::new();
@@ -110,13 +110,13 @@ impl Limits {
         }
         match take.allowance {
             Allowance::Slots { .. } => Amount::whole(admitted),
-            _ => Amount::of_millionths(admitted),
+            _ => Amount::from_millionths(admitted),
         }
     }
 
     /// Releases a slot.
     pub fn give_back(&mut self, key: &str) {
-        let Some(Tracked { spent: Spent::Slots(held), .. }) = self.keys.get_mut(key) else { return };
+        let Some(Tracked { spent: LimitUsage::Slots(held), .. }) = self.keys.get_mut(key) else { return };
         *held = held.saturating_sub(1);
         if *held == 0 {
             self.remove(key);
@@ -125,7 +125,7 @@ impl Limits {
 
     /// Advances the latest known time. If the clock stepped back, all stored times step back too.
     fn reach(&mut self, time: Micros) {
-        if time >= self.now.saturating_sub(LATE) {
+        if time >= self.now.saturating_sub(CLOCK_TOLERANCE) {
             self.now = self.now.max(time);
             return;
         }
@@ -134,9 +134,9 @@ impl Limits {
         for (key, tracked) in &mut self.keys {
             // What was refilled before the step stays refilled.
             tracked.spent.peek(&tracked.allowance, before, 0);
-            tracked.spent.not_after(time);
+            tracked.spent.clamp_to(time);
             tracked.charges.follow(&mut self.shares, tracked.spent.size(), &Account::NOBODY);
-            tracked.due = tracked.spent.fresh_at(&tracked.allowance);
+            tracked.due = tracked.spent.reset_at(&tracked.allowance);
             self.due.extend(tracked.due.map(|due| (due, Arc::clone(key))));
         }
     }
@@ -147,15 +147,15 @@ impl Limits {
             tracked.allowance = *allowance;
             tracked.spent.peek(allowance, now, cost)
         });
-        tracked.unwrap_or_else(|| Spent::new(allowance, now).peek(allowance, now, cost))
+        tracked.unwrap_or_else(|| LimitUsage::new(allowance, now).peek(allowance, now, cost))
     }
 
     fn take_one(&mut self, take: &Take) {
         let now = self.now;
         let Take { key, account, allowance, .. } = take;
         if !self.keys.contains_key(key.as_str()) {
-            let spent = Spent::new(allowance, now);
-            let mut charges = Charges::default();
+            let spent = LimitUsage::new(allowance, now);
+            let mut charges = AccountCharges::default();
             charges.follow(&mut self.shares, spent.size(), account);
             let tracked = Tracked { spent, charges, allowance: *allowance, due: None };
             self.keys.insert(Arc::from(key.as_str()), tracked);
@@ -173,9 +173,9 @@ impl Limits {
         let tracked = self.keys.get_mut(key)?;
         let answer = change(tracked);
         tracked.charges.follow(&mut self.shares, tracked.spent.size(), account);
-        let fresh_at = tracked.spent.fresh_at(&tracked.allowance);
-        if fresh_at.is_some_and(|fresh_at| tracked.due.is_none_or(|due| fresh_at < due)) {
-            self.schedule(key, fresh_at);
+        let reset_at = tracked.spent.reset_at(&tracked.allowance);
+        if reset_at.is_some_and(|reset_at| tracked.due.is_none_or(|due| reset_at < due)) {
+            self.schedule(key, reset_at);
         }
         Some(answer)
     }
@@ -190,10 +190,10 @@ impl Limits {
         self.due.extend(due.map(|due| (due, key)));
     }
 
-    fn let_some_go(&mut self) {
-        for _ in 0..LOOKED_AT {
+    fn remove_some_due(&mut self) {
+        for _ in 0..DUE_CHECKS {
             let Some(key) = self.next_due() else { return };
-            self.let_go(&key);
+            self.remove_or_reschedule(&key);
         }
     }
 
@@ -209,7 +209,7 @@ impl Limits {
                     self.shares.capacity()
                 )));
             };
-            self.let_go(&key);
+            self.remove_or_reschedule(&key);
         }
         Ok(())
     }
@@ -219,7 +219,8 @@ impl Limits {
         for (key, asked) in asked {
             // A limit is charged to the account that created it; only its growth is charged to the account that makes it
             // grow.
-            let grows = self.keys.get(*key).is_none_or(|tracked| matches!(tracked.spent, Spent::Sliding(_)));
+            let grows =
+                self.keys.get(*key).is_none_or(|tracked| matches!(tracked.spent, LimitUsage::Sliding(_)));
             *needed.entry(asked.account).or_default() += usize::from(grows);
         }
         let all: usize = needed.values().sum();
@@ -233,13 +234,13 @@ impl Limits {
     }
 
     /// Removes a key that is back at its initial state; otherwise reschedules it. Returns whether it was removed.
-    fn let_go(&mut self, key: &str) -> bool {
-        let fresh_at = self.keys.get(key).and_then(|tracked| tracked.spent.fresh_at(&tracked.allowance));
-        let fresh = fresh_at.is_some_and(|fresh_at| fresh_at <= self.now);
+    fn remove_or_reschedule(&mut self, key: &str) -> bool {
+        let reset_at = self.keys.get(key).and_then(|tracked| tracked.spent.reset_at(&tracked.allowance));
+        let fresh = reset_at.is_some_and(|reset_at| reset_at <= self.now);
         if fresh {
             self.remove(key)
         } else {
-            self.schedule(key, fresh_at)
+            self.schedule(key, reset_at)
         }
         fresh
     }

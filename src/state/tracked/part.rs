@@ -3,49 +3,49 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{LATE, LOOKED_AT, Limits, Tracked};
+use super::{CLOCK_TOLERANCE, DUE_CHECKS, Limits, Tracked};
 use crate::host::{Allowance, Take};
-use crate::state::limits::{Micros, Spent};
-use crate::state::shares::{Charges, Shares};
+use crate::state::limits::{LimitUsage, Micros};
+use crate::state::shares::{AccountCharges, CapacityShares};
 
 /// How many due keys are loaded if room is needed, so that they can be removed.
-const WHERE_FULL: usize = 256;
+const DUE_CHECKS_WHEN_FULL: usize = 256;
 
 /// The state that all limits of the store share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whole {
     /// The usage by account, as far as it was loaded.
-    pub shares: Shares,
+    pub shares: CapacityShares,
     /// The latest known time.
     pub now: Micros,
 }
 
 /// The state of one limit.
 pub struct Limit<'a> {
-    pub spent: &'a Spent,
-    pub charges: &'a Charges,
+    pub spent: &'a LimitUsage,
+    pub charges: &'a AccountCharges,
     pub allowance: &'a Allowance,
     /// When to check whether it can be removed.
     pub due: Option<Micros>,
 }
 
 /// A limit as loaded from the store.
-pub struct Brought {
-    pub spent: Spent,
-    pub charges: Charges,
+pub struct LoadedLimit {
+    pub spent: LimitUsage,
+    pub charges: AccountCharges,
     pub allowance: Allowance,
 }
 
 impl Whole {
     /// Whether a batch at this time changes every limit, so that all of them must be loaded.
-    pub fn steps_back(&self, time: Micros) -> bool {
-        time < self.now.saturating_sub(LATE)
+    pub fn is_step_back(&self, time: Micros) -> bool {
+        time < self.now.saturating_sub(CLOCK_TOLERANCE)
     }
 
     /// How many of the first due keys must be loaded for a batch.
-    pub fn looked_at(&self, takes: &[Take]) -> usize {
+    pub fn due_keys_to_load(&self, takes: &[Take]) -> usize {
         let has_room = takes.iter().all(|take| self.shares.admits(&take.account, takes.len()));
-        if has_room { LOOKED_AT } else { WHERE_FULL }
+        if has_room { DUE_CHECKS } else { DUE_CHECKS_WHEN_FULL }
     }
 }
 
@@ -56,10 +56,10 @@ impl Limits {
     }
 
     /// Loads a limit; the shares already include its size.
-    pub fn bring(&mut self, key: &str, brought: Brought, due: Option<Micros>) {
+    pub fn bring(&mut self, key: &str, brought: LoadedLimit, due: Option<Micros>) {
         let key: Arc<str> = Arc::from(key);
         self.due.extend(due.map(|due| (due, Arc::clone(&key))));
-        let Brought { spent, charges, allowance } = brought;
+        let LoadedLimit { spent, charges, allowance } = brought;
         self.keys.insert(key, Tracked { spent, charges, allowance, due });
     }
 

@@ -11,16 +11,16 @@ fn room_for(keys: usize) -> Limits {
 const PER: Duration = Duration::from_micros(100);
 
 fn gcra(limit: u64) -> Allowance {
-    let limit = Amount::of_millionths(limit);
+    let limit = Amount::from_millionths(limit);
     Allowance::Gcra { limit, per: PER, burst: limit }
 }
 
 fn sliding(limit: u64) -> Allowance {
-    Allowance::SlidingWindow { limit: Amount::of_millionths(limit), per: PER }
+    Allowance::SlidingWindow { limit: Amount::from_millionths(limit), per: PER }
 }
 
 fn one(key: impl ToString, allowance: Allowance) -> Take {
-    Take { key: key.to_string(), account: Account::NOBODY, allowance, cost: Amount::of_millionths(1) }
+    Take { key: key.to_string(), account: Account::NOBODY, allowance, cost: Amount::from_millionths(1) }
 }
 
 /// The shares and the due times match the keys.
@@ -35,8 +35,8 @@ fn assert_in_step(limits: &Limits) {
         limits.keys.iter().filter_map(|(key, tracked)| Some((tracked.due?, Arc::clone(key)))).collect();
     assert_eq!(limits.due, due);
     for (key, tracked) in &limits.keys {
-        let fresh_at = tracked.spent.fresh_at(&tracked.allowance);
-        assert!(fresh_at.is_none() || tracked.due.is_some(), "`{key}` would never leave");
+        let reset_at = tracked.spent.reset_at(&tracked.allowance);
+        assert!(reset_at.is_none() || tracked.due.is_some(), "`{key}` would never leave");
     }
 }
 
@@ -63,11 +63,11 @@ fn a_batch_without_room_acquires_nothing() {
 #[test]
 fn a_key_removed_by_its_own_batch_needs_room_again() {
     let keys = |keys: std::ops::Range<usize>| keys.map(|key| one(key, gcra(1))).collect::<Vec<_>>();
-    let mut limits = room_for(LOOKED_AT + 2);
-    assert_eq!(limits.take(0, &keys(0..LOOKED_AT + 2)), Ok(Vec::new()));
-    assert!(limits.take(100, &keys(LOOKED_AT..2 * LOOKED_AT + 3)).is_err());
+    let mut limits = room_for(DUE_CHECKS + 2);
+    assert_eq!(limits.take(0, &keys(0..DUE_CHECKS + 2)), Ok(Vec::new()));
+    assert!(limits.take(100, &keys(DUE_CHECKS..2 * DUE_CHECKS + 3)).is_err());
     assert_in_step(&limits);
-    assert_eq!(limits.take(100, &keys(0..LOOKED_AT + 2)), Ok(Vec::new()));
+    assert_eq!(limits.take(100, &keys(0..DUE_CHECKS + 2)), Ok(Vec::new()));
     assert_in_step(&limits);
 }
 
@@ -151,7 +151,7 @@ fn growth_of_a_shared_window_is_charged_to_its_cause() {
 
 fn any_allowance() -> impl Strategy<Value = Allowance> {
     (0..6, 0..5_u64, prop_oneof![Just(PER), Just(PER * 3)]).prop_map(|(kind, number, per)| {
-        let limit = Amount::of_millionths(number);
+        let limit = Amount::from_millionths(number);
         match kind {
             0 => Allowance::Gcra { limit, per, burst: limit },
             1 => Allowance::Gcra { limit: Amount::ZERO, per, burst: limit },

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use super::Coverage;
-use super::places::{Places, PolicyPlaces};
+use super::places::{Places, PolicyPoints};
 use super::side::Side;
 use crate::authoring::Polarity;
 use crate::call::{CallView, Outcome, OutcomeKind, Root, Verdict, reason_code};
@@ -57,7 +57,7 @@ impl<'c> Count<'c> {
         Some(())
     }
 
-    fn note_truth(&mut self, place: usize, truth: &Truth, policy: &Policy) {
+    fn count_truth(&mut self, place: usize, truth: &Truth, policy: &Policy) {
         let restricts = policy.kind.entry().polarity == Polarity::Restricting;
         match truth {
             Truth::Yes => self.note(place, Side::True),
@@ -67,11 +67,11 @@ impl<'c> Count<'c> {
         };
     }
 
-    fn of(&self, id: &str) -> Option<&'c PolicyPlaces> {
+    fn of(&self, id: &str) -> Option<&'c PolicyPoints> {
         self.places.of_policies.get(id)
     }
 
-    fn note_kind(&mut self, id: &str, side: Side) -> Option<()> {
+    fn count_kind(&mut self, id: &str, side: Side) -> Option<()> {
         self.note(self.of(id)?.kind?, side)
     }
 
@@ -93,12 +93,13 @@ impl<'c> Count<'c> {
                 self.note(place, truth(pattern.fits));
             }
         }
-        if let (Some(condition), true) = (&examined.condition, examined.fits_tool() && examined.fits_server())
+        if let (Some(condition), true) =
+            (&examined.condition, examined.fits_tool() && examined.matches_server())
         {
             let mut ids = places.conditions.iter();
             condition.each(&mut |part| {
                 if let (Some(Some(place)), true) = (ids.next(), part.reached) {
-                    self.note_truth(*place, &part.truth, policy);
+                    self.count_truth(*place, &part.truth, policy);
                 }
             });
         }
@@ -129,7 +130,7 @@ impl<'c> Count<'c> {
         }
     }
 
-    fn finds(&mut self, redact: &Redact, places: &PolicyPlaces, view: &CallView<'_>) {
+    fn finds(&mut self, redact: &Redact, places: &PolicyPoints, view: &CallView<'_>) {
         let input = Some(view.input).filter(|_| redact.input);
         let output = view.output.filter(|_| redact.output);
         let error = view.error.filter(|_| redact.output);
@@ -137,7 +138,7 @@ impl<'c> Count<'c> {
             let in_value = |value: &crate::json::Value| finder.redact_value(&mut value.clone()) == Ok(true);
             if input.is_some_and(in_value)
                 || output.is_some_and(in_value)
-                || error.is_some_and(|error| finder.finds_in(error))
+                || error.is_some_and(|error| finder.has_match(error))
             {
                 self.note(*place, Side::Found);
             }
@@ -156,11 +157,11 @@ impl<'c> Count<'c> {
                 _ => None,
             };
         }
-        self.note_kind(&reason.policy?, Side::Reason)
+        self.count_kind(&reason.policy?, Side::Reason)
     }
 
     fn limit(&mut self, asked: &LimitAsked<'_>) -> Option<()> {
-        self.note_kind(&asked.policy.id, if asked.enough { Side::Enough } else { Side::UsedUp })
+        self.count_kind(&asked.policy.id, if asked.enough { Side::Enough } else { Side::UsedUp })
     }
 
     fn budget(&mut self, asking: &Asking<'_>) -> Option<()> {
@@ -175,7 +176,7 @@ impl<'c> Count<'c> {
             Kind::Recover(recover) => &recover.on,
             _ => return None,
         };
-        for (place, concerns) in (places.errors..).zip(on.each_concerns(asked.error)) {
+        for (place, concerns) in (places.errors..).zip(on.matches_each(asked.error)) {
             self.note(place, if concerns { Side::True } else { Side::False });
         }
         let repeats = matches!(asked.policy.kind, Kind::Retry(_)) && on.concern(asked.error);
@@ -184,7 +185,7 @@ impl<'c> Count<'c> {
 
     fn ended(&mut self, outcome: &Outcome) -> Option<()> {
         for id in outcome.approval.iter().flat_map(|request| &request.policies) {
-            self.note_kind(id, Side::Asked);
+            self.count_kind(id, Side::Asked);
         }
         for took_part in &outcome.policies {
             let side = match (took_part.kind.as_str(), took_part.verdict) {
@@ -195,14 +196,14 @@ impl<'c> Count<'c> {
                 }
                 _ => continue,
             };
-            self.note_kind(&took_part.id, side);
+            self.count_kind(&took_part.id, side);
         }
         let side = match (outcome.outcome, outcome.reason.code.as_str()) {
             (OutcomeKind::Answered, _) => Side::Answered,
             (_, reason_code::BUDGET_EXCEEDED) => Side::UsedUp,
             _ => return None,
         };
-        self.note_kind(outcome.reason.policy.as_ref()?, side)
+        self.count_kind(outcome.reason.policy.as_ref()?, side)
     }
 }
 

@@ -8,7 +8,9 @@ mod places;
 mod report;
 mod side;
 
-pub use report::{CoverageReport, CoveredFile, CoveredPlace, CoveredPolicy, CoveredSide, NotCounted, WhyNot};
+pub use report::{
+    CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy, UncountedPolicy, WhyNot,
+};
 pub use side::Side;
 
 use std::sync::Mutex;
@@ -16,7 +18,7 @@ use std::sync::Mutex;
 use heard::Counts;
 use places::Places;
 
-use crate::policy::Chains;
+use crate::policy::CompiledPolicies;
 use crate::source::LoadedFile;
 
 /// A listener to the calls of cases, which counts how often each branch of a bundle is taken.
@@ -42,7 +44,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// Creates empty counts for a bundle that was compiled from these files.
-    pub fn of(chains: &Chains, files: &[LoadedFile]) -> Self {
+    pub fn of(chains: &CompiledPolicies, files: &[LoadedFile]) -> Self {
         let places = Places::of(chains, files);
         let counts = Mutex::new(Counts::of(&places));
         Self { places, counts }

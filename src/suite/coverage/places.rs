@@ -10,9 +10,9 @@ use crate::call::{CallView, SessionState, ToolCall};
 use crate::detect::{Detector, Redactor, Style};
 use crate::diagnostic::{SourceId, Span};
 use crate::json::{Map, Value};
-use crate::matcher::{Examined, ExaminedForm, ExaminedMatcher, ExaminedPattern};
+use crate::matcher::{ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedPattern};
 use crate::middleware::{KINDS, Kind, Redact};
-use crate::policy::{Chains, Mode, Policy, Unmatched};
+use crate::policy::{CompiledPolicies, Mode, Policy, Unmatched};
 use crate::source::{LoadedFile, Node};
 
 /// One coverage point of a rules file.
@@ -27,7 +27,7 @@ pub(super) struct Place {
 
 /// The indices of a policy's coverage points among all.
 #[derive(Debug)]
-pub(super) struct PolicyPlaces {
+pub(super) struct PolicyPoints {
     /// The policy as a whole.
     pub(super) policy: usize,
     /// The policy's kind, if its effect has branches of its own.
@@ -62,7 +62,7 @@ pub(super) struct Written {
 pub(super) struct Places {
     pub(super) all: Vec<Place>,
     /// The policies that cases can reach, by id.
-    pub(super) of_policies: HashMap<String, PolicyPlaces>,
+    pub(super) of_policies: HashMap<String, PolicyPoints>,
     /// `defaults.unmatched`, if it stops calls.
     pub(super) unmatched: Option<usize>,
     /// The policies, ordered by file and position.
@@ -71,7 +71,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn of(chains: &Chains, files: &[LoadedFile]) -> Self {
+    pub(super) fn of(chains: &CompiledPolicies, files: &[LoadedFile]) -> Self {
         let mut places = Self { files: files.iter().map(|file| file.source).collect(), ..Self::default() };
         if chains.defaults().unmatched != Unmatched::Allow
             && let Some(node) = files.iter().find_map(|file| file.root.get("defaults")?.get("unmatched"))
@@ -80,11 +80,11 @@ impl Places {
         }
         let nodes: HashMap<&str, &Node> =
             nodes(files).filter_map(|node| Some((node.get("id")?.as_str()?, node))).collect();
-        for policy in chains.policies().iter().filter(|policy| is_within_reach(&policy.kind)) {
+        for policy in chains.policies().iter().filter(|policy| is_reachable(&policy.kind)) {
             let of_policy = places.of_policy(policy, nodes.get(policy.id.as_str()).copied());
             places.of_policies.insert(policy.id.clone(), of_policy);
         }
-        places.written = places.nodes_in_order(files, chains);
+        places.written = places.declared_policies(files, chains);
         places
     }
 
@@ -93,7 +93,7 @@ impl Places {
         self.all.len() - 1
     }
 
-    fn of_policy(&mut self, policy: &Policy, node: Option<&Node>) -> PolicyPlaces {
+    fn of_policy(&mut self, policy: &Policy, node: Option<&Node>) -> PolicyPoints {
         let call = ToolCall::new("", "", Value::Object(Map::new()));
         let session = SessionState::default();
         // The results for this call do not matter, only the structure of the conditions.
@@ -120,7 +120,7 @@ impl Places {
         }
         let entry =
             node.and_then(|node| node.entries()?.iter().find(|entry| entry.key == policy.kind.entry().name));
-        let sides = sides_of(policy);
+        let sides = kind_branches(policy);
         let key_span = entry.map_or(id_span, |entry| entry.key_span);
         let kind = (!sides.is_empty()).then(|| self.add("kind", key_span, sides));
         let value = entry.map(|entry| &entry.value);
@@ -149,7 +149,7 @@ impl Places {
             _ => Vec::new(),
         };
         let end = self.all.len();
-        PolicyPlaces { policy: whole, kind, tools, servers, conditions, steps, finders, errors, end }
+        PolicyPoints { policy: whole, kind, tools, servers, conditions, steps, finders, errors, end }
     }
 
     fn patterns(&mut self, what: &'static str, patterns: &[ExaminedPattern<'_>], policy: &Policy) -> usize {
@@ -163,7 +163,7 @@ impl Places {
     }
 
     /// The policies as written, including disabled ones.
-    fn nodes_in_order(&self, files: &[LoadedFile], chains: &Chains) -> Vec<Written> {
+    fn declared_policies(&self, files: &[LoadedFile], chains: &CompiledPolicies) -> Vec<Written> {
         let modes: HashMap<&str, Mode> =
             chains.policies().iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
         let written = nodes(files).filter_map(|node| {
@@ -182,7 +182,7 @@ impl Places {
 }
 
 /// Whether cases can reach the effect of a kind. Of budgets, they consume only calls.
-fn is_within_reach(kind: &Kind) -> bool {
+fn is_reachable(kind: &Kind) -> bool {
     match kind {
         Kind::Budget(budget) => budget.bounds.calls.is_some(),
         kind => !kind.is_of_run(),
@@ -190,7 +190,7 @@ fn is_within_reach(kind: &Kind) -> bool {
 }
 
 /// The name of a condition's form. Returns `None` if it is equivalent to its only part.
-fn what(condition: &Examined<'_>) -> Option<&'static str> {
+fn what(condition: &ExaminedCondition<'_>) -> Option<&'static str> {
     match &condition.form {
         ExaminedForm::All(parts) | ExaminedForm::Any(parts) if parts.len() == 1 => None,
         ExaminedForm::All(_) => Some("all"),
@@ -202,7 +202,7 @@ fn what(condition: &Examined<'_>) -> Option<&'static str> {
 }
 
 /// The branches of a matching policy's effect. In shadow mode, only those that are visible before the effect.
-fn sides_of(policy: &Policy) -> Vec<Side> {
+fn kind_branches(policy: &Policy) -> Vec<Side> {
     let side = match policy.kind {
         Kind::Validate(_) => return vec![Side::Misfits, Side::Fits],
         Kind::RateLimit(_) => return vec![Side::UsedUp, Side::Enough],

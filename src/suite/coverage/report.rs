@@ -38,11 +38,11 @@ pub struct CoveredFile {
     /// The number of all branches.
     pub total: usize,
     /// `defaults.unmatched`, if this file sets it and it stops calls.
-    pub defaults: Vec<CoveredPlace>,
+    pub defaults: Vec<CoveredPoint>,
     /// The counted policies, in file order.
     pub policies: Vec<CoveredPolicy>,
     /// The policies that are not counted, and why.
-    pub not_counted: Vec<NotCounted>,
+    pub not_counted: Vec<UncountedPolicy>,
 }
 
 /// The branch coverage of a policy.
@@ -59,12 +59,12 @@ pub struct CoveredPolicy {
     /// The number of all branches of the policy.
     pub total: usize,
     /// The policy as a whole, then its other coverage points in file order.
-    pub places: Vec<CoveredPlace>,
+    pub places: Vec<CoveredPoint>,
 }
 
 /// A coverage point of a rules file: an element with branches.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CoveredPlace {
+pub struct CoveredPoint {
     /// The kind of point: `policy`, `kind`, `tool`, `server`, `all`, `any`, `not`, `test`, `expr`, `step`, `detector`, `pattern`,
     /// `error` or `unmatched`.
     pub what: &'static str,
@@ -75,12 +75,12 @@ pub struct CoveredPlace {
     /// How often the point was undecided. For information only: this is not a branch.
     pub undecided: u64,
     /// The branches of the point.
-    pub sides: Vec<CoveredSide>,
+    pub sides: Vec<CoveredBranch>,
 }
 
 /// A branch of a coverage point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct CoveredSide {
+pub struct CoveredBranch {
     /// The kind of branch.
     pub side: Side,
     /// How often cases took the branch.
@@ -89,7 +89,7 @@ pub struct CoveredSide {
 
 /// A policy that is not counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct NotCounted {
+pub struct UncountedPolicy {
     /// The policy's id.
     pub id: String,
     /// Its kind key.
@@ -120,7 +120,7 @@ impl WhyNot {
     }
 }
 
-impl CoveredPlace {
+impl CoveredPoint {
     /// A description of the missing branches, such as `never false`. Returns `None` if all are covered.
     pub fn missing(&self) -> Option<String> {
         let missing: Vec<&str> =
@@ -142,14 +142,14 @@ impl CoverageReport {
     }
 
     /// All coverage points, including those of `defaults`.
-    pub fn places(&self) -> impl Iterator<Item = &CoveredPlace> {
+    pub fn places(&self) -> impl Iterator<Item = &CoveredPoint> {
         self.files.iter().flat_map(CoveredFile::places)
     }
 }
 
 impl CoveredFile {
     /// All coverage points of the file.
-    pub fn places(&self) -> impl Iterator<Item = &CoveredPlace> {
+    pub fn places(&self) -> impl Iterator<Item = &CoveredPoint> {
         self.defaults.iter().chain(self.policies.iter().flat_map(|policy| &policy.places))
     }
 }
@@ -188,7 +188,12 @@ impl Coverage {
         defaults.retain(|default| default.place.file == file);
         let not_counted = written().filter_map(|written| {
             let place = sources.locate(written.span)?;
-            Some(NotCounted { id: written.id.clone(), kind: written.kind, place, why: written.not_counted? })
+            Some(UncountedPolicy {
+                id: written.id.clone(),
+                kind: written.kind,
+                place,
+                why: written.not_counted?,
+            })
         });
         let not_counted = not_counted.collect();
         let [covered, total] = count(defaults.iter().chain(policies.iter().flat_map(|one| &one.places)));
@@ -197,19 +202,19 @@ impl Coverage {
     }
 
     /// The coverage points of this range: the policy as a whole first, then the others in file order.
-    fn places(&self, range: Range<usize>, sources: &SourceMap) -> Vec<CoveredPlace> {
+    fn places(&self, range: Range<usize>, sources: &SourceMap) -> Vec<CoveredPoint> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.places.all.iter().zip(counts.sides.iter().zip(&counts.undecided));
         let mut found: Vec<_> = all.skip(range.start).take(range.len()).collect();
         found.sort_by_key(|(place, _)| (place.what != "policy", place.span.start));
         let covered = found.into_iter().filter_map(|(place, (times, undecided))| {
             let sides = place.sides.iter().zip(times);
-            Some(CoveredPlace {
+            Some(CoveredPoint {
                 what: place.what,
                 text: words(place.span, sources),
                 place: sources.locate(place.span)?,
                 undecided: *undecided,
-                sides: sides.map(|(side, times)| CoveredSide { side: *side, times: *times }).collect(),
+                sides: sides.map(|(side, times)| CoveredBranch { side: *side, times: *times }).collect(),
             })
         });
         covered.collect()
@@ -227,7 +232,7 @@ fn words(span: Span, sources: &SourceMap) -> String {
 }
 
 /// The numbers of covered branches and of all branches.
-fn count<'p>(places: impl Iterator<Item = &'p CoveredPlace>) -> [usize; 2] {
+fn count<'p>(places: impl Iterator<Item = &'p CoveredPoint>) -> [usize; 2] {
     places
         .flat_map(|place| &place.sides)
         .fold([0, 0], |[covered, total], side| [covered + usize::from(side.times > 0), total + 1])

@@ -12,7 +12,7 @@ use super::load::load_texts;
 use super::report::Report;
 use crate::call::CallRecord;
 use crate::diagnostic::render;
-use crate::policy::Chains;
+use crate::policy::CompiledPolicies;
 use crate::tools::ToolDescriptor;
 use play::{Rounds, play};
 use write::{Written, write};
@@ -28,7 +28,7 @@ pub struct Origin<'a> {
 
 /// A generated test file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Generated {
+pub struct GeneratedTests {
     /// The text of the file.
     pub text: String,
     /// The number of cases.
@@ -36,7 +36,7 @@ pub struct Generated {
     /// The number of calls.
     pub calls: usize,
     /// The policies that redact values in the calls; these values are not written to the file.
-    pub hidden_by: Vec<String>,
+    pub redacted_by: Vec<String>,
 }
 
 /// The error of generating tests.
@@ -63,21 +63,21 @@ pub enum GenerateError {
 /// Returns an error if there are no calls, if redacted values can't be searched for, or if the generated tests are invalid or fail.
 pub fn generate(
     records: Vec<CallRecord>,
-    chains: &Arc<Chains>,
+    chains: &Arc<CompiledPolicies>,
     origin: Origin<'_>,
-) -> Result<Generated, GenerateError> {
+) -> Result<GeneratedTests, GenerateError> {
     if records.is_empty() {
         return Err(GenerateError::NoCalls);
     }
     let calls = records.len();
-    let (hidden, hidden_by) = secrets::hide(records.clone(), chains)?;
+    let (hidden, redacted_by) = secrets::hide(records.clone(), chains)?;
     let tools = origin.tools.map_or(&[][..], |(_, tools)| tools);
     let sessions: Vec<Written> = sessions(&records)
         .iter()
         .map(|places| {
             let rounds_of = rounds(places, &hidden);
             let came = play(chains, tools, &rounds_of);
-            let before = match hidden_by.is_empty() {
+            let before = match redacted_by.is_empty() {
                 true => Vec::new(),
                 false => play(chains, tools, &rounds(places, &records)),
             };
@@ -85,10 +85,10 @@ pub fn generate(
             Written { name, rounds: rounds_of, came, before }
         })
         .collect();
-    let text = write(&sessions, &origin, &hidden_by);
-    let report = try_out(&text, chains, tools)?;
+    let text = write(&sessions, &origin, &redacted_by);
+    let report = run_generated(&text, chains, tools)?;
     match report.passed() {
-        true => Ok(Generated { text, cases: sessions.len(), calls, hidden_by }),
+        true => Ok(GeneratedTests { text, cases: sessions.len(), calls, redacted_by }),
         false => Err(GenerateError::Fails(super::render::text(&report, false))),
     }
 }
@@ -123,7 +123,11 @@ fn rounds(places: &[Vec<usize>], records: &[CallRecord]) -> Rounds {
 }
 
 /// Runs the generated file.
-fn try_out(text: &str, chains: &Arc<Chains>, tools: &[ToolDescriptor]) -> Result<Report, GenerateError> {
+fn run_generated(
+    text: &str,
+    chains: &Arc<CompiledPolicies>,
+    tools: &[ToolDescriptor],
+) -> Result<Report, GenerateError> {
     // The file of the tools, beside the tests, need not exist yet.
     let without_tools: String =
         text.lines().filter(|line| !line.starts_with("tools: ")).map(|line| format!("{line}\n")).collect();

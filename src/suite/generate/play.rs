@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::call::{CallRecord, Outcome, Recorded, ToolCall};
+use crate::call::{CallRecord, Outcome, RecordedResult, ToolCall};
 use crate::host::{ManualClock, ToolError};
 use crate::json::Value;
-use crate::policy::Chains;
+use crate::policy::CompiledPolicies;
 use crate::suite::case::CallStep;
-use crate::suite::read::NOON;
+use crate::suite::read::DEFAULT_CLOCK_START;
 use crate::suite::run::engine;
 use crate::suite::stub::{Answer, StubbedTools};
 use crate::tools::ToolDescriptor;
@@ -24,8 +24,8 @@ pub(super) struct Came {
 pub(super) type Rounds = Vec<Vec<CallRecord>>;
 
 /// The outcomes of a session's calls, in order. The calls are numbered as in a test without ids.
-pub(super) fn play(chains: &Arc<Chains>, tools: &[ToolDescriptor], rounds: &Rounds) -> Vec<Came> {
-    let clock = ManualClock::new(NOON.parse().unwrap_or(Timestamp::UNIX_EPOCH));
+pub(super) fn play(chains: &Arc<CompiledPolicies>, tools: &[ToolDescriptor], rounds: &Rounds) -> Vec<Came> {
+    let clock = ManualClock::new(DEFAULT_CLOCK_START.parse().unwrap_or(Timestamp::UNIX_EPOCH));
     let engine = engine(Arc::clone(chains), tools, &clock).build();
     let mut session = engine.session();
     let mut came = Vec::new();
@@ -57,8 +57,10 @@ pub(super) fn play(chains: &Arc<Chains>, tools: &[ToolDescriptor], rounds: &Roun
 fn step(record: &CallRecord, number: usize) -> CallStep {
     let call = ToolCall { id: format!("call_{number}"), options: Value::Null, ..record.call.clone() };
     let result = record.recorded.as_ref().map(|recorded| match recorded {
-        Recorded::Output(output) => Ok(output.clone()),
-        Recorded::Error { message, kind } => Err(ToolError { kind: kind.clone(), ..ToolError::new(message) }),
+        RecordedResult::Output(output) => Ok(output.clone()),
+        RecordedResult::Error { message, kind } => {
+            Err(ToolError { kind: kind.clone(), ..ToolError::new(message) })
+        }
     });
     let answers = result.map(|result| vec![Answer { result: Some(result), takes: None }]);
     CallStep { call, answers, expect: None }

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use regex::Regex;
 
 use super::GenerateError;
-use crate::call::{CallRecord, Recorded};
+use crate::call::{CallRecord, RecordedResult};
 use crate::json::Value;
 use crate::middleware::{Kind, Redact};
-use crate::policy::{Chains, Mode, Policy};
+use crate::policy::{CompiledPolicies, Mode, Policy};
 
 /// The replacement of a value that can't be redacted.
 const WITHHELD: &str = "[withheld]";
 /// The minimum length of a secret to search for: a shorter string may occur elsewhere by chance.
-const MIN_LENGTH: usize = 4;
+const MIN_SECRET_LENGTH: usize = 4;
 /// The number of secrets in one regular expression.
-const AT_ONCE: usize = 200;
+const SECRETS_PER_PATTERN: usize = 200;
 
 /// The redacted values of calls, and the policies that redact them.
 #[derive(Default)]
@@ -31,7 +31,7 @@ pub(super) struct Secrets {
 /// apply to the name of a session.
 pub(super) fn hide(
     records: Vec<CallRecord>,
-    chains: &Chains,
+    chains: &CompiledPolicies,
 ) -> Result<(Vec<CallRecord>, Vec<String>), GenerateError> {
     let redactions: Vec<(&Policy, &Redact)> = chains
         .policies()
@@ -54,7 +54,7 @@ pub(super) fn hide(
                 redactions.iter().filter(|(policy, _)| policy.matcher.concerns(&server, &tool))
             {
                 secrets.take(policy, redact, &mut record.call.input);
-                secrets.take_recorded(policy, redact, record.recorded.as_mut());
+                secrets.redact_recorded(policy, redact, record.recorded.as_mut());
             }
             for (policy, redact) in &redactions {
                 secrets.take_name(policy, redact, record.session.as_mut());
@@ -65,12 +65,12 @@ pub(super) fn hide(
     let everywhere = secrets.patterns()?;
     for record in &mut records {
         let mut replace = |text: &mut String| secrets.replace(&everywhere, text);
-        in_texts(&mut record.call.input, &mut replace);
-        in_texts(&mut record.call.context, &mut replace);
+        for_each_string(&mut record.call.input, &mut replace);
+        for_each_string(&mut record.call.context, &mut replace);
         record.session.iter_mut().for_each(&mut replace);
         match &mut record.recorded {
-            Some(Recorded::Output(output)) => in_texts(output, &mut replace),
-            Some(Recorded::Error { message, .. }) => replace(message),
+            Some(RecordedResult::Output(output)) => for_each_string(output, &mut replace),
+            Some(RecordedResult::Error { message, .. }) => replace(message),
             None => {}
         }
     }
@@ -88,10 +88,10 @@ impl Secrets {
         self.note(policy, redact, &before, value);
     }
 
-    fn take_recorded(&mut self, policy: &Policy, redact: &Redact, recorded: Option<&mut Recorded>) {
+    fn redact_recorded(&mut self, policy: &Policy, redact: &Redact, recorded: Option<&mut RecordedResult>) {
         match recorded {
-            Some(Recorded::Output(output)) => self.take(policy, redact, output),
-            Some(Recorded::Error { message, .. }) => self.take_name(policy, redact, Some(message)),
+            Some(RecordedResult::Output(output)) => self.take(policy, redact, output),
+            Some(RecordedResult::Error { message, .. }) => self.take_name(policy, redact, Some(message)),
             None => {}
         }
     }
@@ -132,7 +132,7 @@ impl Secrets {
     }
 
     fn find(&mut self, (secret, shown): (String, String)) {
-        if secret.chars().count() >= MIN_LENGTH {
+        if secret.chars().count() >= MIN_SECRET_LENGTH {
             self.found.insert(secret, shown);
         }
     }
@@ -145,7 +145,7 @@ impl Secrets {
             let texts: Vec<String> = texts.iter().map(|text| regex::escape(text)).collect();
             Regex::new(&texts.join("|")).map_err(|error| GenerateError::Secrets(error.to_string()))
         };
-        texts.chunks(AT_ONCE).map(pattern).collect()
+        texts.chunks(SECRETS_PER_PATTERN).map(pattern).collect()
     }
 
     fn replace(&self, patterns: &[Regex], text: &mut String) {
@@ -171,11 +171,11 @@ fn middle(before: &str, after: &str) -> (String, String) {
     (part(&before), part(&after))
 }
 
-fn in_texts(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+fn for_each_string(value: &mut Value, change: &mut impl FnMut(&mut String)) {
     match value {
         Value::String(text) => change(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| in_texts(item, change)),
-        Value::Object(members) => members.values_mut().for_each(|member| in_texts(member, change)),
+        Value::Array(items) => items.iter_mut().for_each(|item| for_each_string(item, change)),
+        Value::Object(members) => members.values_mut().for_each(|member| for_each_string(member, change)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(records[0].call.context["card"], "[payment_card]");
         assert_eq!(records[1].session.as_deref(), Some("of [payment_card]"));
         assert_eq!(records[3].call.input["card"], "************1881");
-        assert_eq!(records[3].recorded, Some(Recorded::Output("************5559, or not".into())));
+        assert_eq!(records[3].recorded, Some(RecordedResult::Output("************5559, or not".into())));
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use super::Origin;
 use super::play::{Came, Rounds};
 use super::yaml;
-use crate::call::{CallRecord, Outcome, OutcomeKind, Recorded, reason_code};
+use crate::call::{CallRecord, Outcome, OutcomeKind, RecordedResult, reason_code};
 use crate::json::{Map, Value};
 use crate::text::{cut, inert};
 
 /// The maximum length of a line, in characters.
-const WIDTH: usize = 120;
+const MAX_WIDTH: usize = 120;
 
 /// The maximum length of a step on one line, in characters.
 const SHORT: usize = 80;
@@ -26,15 +26,15 @@ pub(super) struct Written {
 }
 
 /// Writes the file.
-pub(super) fn write(sessions: &[Written], origin: &Origin<'_>, hidden_by: &[String]) -> String {
+pub(super) fn write(sessions: &[Written], origin: &Origin<'_>, redacted_by: &[String]) -> String {
     let mut page = vec![
         format!("# Generated from the calls of {}: review it before you rely on it.", one_line(origin.calls)),
         "# The expectations are the current outcomes, which may be wrong. Give each case a name that describes what is"
             .to_owned(),
         "# expected, correct wrong expectations, and remove redundant cases.".to_owned(),
     ];
-    if !hidden_by.is_empty() {
-        let by: Vec<String> = hidden_by.iter().map(|id| one_line(id)).collect();
+    if !redacted_by.is_empty() {
+        let by: Vec<String> = redacted_by.iter().map(|id| one_line(id)).collect();
         page.push(format!(
             "# Values redacted by {} are not included: they appear in redacted form.",
             by.join(", ")
@@ -47,7 +47,7 @@ pub(super) fn write(sessions: &[Written], origin: &Origin<'_>, hidden_by: &[Stri
     let records = || sessions.iter().flat_map(|session| session.rounds.iter().flatten());
     let shared = common(records());
     if !shared.is_empty() {
-        page.extend(yaml::entry("context", &shared.clone().into(), WIDTH));
+        page.extend(yaml::entry("context", &shared.clone().into(), MAX_WIDTH));
     }
     page.extend([String::new(), "cases:".to_owned()]);
     let mut names = BTreeSet::new();
@@ -97,7 +97,7 @@ fn case(session: &Written, name: &str, above: &Map) -> Vec<String> {
     let shared = common(session.rounds.iter().flatten());
     let own = without(&shared, above);
     if !own.is_empty() {
-        lines.extend(yaml::entry("context", &own.into(), WIDTH - 4));
+        lines.extend(yaml::entry("context", &own.into(), MAX_WIDTH - 4));
     }
     let calls: Vec<Call<'_>> = (1..)
         .zip(&session.came)
@@ -106,14 +106,15 @@ fn case(session: &Written, name: &str, above: &Map) -> Vec<String> {
     let records: Vec<&CallRecord> = session.rounds.iter().flatten().collect();
     if let ([record], [call]) = (records.as_slice(), calls.as_slice()) {
         lines.extend(call.comments());
-        lines.extend(yaml::entry("call", &call.members(record).into(), WIDTH - 4));
-        lines.extend(yaml::entry("expect", &call.expectation(record), WIDTH - 4));
+        lines.extend(yaml::entry("call", &call.members(record).into(), MAX_WIDTH - 4));
+        lines.extend(yaml::entry("expect", &call.expectation(record), MAX_WIDTH - 4));
         return lines;
     }
     let mut calls = calls.iter();
     lines.push("steps:".to_owned());
     for round in &session.rounds {
-        let (indent, width) = if round.len() > 1 { ("      ", WIDTH - 12) } else { ("  ", WIDTH - 8) };
+        let (indent, width) =
+            if round.len() > 1 { ("      ", MAX_WIDTH - 12) } else { ("  ", MAX_WIDTH - 8) };
         if round.len() > 1 {
             lines.push("  - round:".to_owned());
         }
@@ -179,13 +180,13 @@ impl Call<'_> {
             members.insert("context".to_owned(), own.into());
         }
         match record.recorded.as_ref().filter(|_| self.came.runs > 0) {
-            Some(Recorded::Output(output)) => {
+            Some(RecordedResult::Output(output)) => {
                 members.insert("returns".to_owned(), output.clone());
             }
-            Some(Recorded::Error { message, kind: None }) => {
+            Some(RecordedResult::Error { message, kind: None }) => {
                 members.insert("fails".to_owned(), message.as_str().into());
             }
-            Some(Recorded::Error { message, kind: Some(kind) }) => {
+            Some(RecordedResult::Error { message, kind: Some(kind) }) => {
                 let failure = [("message", message), ("kind", kind)];
                 let failure = failure.map(|(key, text)| (key.to_owned(), text.as_str().into()));
                 members.insert("fails".to_owned(), Value::Object(failure.into_iter().collect()));
@@ -209,14 +210,14 @@ impl Call<'_> {
         if let Some(policy) = &outcome.reason.policy {
             members.insert("policy".to_owned(), policy.as_str().into());
         }
-        if !is_usual(outcome) {
+        if !is_default_code(outcome) {
             members.insert("code".to_owned(), outcome.reason.code.as_str().into());
         }
         if outcome.input != record.call.input {
             members.insert("input".to_owned(), outcome.input.clone());
         }
         let recorded = match &record.recorded {
-            Some(Recorded::Output(output)) => output,
+            Some(RecordedResult::Output(output)) => output,
             _ => &Value::Null,
         };
         if let Some(output) = outcome.output.as_ref().filter(|output| *output != recorded) {
@@ -230,7 +231,7 @@ impl Call<'_> {
 }
 
 /// Whether the code follows from the outcome and its policy.
-fn is_usual(outcome: &Outcome) -> bool {
+fn is_default_code(outcome: &Outcome) -> bool {
     let usual: &[&str] = match outcome.outcome {
         OutcomeKind::Executed => &[reason_code::ALLOWED, reason_code::UNMATCHED],
         OutcomeKind::Denied => &[reason_code::DENIED],

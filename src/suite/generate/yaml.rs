@@ -4,7 +4,8 @@ use crate::json::Value;
 use crate::text::is_hidden;
 
 /// Words that a version of YAML does not read as strings.
-const NO_TEXT: [&str; 11] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "infinity"];
+const NON_STRING_WORDS: [&str; 11] =
+    ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "infinity"];
 
 /// The value in lines of at most `width` characters, as far as its strings allow.
 pub(super) fn lines(value: &Value, width: usize) -> Vec<String> {
@@ -61,7 +62,7 @@ pub(super) fn flow(value: &Value) -> String {
 fn text(string: &str) -> String {
     let starts = string.starts_with(|c: char| c.is_ascii_alphabetic());
     let plain = |c: char| c.is_alphanumeric() || "_-./@+$()%=".contains(c) || c == ' ';
-    let is_word = NO_TEXT.iter().any(|word| string.eq_ignore_ascii_case(word));
+    let is_word = NON_STRING_WORDS.iter().any(|word| string.eq_ignore_ascii_case(word));
     if starts && !is_word && !string.ends_with(' ') && string.chars().all(plain) {
         return string.to_owned();
     }

@@ -9,13 +9,13 @@ use crate::policy::Built;
 use crate::source::{Comment, comments};
 
 /// The `survives` comments of all files of a bundle.
-pub(super) struct Acceptances<'a> {
+pub(super) struct AcceptanceComments<'a> {
     built: &'a Built,
     /// Each comment, with a flag for each of its words: whether it has accepted a survivor.
     comments: Vec<(Comment<'a>, Vec<bool>)>,
 }
 
-impl<'a> Acceptances<'a> {
+impl<'a> AcceptanceComments<'a> {
     pub(super) fn of(built: &'a Built) -> Self {
         let found = built.files.iter().flat_map(|file| {
             let source = built.sources.get(file.source);
@@ -55,7 +55,7 @@ impl<'a> Acceptances<'a> {
         let mut found = Vec::new();
         for (comment, used) in &self.comments {
             for ((span, word), used) in comment.words.iter().zip(used) {
-                let message = match of_name(word) {
+                let message = match find_mutation(word) {
                     None => format!("unknown mutation `{word}`{}", meant(word)),
                     Some(_) if !used && tried_all => {
                         format!(
@@ -80,7 +80,7 @@ impl<'a> Acceptances<'a> {
     }
 }
 
-fn of_name(word: &str) -> Option<&'static Mutation> {
+fn find_mutation(word: &str) -> Option<&'static Mutation> {
     MUTATIONS.iter().find(|mutation| mutation.name == word)
 }
 

@@ -3,7 +3,7 @@
 //! Changes that no case can detect are not made: the calls of a case run one after the other, nothing waits in real time, and
 //! the records of an `audit` are not checked.
 
-use super::change::{without_entry, without_item};
+use super::change::{entry_removal, item_removal};
 use super::condition::neighbours;
 use super::find::Finder;
 use super::{CHOICE, DURATION, EXPRESSION, ITEM_REMOVED, KEY_REMOVED, LIMIT, expression};
@@ -17,18 +17,18 @@ enum Operation {
     /// Decrease and increase a number by one.
     Step,
     /// Halve and double a duration.
-    Stretch,
+    Scale,
     /// Remove an item of a list.
-    DropItem,
+    RemoveItem,
     /// Replace a keyword by each of the others.
     Choose(&'static [&'static str]),
     /// Remove the key.
-    DropKey,
+    RemoveKey,
     /// Replace the operators of an expression.
-    Express,
+    ReplaceOperators,
 }
 
-use Operation::{Choose, DropItem, DropKey, Express, Step, Stretch};
+use Operation::{Choose, RemoveItem, RemoveKey, ReplaceOperators, Scale, Step};
 
 /// The mutated keys of each kind, with their operations.
 const KEYS: [(&str, &[(&str, Operation)]); 10] = [
@@ -37,10 +37,10 @@ const KEYS: [(&str, &[(&str, Operation)]); 10] = [
         &[
             ("limit", Step),
             ("burst", Step),
-            ("per", Stretch),
-            ("cost", DropKey),
-            ("key", DropKey),
-            ("key", DropItem),
+            ("per", Scale),
+            ("cost", RemoveKey),
+            ("key", RemoveKey),
+            ("key", RemoveItem),
             ("on_exceed", Choose(&["deny", "halt"])),
             ("count", Choose(&["executions", "attempts"])),
         ],
@@ -49,28 +49,28 @@ const KEYS: [(&str, &[(&str, Operation)]); 10] = [
     (
         "cache",
         &[
-            ("ttl", Stretch),
-            ("key", DropKey),
-            ("key", DropItem),
+            ("ttl", Scale),
+            ("key", RemoveKey),
+            ("key", RemoveItem),
             ("scope", Choose(&["tenant", "principal", "shared"])),
-            ("invalidate_on", DropItem),
+            ("invalidate_on", RemoveItem),
         ],
     ),
-    ("retry", &[("attempts", Step), ("on", DropItem), ("idempotent", Choose(&["true", "false"]))]),
-    ("recover", &[("attempts", Step), ("on", DropItem)]),
+    ("retry", &[("attempts", Step), ("on", RemoveItem), ("idempotent", Choose(&["true", "false"]))]),
+    ("recover", &[("attempts", Step), ("on", RemoveItem)]),
     (
         "redact",
         &[
-            ("in", DropItem),
-            ("detect", DropItem),
-            ("patterns", DropItem),
+            ("in", RemoveItem),
+            ("detect", RemoveItem),
+            ("patterns", RemoveItem),
             ("with", Choose(&["mask", "hash", "remove"])),
         ],
     ),
-    ("transform", &[("input", DropItem), ("output", DropItem)]),
-    ("label", &[("add", DropItem)]),
-    ("fact", &[("key", DropKey)]),
-    ("around", &[("script", Express)]),
+    ("transform", &[("input", RemoveItem), ("output", RemoveItem)]),
+    ("label", &[("add", RemoveItem)]),
+    ("fact", &[("key", RemoveKey)]),
+    ("around", &[("script", ReplaceOperators)]),
 ];
 
 /// Adds the mutations of a kind's value.
@@ -84,11 +84,11 @@ pub(super) fn of_kind(kind: &Entry, finder: &mut Finder<'_>) {
         for (_, operation) in keys.iter().filter(|(key, _)| *key == entry.key) {
             match operation {
                 Step => step(entry, finder),
-                Stretch => stretch(&entry.value, finder),
-                DropItem => drop_items(entry, finder),
+                Scale => stretch(&entry.value, finder),
+                RemoveItem => remove_items(entry, finder),
                 Choose(words) => choose(entry, words, finder),
-                DropKey => drop_key(entries, index, finder),
-                Express => expression::of_text(&entry.value, EXPRESSION, finder),
+                RemoveKey => remove_key(entries, index, finder),
+                ReplaceOperators => expression::mutate_operators(&entry.value, EXPRESSION, finder),
             }
         }
     }
@@ -113,10 +113,10 @@ fn stretch(node: &Node, finder: &mut Finder<'_>) {
     }
 }
 
-fn drop_items(entry: &Entry, finder: &mut Finder<'_>) {
+fn remove_items(entry: &Entry, finder: &mut Finder<'_>) {
     let items = entry.value.items().unwrap_or_default();
     for (index, item) in items.iter().enumerate() {
-        if let Some(edit) = without_item(finder.file(item.span), items, index) {
+        if let Some(edit) = item_removal(finder.file(item.span), items, index) {
             let words: Vec<&str> = finder.text(item.span).split_whitespace().collect();
             let case = format!("a case that depends on this item of `{}`: `{}`", entry.key, words.join(" "));
             finder.leave_out(ITEM_REMOVED, item.span, edit, case);
@@ -136,9 +136,9 @@ fn choose(entry: &Entry, words: &[&str], finder: &mut Finder<'_>) {
     }
 }
 
-fn drop_key(entries: &[Entry], index: usize, finder: &mut Finder<'_>) {
+fn remove_key(entries: &[Entry], index: usize, finder: &mut Finder<'_>) {
     let Some(entry) = entries.get(index) else { return };
-    let Some(edit) = without_entry(finder.file(entry.key_span), entries, index) else { return };
+    let Some(edit) = entry_removal(finder.file(entry.key_span), entries, index) else { return };
     let place = Span { end: entry.value.span.end.max(entry.key_span.end), ..entry.key_span };
     let case = match entry.key.as_str() {
         "cost" => "a case with a call that costs more than 1".to_owned(),

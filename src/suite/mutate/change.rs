@@ -16,7 +16,7 @@ pub(super) struct Change {
     pub(super) place: Span,
     pub(super) fix: Fix,
     /// Whether the text is removed, and nothing replaces its lines.
-    pub(super) leaves_nothing: bool,
+    pub(super) is_removal: bool,
     /// A description of a case that would notice the change.
     pub(super) noticed_by: String,
 }
@@ -31,7 +31,7 @@ impl Change {
     /// The changed line, before and after; no line after if nothing is left of it.
     pub(super) fn lines(&self, sources: &SourceMap) -> Option<(String, Option<String>)> {
         let text = sources.get(self.place.source)?.text();
-        if self.leaves_nothing {
+        if self.is_removal {
             let before = line_at(text, self.place.start)?;
             let more = text.get(self.place.start..self.place.end)?.contains('\n');
             return Some((format!("{}{}", clipped(before, 0), if more { " …" } else { "" }), None));
@@ -67,7 +67,7 @@ fn clipped(line: &str, column: usize) -> String {
 }
 
 /// The edit that removes one item of a list. Returns `None` if it is the only item, or if an anchor would be removed with it.
-pub(super) fn without_item(text: &str, items: &[Node], index: usize) -> Option<Edit> {
+pub(super) fn item_removal(text: &str, items: &[Node], index: usize) -> Option<Edit> {
     let item = items.get(index)?.span;
     let span = match index.checked_sub(1) {
         Some(before) => Span::new(item.source, items.get(before)?.span.end, item.end),
@@ -76,8 +76,8 @@ pub(super) fn without_item(text: &str, items: &[Node], index: usize) -> Option<E
     removal(text, span)
 }
 
-/// The edit that removes one key with its value, with the same conditions as [`without_item`].
-pub(super) fn without_entry(text: &str, entries: &[Entry], index: usize) -> Option<Edit> {
+/// The edit that removes one key with its value, with the same conditions as [`item_removal`].
+pub(super) fn entry_removal(text: &str, entries: &[Entry], index: usize) -> Option<Edit> {
     let entry = entries.get(index)?;
     let key = entry.key_span;
     let span = match index.checked_sub(1) {

@@ -1,16 +1,16 @@
 //! Mutations of conditions: removed and negated tests, shifted bounds.
 
-use super::change::without_item;
+use super::change::item_removal;
 use super::find::Finder;
 use super::{
     ABSENCE, ANCHOR, EXPRESSION, ITEM_REMOVED, NEGATION, OPERATOR, QUANTIFIER, TEST_REMOVED, THRESHOLD,
     expression, pattern,
 };
 use crate::diagnostic::{Edit, Span};
-use crate::source::{Entry, Node, NodeValue};
+use crate::source::{Entry, Node, YamlValue};
 
 /// Operators, each with similar and opposite ones.
-const NEAR: [(&str, &[&str]); 8] = [
+const SIMILAR_OPERATORS: [(&str, &[&str]); 8] = [
     ("gt", &["gte", "lt"]),
     ("gte", &["gt", "lte"]),
     ("lt", &["lte", "gt"]),
@@ -26,13 +26,13 @@ const LISTS: [&str; 8] = ["in", "not_in", "starts_with", "ends_with", "type", "i
 
 /// Mutates the conditions below `where`, `all` (`needed`) or `any`; a single condition counts as a list of one. The maximum nesting of
 /// rules files bounds the recursion of these functions.
-pub(super) fn of_list(node: &Node, needed: bool, finder: &mut Finder<'_>) {
-    let Some(items) = node.items() else { return of_only(node, finder) };
+pub(super) fn mutate_conditions(node: &Node, needed: bool, finder: &mut Finder<'_>) {
+    let Some(items) = node.items() else { return mutate_single_condition(node, finder) };
     if let [only] = items {
-        return of_only(only, finder);
+        return mutate_single_condition(only, finder);
     }
     for (index, item) in items.iter().enumerate() {
-        if let Some(edit) = without_item(finder.file(item.span), items, index) {
+        if let Some(edit) = item_removal(finder.file(item.span), items, index) {
             let case = match needed {
                 true => format!(
                     "a case in which {} does not hold, and all conditions beside it do",
@@ -45,14 +45,14 @@ pub(super) fn of_list(node: &Node, needed: bool, finder: &mut Finder<'_>) {
             };
             finder.leave_out(TEST_REMOVED, item.span, edit, case);
         }
-        of_condition(item, finder);
+        mutate_condition(item, finder);
     }
 }
 
-fn of_only(node: &Node, finder: &mut Finder<'_>) {
+fn mutate_single_condition(node: &Node, finder: &mut Finder<'_>) {
     let case = format!("a case in which {} does not hold", shown(node, finder));
     finder.replace(TEST_REMOVED, node.span, "{ expr: \"true\" }", case);
-    of_condition(node, finder);
+    mutate_condition(node, finder);
 }
 
 /// A condition in one line, truncated.
@@ -66,20 +66,20 @@ fn shown(node: &Node, finder: &Finder<'_>) -> String {
     }
 }
 
-fn of_condition(node: &Node, finder: &mut Finder<'_>) {
+fn mutate_condition(node: &Node, finder: &mut Finder<'_>) {
     let entries = node.entries().unwrap_or_default();
     for entry in entries {
         match entry.key.as_str() {
-            "all" | "any" => of_group(entry, finder),
-            "not" => of_negation(entry, finder),
-            "expr" => expression::of_text(&entry.value, EXPRESSION, finder),
-            "path" => expression::of_filter(&entry.value, finder),
+            "all" | "any" => mutate_group(entry, finder),
+            "not" => mutate_negation(entry, finder),
+            "expr" => expression::mutate_operators(&entry.value, EXPRESSION, finder),
+            "path" => expression::mutate_filters(&entry.value, finder),
             _ => of_test(node, entry, finder),
         }
     }
 }
 
-fn of_group(entry: &Entry, finder: &mut Finder<'_>) {
+fn mutate_group(entry: &Entry, finder: &mut Finder<'_>) {
     let items = entry.value.items().unwrap_or_default();
     let (other, case) = match entry.key.as_str() {
         "all" => ("any", "a case in which some of these hold, and not all"),
@@ -88,11 +88,11 @@ fn of_group(entry: &Entry, finder: &mut Finder<'_>) {
     if items.len() > 1 {
         finder.replace(QUANTIFIER, entry.key_span, other, case);
     }
-    of_list(&entry.value, entry.key == "all", finder);
+    mutate_conditions(&entry.value, entry.key == "all", finder);
 }
 
 /// `not: X` becomes `all: [ X ]`.
-fn of_negation(entry: &Entry, finder: &mut Finder<'_>) {
+fn mutate_negation(entry: &Entry, finder: &mut Finder<'_>) {
     let inner = &entry.value;
     let case = format!("a case whose result depends on {}", shown(inner, finder));
     let written = finder.text(inner.span);
@@ -109,13 +109,13 @@ fn of_negation(entry: &Entry, finder: &mut Finder<'_>) {
         vec![key, Edit { span: inner.span, text: format!("[ {} ]", inner.to_json()) }]
     };
     finder.edit(NEGATION, entry.key_span, edits, case);
-    of_condition(inner, finder);
+    mutate_condition(inner, finder);
 }
 
 fn of_test(test: &Node, entry: &Entry, finder: &mut Finder<'_>) {
     let path = test.get("path").and_then(Node::as_str).unwrap_or("the path").to_owned();
     let (key, value) = (entry.key.as_str(), &entry.value);
-    if let Some((_, others)) = NEAR.iter().find(|(operator, _)| *operator == key) {
+    if let Some((_, others)) = SIMILAR_OPERATORS.iter().find(|(operator, _)| *operator == key) {
         for other in others.iter() {
             let case = match (key, value.as_number()) {
                 ("gt" | "gte" | "lt" | "lte", Some(bound)) if other.get(..1) == key.get(..1) => {
@@ -128,7 +128,7 @@ fn of_test(test: &Node, entry: &Entry, finder: &mut Finder<'_>) {
             };
             finder.replace(OPERATOR, entry.key_span, *other, case);
         }
-        of_bound(key, value, &path, finder);
+        mutate_bound(key, value, &path, finder);
     }
     match key {
         "exists" => {
@@ -148,17 +148,17 @@ fn of_test(test: &Node, entry: &Entry, finder: &mut Finder<'_>) {
         "length" => {
             let path = format!("the length of `{path}`");
             if value.as_number().is_some() {
-                of_bound("lte", value, &path, finder);
+                mutate_bound("lte", value, &path, finder);
             }
             for bound in value.entries().unwrap_or_default() {
-                of_bound(&bound.key, &bound.value, &path, finder);
+                mutate_bound(&bound.key, &bound.value, &path, finder);
             }
         }
-        "matches" => pattern::of_anchors(value, ANCHOR, finder),
+        "matches" => pattern::remove_anchors(value, ANCHOR, finder),
         _ => {}
     }
     if LISTS.contains(&key) {
-        of_values(value, &path, finder);
+        mutate_values(value, &path, finder);
     }
 }
 
@@ -169,7 +169,7 @@ fn of_each(value: &Node, path: &str, finder: &mut Finder<'_>) {
 }
 
 /// Adds a bound that is one more and one that is one less, each with a value that detects it.
-fn of_bound(operator: &str, value: &Node, path: &str, finder: &mut Finder<'_>) {
+fn mutate_bound(operator: &str, value: &Node, path: &str, finder: &mut Finder<'_>) {
     let Some(bound) = value.as_number() else { return };
     let Some((less, more)) = neighbours(&bound.text()) else { return };
     let bound = bound.text();
@@ -202,10 +202,10 @@ pub(super) fn neighbours(number: &str) -> Option<(String, String)> {
     Some((write(scaled.checked_sub(1)?)?, write(scaled.checked_add(1)?)?))
 }
 
-fn of_values(value: &Node, path: &str, finder: &mut Finder<'_>) {
-    let NodeValue::Sequence(items) = &value.value else { return };
+fn mutate_values(value: &Node, path: &str, finder: &mut Finder<'_>) {
+    let YamlValue::Sequence(items) = &value.value else { return };
     for (index, item) in items.iter().enumerate() {
-        if let Some(edit) = without_item(finder.file(item.span), items, index) {
+        if let Some(edit) = item_removal(finder.file(item.span), items, index) {
             let case = format!("a case in which `{path}` matches {}", shown(item, finder));
             finder.leave_out(ITEM_REMOVED, item.span, edit, case);
         }

@@ -3,7 +3,7 @@
 use super::find::Finder;
 use super::{EXPRESSION, Mutation};
 use crate::diagnostic::Span;
-use crate::source::{Node, NodeValue, TextStyle};
+use crate::source::{Node, StringStyle, YamlValue};
 
 /// Operators and their replacements; an operator comes before its prefixes. Those that are replaced by themselves only look
 /// like one of the others, and are skipped.
@@ -26,10 +26,10 @@ const OPERATORS: [(&str, &str); 15] = [
 ];
 
 /// Mutates each operator of an expression or a script, in the text of the file.
-pub(super) fn of_text(node: &Node, mutation: Mutation, finder: &mut Finder<'_>) {
-    let NodeValue::String(text) = &node.value else { return };
+pub(super) fn mutate_operators(node: &Node, mutation: Mutation, finder: &mut Finder<'_>) {
+    let YamlValue::String(text) = &node.value else { return };
     // The quotes of the YAML string do not belong to the expression.
-    let quotes = usize::from(text.style == TextStyle::Quoted);
+    let quotes = usize::from(text.style == StringStyle::Quoted);
     let written = finder.text(node.span);
     let Some(inside) = written.get(quotes..written.len().saturating_sub(quotes)) else { return };
     let found: Vec<(usize, &str, &str)> = operators(inside);
@@ -42,9 +42,9 @@ pub(super) fn of_text(node: &Node, mutation: Mutation, finder: &mut Finder<'_>) 
 }
 
 /// Mutates each operator in the filters of a path.
-pub(super) fn of_filter(node: &Node, finder: &mut Finder<'_>) {
+pub(super) fn mutate_filters(node: &Node, finder: &mut Finder<'_>) {
     if node.as_str().is_some_and(|path| path.contains("[?")) {
-        of_text(node, EXPRESSION, finder);
+        mutate_operators(node, EXPRESSION, finder);
     }
 }
 

@@ -75,9 +75,9 @@ fn of_policy(policy: &Node, finder: &mut Finder<'_>) {
         finder.replace(SHADOW_ENFORCED, mode.span, "enforce", case);
     }
     if let Some(matcher) = policy.get("match") {
-        pattern::of_matcher(matcher, finder);
+        pattern::mutate_matcher(matcher, finder);
         if let Some(conditions) = matcher.get("where") {
-            condition::of_list(conditions, true, finder);
+            condition::mutate_conditions(conditions, true, finder);
         }
     }
     // The effects of a policy in shadow mode are not visible.
@@ -160,8 +160,8 @@ impl Finder<'_> {
         noticed_by: impl Into<String>,
     ) {
         let across_lines = edit.text.is_empty() && self.text(edit.span).contains('\n');
-        let leaves_nothing = across_lines || mutation == POLICY_REMOVED;
-        self.add(mutation, place, vec![edit], leaves_nothing, noticed_by.into());
+        let is_removal = across_lines || mutation == POLICY_REMOVED;
+        self.add(mutation, place, vec![edit], is_removal, noticed_by.into());
     }
 
     fn add(
@@ -169,7 +169,7 @@ impl Finder<'_> {
         mutation: Mutation,
         place: Span,
         edits: Vec<Edit>,
-        leaves_nothing: bool,
+        is_removal: bool,
         noticed_by: String,
     ) {
         self.found.push(Change {
@@ -178,7 +178,7 @@ impl Finder<'_> {
             head: self.head,
             place,
             fix: Fix { title: mutation.doc.to_owned(), edits },
-            leaves_nothing,
+            is_removal,
             noticed_by,
         });
     }

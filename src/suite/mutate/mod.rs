@@ -16,7 +16,7 @@ mod report;
 mod trial;
 
 pub use render::{json, summary, text};
-pub use report::{Mutated, Survivor, Unused};
+pub use report::{MutationReport, Survivor, Unused};
 
 use crate::policy::Built;
 use crate::suite::{Report, Suite};
@@ -85,9 +85,9 @@ pub fn mutate(
     suite: &Suite,
     only: Option<&str>,
     seen: &mut dyn FnMut(usize, usize),
-) -> Result<Mutated, Report> {
-    let trial = trial::Trial::new(built, suite)?;
+) -> Result<MutationReport, Report> {
+    let trial = trial::MutantRunner::new(built, suite)?;
     let changes = find::changes(built, only);
-    let verdicts = trial.judge_all(&changes, seen);
+    let verdicts = trial.test_all(&changes, seen);
     Ok(report::report(built, &changes, &verdicts, only.is_none()))
 }

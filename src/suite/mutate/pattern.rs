@@ -1,23 +1,23 @@
 //! Mutations of name patterns and regular expressions, which then match more, or less.
 
-use super::change::without_item;
+use super::change::item_removal;
 use super::find::Finder;
 use super::{ANCHOR, ITEM_REMOVED, Mutation, PATTERN};
-use crate::source::{Node, exact_place};
+use crate::source::{Node, exact_span_in};
 
 /// Mutates the patterns of `match`.
-pub(super) fn of_matcher(matcher: &Node, finder: &mut Finder<'_>) {
+pub(super) fn mutate_matcher(matcher: &Node, finder: &mut Finder<'_>) {
     if matcher.entries().is_none() {
-        return of_patterns(matcher, finder);
+        return mutate_patterns(matcher, finder);
     }
     ["tool", "server"]
         .into_iter()
         .filter_map(|key| matcher.get(key))
-        .for_each(|node| of_patterns(node, finder));
+        .for_each(|node| mutate_patterns(node, finder));
 }
 
 /// Mutates one pattern or a list: replaces all by `*`, removes one, and removes the anchors or stars of each.
-fn of_patterns(node: &Node, finder: &mut Finder<'_>) {
+fn mutate_patterns(node: &Node, finder: &mut Finder<'_>) {
     let patterns = node.items().unwrap_or(std::slice::from_ref(node));
     if patterns.iter().any(|pattern| pattern.as_str() == Some("*")) {
         return;
@@ -30,7 +30,7 @@ fn of_patterns(node: &Node, finder: &mut Finder<'_>) {
         format!("a case with a call of another name, to which `{id}` does not apply"),
     );
     for (index, pattern) in patterns.iter().enumerate() {
-        if let Some(edit) = without_item(finder.file(pattern.span), patterns, index) {
+        if let Some(edit) = item_removal(finder.file(pattern.span), patterns, index) {
             let written = finder.text(pattern.span).to_owned();
             finder.leave_out(
                 ITEM_REMOVED,
@@ -41,17 +41,17 @@ fn of_patterns(node: &Node, finder: &mut Finder<'_>) {
         }
         let Some(text) = pattern.as_str() else { continue };
         if text.starts_with('/') {
-            of_anchors(pattern, ANCHOR, finder);
+            remove_anchors(pattern, ANCHOR, finder);
         } else {
-            of_stars(pattern, text, finder);
+            remove_stars(pattern, text, finder);
         }
     }
 }
 
 /// Removes each star of a glob.
-fn of_stars(pattern: &Node, text: &str, finder: &mut Finder<'_>) {
+fn remove_stars(pattern: &Node, text: &str, finder: &mut Finder<'_>) {
     for (at, _) in text.match_indices('*') {
-        if let Some(place) = exact_place(finder.sources, pattern, at..at + 1) {
+        if let Some(place) = exact_span_in(finder.sources, pattern, at..at + 1) {
             finder.replace(
                 PATTERN,
                 place,
@@ -63,7 +63,7 @@ fn of_stars(pattern: &Node, text: &str, finder: &mut Finder<'_>) {
 }
 
 /// Removes the anchor at the start, or at the end, of a regular expression.
-pub(super) fn of_anchors(node: &Node, mutation: Mutation, finder: &mut Finder<'_>) {
+pub(super) fn remove_anchors(node: &Node, mutation: Mutation, finder: &mut Finder<'_>) {
     let Some(text) = node.as_str() else { return };
     let inner = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
     let (regex, before) = inner.map_or((text, 0), |inner| (inner, 1));
@@ -75,7 +75,7 @@ pub(super) fn of_anchors(node: &Node, mutation: Mutation, finder: &mut Finder<'_
     let first = text.get(start..).is_some_and(|rest| rest.starts_with('^')).then_some((start, "before"));
     let last = (regex.ends_with('$') && !regex.ends_with("\\$")).then(|| (before + regex.len() - 1, "after"));
     for (at, side) in [first, last].into_iter().flatten() {
-        if let Some(place) = exact_place(finder.sources, node, at..at + 1) {
+        if let Some(place) = exact_span_in(finder.sources, node, at..at + 1) {
             let case =
                 format!("a case with a string that matches except for extra characters {side} the match");
             finder.replace(mutation, place, "", case);

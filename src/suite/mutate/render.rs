@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::{Mutated, Survivor};
+use super::{MutationReport, Survivor};
 use crate::suite::render::visible;
 
 const RED: &str = "\u{1b}[31m";
@@ -19,7 +19,7 @@ const VERSION: u32 = 1;
 
 /// Renders the survivors, each with its location, the line before and after, and the case that would notice it; then the
 /// accepted ones. `colour`: with ANSI escapes, which never come from a value.
-pub fn text(mutated: &Mutated, colour: bool) -> String {
+pub fn text(mutated: &MutationReport, colour: bool) -> String {
     let mut page = Page { text: String::new(), colour };
     let (accepted, open): (Vec<_>, Vec<_>) =
         mutated.survivors.iter().partition(|survivor| survivor.accepted.is_some());
@@ -34,7 +34,7 @@ pub fn text(mutated: &Mutated, colour: bool) -> String {
 }
 
 /// The summary line: `120 changes: 116 noticed, 2 survived, 1 accepted, 1 not compiled`.
-pub fn summary(mutated: &Mutated) -> String {
+pub fn summary(mutated: &MutationReport) -> String {
     let changes =
         if mutated.changes == 1 { "1 change".to_owned() } else { format!("{} changes", mutated.changes) };
     let mut text = format!("{changes}: {} noticed, {} survived", mutated.noticed, mutated.survived);
@@ -50,11 +50,11 @@ pub fn summary(mutated: &Mutated) -> String {
 ///
 /// # Errors
 /// Returns an error if serialization fails, which strings and numbers do not cause.
-pub fn json(mutated: &Mutated) -> crate::json::Result<String> {
+pub fn json(mutated: &MutationReport) -> crate::json::Result<String> {
     #[derive(Serialize)]
     struct Document<'a> {
         version: u32,
-        mutations: &'a Mutated,
+        mutations: &'a MutationReport,
     }
     crate::json::to_string_pretty(&Document { version: VERSION, mutations: mutated })
 }

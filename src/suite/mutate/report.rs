@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::accepted::Acceptances;
+use super::accepted::AcceptanceComments;
 use super::change::Change;
 use super::trial::Verdict;
 use crate::diagnostic::Span;
@@ -10,7 +10,7 @@ use crate::policy::Built;
 
 /// The result of mutation testing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Mutated {
+pub struct MutationReport {
     /// The number of changes, without equivalent ones.
     pub changes: usize,
     /// How many changes made a case fail.
@@ -65,7 +65,7 @@ pub struct Unused {
     pub message: String,
 }
 
-impl Mutated {
+impl MutationReport {
     /// Whether no change survives except accepted ones, and no comment is unused or invalid.
     pub fn passed(&self) -> bool {
         self.survived == 0 && self.unused.is_empty()
@@ -80,14 +80,19 @@ impl Unused {
 }
 
 /// Builds the report from changes and verdicts. `tried_all`: whether no policy was left out.
-pub(super) fn report(built: &Built, changes: &[Change], verdicts: &[Verdict], tried_all: bool) -> Mutated {
-    let mut acceptances = Acceptances::of(built);
+pub(super) fn report(
+    built: &Built,
+    changes: &[Change],
+    verdicts: &[Verdict],
+    tried_all: bool,
+) -> MutationReport {
+    let mut acceptances = AcceptanceComments::of(built);
     let survived = changes.iter().zip(verdicts).filter(|(_, verdict)| **verdict == Verdict::Survived);
     let survivors: Vec<Survivor> =
         survived.filter_map(|(change, _)| survivor(built, change, acceptances.reason(change))).collect();
     let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
     let accepted = survivors.iter().filter(|survivor| survivor.accepted.is_some()).count();
-    Mutated {
+    MutationReport {
         changes: changes.len() - count(Verdict::Same),
         noticed: count(Verdict::Noticed),
         survived: survivors.len() - accepted,

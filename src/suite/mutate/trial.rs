@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::change::Change;
 use crate::diagnostic::SourceMap;
-use crate::policy::{self, Built, Chains};
+use crate::policy::{self, Built, CompiledPolicies};
 use crate::suite::case::{Case, TestFile};
 use crate::suite::run::passes;
 use crate::suite::{Report, Suite};
@@ -30,7 +30,7 @@ pub(super) enum Verdict {
 }
 
 /// The unchanged rules, and the cases with the policies that take part in them.
-pub(super) struct Trial<'a> {
+pub(super) struct MutantRunner<'a> {
     sources: &'a SourceMap,
     /// The rules files: name and text. Files that policies refer to are read from disk.
     texts: Vec<(&'a str, &'a str)>,
@@ -40,7 +40,7 @@ pub(super) struct Trial<'a> {
     concerned: Mutex<HashMap<String, Vec<usize>>>,
 }
 
-impl<'a> Trial<'a> {
+impl<'a> MutantRunner<'a> {
     /// # Errors
     /// Returns the report of the suite if it does not pass against the unchanged rules.
     pub(super) fn new(built: &'a Built, suite: &'a Suite) -> Result<Self, Report> {
@@ -49,8 +49,10 @@ impl<'a> Trial<'a> {
         };
         let texts: Vec<(&str, &str)> = built.files.iter().filter_map(name_and_text).collect();
         let nothing = || Report { files: Vec::new(), revision: String::new() };
-        let chains =
-            policy::build_changed(texts.clone(), &built.sources).chains.map(Arc::new).ok_or_else(nothing)?;
+        let chains = policy::build_replacements(texts.clone(), &built.sources)
+            .chains
+            .map(Arc::new)
+            .ok_or_else(nothing)?;
         let report = suite.run(&chains);
         if !report.passed() {
             return Err(report);
@@ -75,7 +77,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Tests all changes, on all available processors; verdicts are in the order of the changes.
-    pub(super) fn judge_all(&self, changes: &[Change], seen: &mut dyn FnMut(usize, usize)) -> Vec<Verdict> {
+    pub(super) fn test_all(&self, changes: &[Change], seen: &mut dyn FnMut(usize, usize)) -> Vec<Verdict> {
         let threads = thread::available_parallelism().map_or(1, usize::from).min(changes.len());
         let next = AtomicUsize::new(0);
         let (send, receive) = mpsc::channel();
@@ -111,7 +113,7 @@ impl<'a> Trial<'a> {
             let text = if Some(*file) == name { changed.as_str() } else { text };
             (*file, text)
         });
-        let Some(chains) = policy::build_changed(texts, self.sources).chains.map(Arc::new) else {
+        let Some(chains) = policy::build_replacements(texts, self.sources).chains.map(Arc::new) else {
             return Verdict::Invalid;
         };
         if chains.revision() == self.revision {
@@ -121,8 +123,8 @@ impl<'a> Trial<'a> {
     }
 
     /// Whether a case fails. The cases in which the policy takes part run first.
-    fn is_noticed(&self, change: &Change, chains: &Arc<Chains>) -> bool {
-        let first = self.concerned_cases(change, |cases| cases.to_vec()).unwrap_or_default();
+    fn is_noticed(&self, change: &Change, chains: &Arc<CompiledPolicies>) -> bool {
+        let first = self.with_policy_cases(change, |cases| cases.to_vec()).unwrap_or_default();
         let others = (0..self.cases.len()).filter(|index| !first.contains(index));
         let noticing = first.iter().copied().chain(others).find(|index| {
             self.cases.get(*index).is_some_and(|(file, case)| {
@@ -130,7 +132,7 @@ impl<'a> Trial<'a> {
             })
         });
         if let Some(case) = noticing {
-            self.concerned_cases(change, |cases| {
+            self.with_policy_cases(change, |cases| {
                 if let Some(place) = cases.iter().position(|index| *index == case) {
                     cases.get_mut(..=place).unwrap_or_default().rotate_right(1);
                 }
@@ -139,7 +141,7 @@ impl<'a> Trial<'a> {
         noticing.is_some()
     }
 
-    fn concerned_cases<T>(&self, change: &Change, read: impl FnOnce(&mut [usize]) -> T) -> Option<T> {
+    fn with_policy_cases<T>(&self, change: &Change, read: impl FnOnce(&mut [usize]) -> T) -> Option<T> {
         let mut concerned = self.concerned.lock().unwrap_or_else(PoisonError::into_inner);
         concerned.get_mut(change.policy.as_ref()?).map(|cases| read(cases))
     }

@@ -2,7 +2,7 @@
 
 use super::text::visible;
 use crate::diagnostic::{Location, render};
-use crate::suite::{CoverageReport, CoveredFile, CoveredPlace};
+use crate::suite::{CoverageReport, CoveredFile, CoveredPoint};
 
 /// The maximum length of a coverage point's text, in characters.
 const MAX_SHOWN: usize = 60;
@@ -41,7 +41,7 @@ pub fn percent(percent: f64) -> String {
 
 /// One workflow command for each coverage point with a missing branch, which GitHub shows as an annotation in a pull request.
 pub fn coverage_annotations(report: &CoverageReport) -> String {
-    let command = |place: &CoveredPlace| {
+    let command = |place: &CoveredPoint| {
         let missing = place.missing()?;
         Some(render::annotation(
             "warning",
@@ -63,8 +63,8 @@ impl Page {
     }
 
     fn file(&self, file: &CoveredFile) -> String {
-        let is_whole = file.covered == file.total;
-        let mark = if is_whole { self.paint(GREEN, "✓") } else { self.paint(RED, "✗") };
+        let is_complete = file.covered == file.total;
+        let mark = if is_complete { self.paint(GREEN, "✓") } else { self.paint(RED, "✗") };
         let count = self.paint(DIM, &format!("{} of {} branches covered", file.covered, file.total));
         let mut text = format!("{mark} {}  {}  {count}\n", visible(&file.file), percent(file.percent));
         let defaults = self.missing("defaults", &file.defaults);
@@ -78,7 +78,7 @@ impl Page {
     }
 
     /// The coverage points with missing branches, below their owner; empty if there are none.
-    fn missing(&self, owner: &str, places: &[CoveredPlace]) -> String {
+    fn missing(&self, owner: &str, places: &[CoveredPoint]) -> String {
         let rows = places.iter().filter_map(|place| {
             let Location { file, line, column, .. } = &place.place;
             let open = match place.undecided {

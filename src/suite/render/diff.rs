@@ -7,7 +7,7 @@ use crate::json::{self, Map, Value};
 /// The maximum length of a value on a line, in characters.
 const MAX_VALUE: usize = 100;
 /// Characters kept before the first difference of two long strings.
-const BEFORE: usize = 20;
+const CONTEXT_BEFORE: usize = 20;
 /// The maximum number of lines of a diff.
 const MAX_LINES: usize = 60;
 /// The maximum length of lists that are aligned; longer ones are compared by index.
@@ -47,18 +47,18 @@ pub(super) fn diff(expected: &Value, came: &Value) -> Vec<Line> {
 
 /// A value on one line, truncated if long.
 pub(super) fn short(value: &Value) -> String {
-    cut_to(&value.to_string(), 0)
+    truncate_from(&value.to_string(), 0)
 }
 
 /// Two strings, truncated if long so that both show their first difference.
 pub(super) fn beside(expected: &str, came: &str) -> (String, String) {
     let same = expected.chars().zip(came.chars()).take_while(|(one, other)| one == other).count();
     let is_long = expected.chars().count().max(came.chars().count()) > MAX_VALUE;
-    let from = if is_long { same.saturating_sub(BEFORE) } else { 0 };
-    (cut_to(expected, from), cut_to(came, from))
+    let from = if is_long { same.saturating_sub(CONTEXT_BEFORE) } else { 0 };
+    (truncate_from(expected, from), truncate_from(came, from))
 }
 
-fn cut_to(text: &str, from: usize) -> String {
+fn truncate_from(text: &str, from: usize) -> String {
     let length = text.chars().count();
     let shown: String = text.chars().skip(from).take(MAX_VALUE).collect();
     let before = if from > 0 { "…" } else { "" };
@@ -155,7 +155,7 @@ impl Page {
 fn paired<'v>(expected: &'v [Value], came: &'v [Value]) -> Vec<Pair<'v>> {
     let mut pairs = Vec::new();
     let (mut left, mut right) = (0, 0);
-    for (at, other) in in_both(expected, came).into_iter().chain([(expected.len(), came.len())]) {
+    for (at, other) in common_subsequence(expected, came).into_iter().chain([(expected.len(), came.len())]) {
         let ones = expected.get(left..at).unwrap_or_default();
         let others = came.get(right..other).unwrap_or_default();
         for index in 0..ones.len().max(others.len()) {
@@ -172,7 +172,7 @@ fn paired<'v>(expected: &'v [Value], came: &'v [Value]) -> Vec<Pair<'v>> {
 }
 
 /// The indices of a longest common subsequence of two lists.
-fn in_both(expected: &[Value], came: &[Value]) -> Vec<(usize, usize)> {
+fn common_subsequence(expected: &[Value], came: &[Value]) -> Vec<(usize, usize)> {
     if expected.len().max(came.len()) > MAX_ALIGNED {
         return Vec::new();
     }

@@ -1,7 +1,7 @@
 //! Renders failures as GitHub workflow commands, which appear as annotations in a pull request.
 
 use super::junit::summary;
-use super::text::of_case;
+use super::text::case_text;
 use crate::diagnostic::{Diagnostics, SourceMap, render};
 use crate::suite::Report;
 
@@ -13,7 +13,7 @@ pub fn github(report: Option<&Report>, problems: &[(&Diagnostics, &SourceMap)]) 
     }
     for case in report.into_iter().flat_map(Report::cases) {
         let Some(first) = case.failures.first() else { continue };
-        let text = format!("{}\n\n{}", summary(first), of_case(case));
+        let text = format!("{}\n\n{}", summary(first), case_text(case));
         commands.push_str(&render::annotation("error", Some(&first.place), &case.full_name(), &text));
     }
     commands

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::text::{of_case, visible};
+use super::text::{case_text, visible};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceMap, render};
 use crate::suite::{CaseReport, Failure, Report};
 
@@ -82,7 +82,7 @@ impl Suite {
                 1 => String::new(),
                 all => format!(" (and {} more)", all - 1),
             };
-            (format!("{}{more}", summary(first)), first.field.as_str(), of_case(case))
+            (format!("{}{more}", summary(first)), first.field.as_str(), case_text(case))
         });
         let named = Named { name: &case.full_name(), line: Some(case.place.line), time };
         match failure {

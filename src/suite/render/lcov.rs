@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::suite::{CoverageReport, CoveredFile, CoveredPlace};
+use crate::suite::{CoverageReport, CoveredFile, CoveredPoint};
 
 /// Renders the tracefile: one record for each rules file with coverage points.
 pub fn lcov(report: &CoverageReport) -> String {
@@ -36,7 +36,7 @@ fn record(file: &CoveredFile, text: &mut String) -> std::fmt::Result {
     }
     let hit = functions.iter().filter(|(.., times)| *times > 0).count();
     writeln!(text, "FNF:{}\nFNH:{hit}", functions.len())?;
-    let mut lines: BTreeMap<usize, Vec<&CoveredPlace>> = BTreeMap::new();
+    let mut lines: BTreeMap<usize, Vec<&CoveredPoint>> = BTreeMap::new();
     for place in file.places() {
         lines.entry(place.place.line).or_default().push(place);
     }
@@ -59,7 +59,7 @@ fn record(file: &CoveredFile, text: &mut String) -> std::fmt::Result {
 }
 
 /// How often the most frequent point of a line was evaluated.
-fn times(places: &[&CoveredPlace]) -> u64 {
-    let of = |place: &CoveredPlace| place.sides.iter().fold(0u64, |sum, side| sum.saturating_add(side.times));
+fn times(places: &[&CoveredPoint]) -> u64 {
+    let of = |place: &CoveredPoint| place.sides.iter().fold(0u64, |sum, side| sum.saturating_add(side.times));
     places.iter().map(|place| of(place)).max().unwrap_or(0)
 }

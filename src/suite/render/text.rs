@@ -10,10 +10,10 @@ use crate::text::is_hidden;
 /// The maximum length of a displayed value, in characters.
 const MAX_SHOWN: usize = 400;
 /// The maximum length of a line about a preceding call, in characters.
-const MAX_TOLD: usize = 160;
+const MAX_CALL_LINE: usize = 160;
 
 /// The maximum number of calls shown before a failure, including its own.
-const MAX_LED: usize = 10;
+const MAX_PRECEDING_CALLS: usize = 10;
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
@@ -30,7 +30,7 @@ pub fn text(report: &Report, colour: bool) -> String {
 }
 
 /// The failures of one case and the preceding calls, without the case's name.
-pub(super) fn of_case(case: &CaseReport) -> String {
+pub(super) fn case_text(case: &CaseReport) -> String {
     let mut page = Page { text: String::new(), colour: false };
     page.told(case);
     let lines = page.text.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
@@ -94,13 +94,13 @@ impl Page {
         let whole = case.failures.iter().any(|failure| failure.call.is_none());
         let last = case.failures.iter().filter_map(|failure| failure.call).max().filter(|_| !whole);
         let last = last.unwrap_or(case.calls.len());
-        let left_out = last.saturating_sub(MAX_LED);
+        let left_out = last.saturating_sub(MAX_PRECEDING_CALLS);
         if left_out > 0 {
             let line = self.paint(DIM, &format!("… {left_out} earlier calls"));
             self.line(4, &line);
         }
         for (number, call) in (1..=last).zip(&case.calls).skip(left_out) {
-            let line = format!("call {number}, {}", came_to(call));
+            let line = format!("call {number}, {}", call_summary(call));
             let line = self.paint(DIM, &line);
             self.line(4, &line);
         }
@@ -200,10 +200,10 @@ fn who(call: &CallReport) -> String {
 }
 
 /// A call's outcome and reason, on one line.
-fn came_to(call: &CallReport) -> String {
+fn call_summary(call: &CallReport) -> String {
     let by = call.policy.as_ref().map_or_else(String::new, |policy| format!(" by {policy}"));
     let line = format!("{}: {}{by} ({}): {}", who(call), call.outcome, call.code, call.message);
-    cut(&line, MAX_TOLD)
+    cut(&line, MAX_CALL_LINE)
 }
 
 /// A string without quotes, or any other value as JSON.

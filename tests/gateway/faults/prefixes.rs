@@ -1,10 +1,10 @@
-//! Servers whose tools could not be told apart by their names.
+//! Ambiguous tool prefixes of servers.
 
 use callgate::diagnostic::render;
 use callgate::mcp::Config;
 
-/// What is told of a file with these servers.
-fn told(servers: &[(&str, Option<&str>)]) -> String {
+/// The diagnostics of a gateway file with these servers.
+fn diagnostics(servers: &[(&str, Option<&str>)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.yaml");
     let servers = servers.iter().map(|(name, prefix)| {
@@ -19,29 +19,29 @@ fn told(servers: &[(&str, Option<&str>)]) -> String {
 }
 
 #[test]
-fn prefixes_of_which_one_begins_another_are_refused() {
+fn rejects_prefixes_that_begin_with_one_another() {
     for (servers, wrong, place) in [
         ([("a", Some("x_")), ("b", Some("x_y_"))], "`x_y_` begins with the prefix of `a`, `x_`", "4:43"),
         ([("a", Some("x_y_")), ("b", Some("x_"))], "the prefix of `a`, `x_y_`, begins with `x_`", "4:43"),
-        ([("a", Some("x_")), ("b", Some("x_"))], "`x_` is the prefix of `a`, too", "4:43"),
+        ([("a", Some("x_")), ("b", Some("x_"))], "`x_` is also the prefix of `a`", "4:43"),
         ([("a", None), ("a__b", None)], "`a__b__` begins with the prefix of `a`, `a__`", "4:13"),
-        ([("a", None), ("b", Some("a__"))], "`a__` is the prefix of `a`, too", "4:43"),
-        ([("a", Some("b__")), ("b", None)], "`b__` is the prefix of `a`, too", "4:13"),
+        ([("a", None), ("b", Some("a__"))], "`a__` is also the prefix of `a`", "4:43"),
+        ([("a", Some("b__")), ("b", None)], "`b__` is also the prefix of `a`", "4:13"),
     ] {
-        let told = told(&servers);
-        assert!(told.contains(&format!("error[CG207]: {wrong}")), "{servers:?}: {told}");
-        assert!(told.contains(&format!("gateway.yaml:{place}")), "{servers:?}: {told}");
-        assert!(told.contains("help: ") && told.contains("`prefix`"), "{servers:?}: {told}");
-        assert_eq!(told.matches("error[").count(), 1, "{servers:?}: {told}");
+        let text = diagnostics(&servers);
+        assert!(text.contains(&format!("error[CG207]: {wrong}")), "{servers:?}: {text}");
+        assert!(text.contains(&format!("gateway.yaml:{place}")), "{servers:?}: {text}");
+        assert!(text.contains("help: ") && text.contains("`prefix`"), "{servers:?}: {text}");
+        assert_eq!(text.matches("error[").count(), 1, "{servers:?}: {text}");
     }
 }
 
 #[test]
-fn prefixes_that_tell_servers_apart_are_taken() {
-    assert_eq!(told(&[("a", None), ("ab", None), ("a_b", None)]), "");
-    assert_eq!(told(&[("a", Some("x_y_")), ("b", Some("x_z_")), ("c", Some("y_"))]), "");
-    // It has no prefix.
-    assert_eq!(told(&[("a", None)]), "");
-    let twice = told(&[("a", None), ("a", None)]);
-    assert_eq!(twice.matches("error[").count(), 1, "told once: {twice}");
+fn accepts_unambiguous_prefixes() {
+    assert_eq!(diagnostics(&[("a", None), ("ab", None), ("a_b", None)]), "");
+    assert_eq!(diagnostics(&[("a", Some("x_y_")), ("b", Some("x_z_")), ("c", Some("y_"))]), "");
+    // A single server has no prefix.
+    assert_eq!(diagnostics(&[("a", None)]), "");
+    let twice = diagnostics(&[("a", None), ("a", None)]);
+    assert_eq!(twice.matches("error[").count(), 1, "reported once: {twice}");
 }

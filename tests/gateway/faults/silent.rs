@@ -1,22 +1,22 @@
-//! One server of several that is silent.
+//! One unresponsive server among several.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callgate::Engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{ChildSpec, Gateway, Reach, ServerSpec};
+use callgate::mcp::{Gateway, Reach, ServerSpec, StdioSpec};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf, WriteHalf, split};
 
-use super::behind::{self, Folder, answers};
-use super::{OPEN, said};
+use super::harness::{self, Folder, response_count};
+use super::{OPEN, result_text};
 
-/// A client in this process, whose time can be made to stand still.
+/// A client in this process, so that a test can pause its time.
 struct Client {
     to: WriteHalf<tokio::io::DuplexStream>,
     from: Lines<BufReader<ReadHalf<tokio::io::DuplexStream>>>,
-    heard: Vec<Value>,
-    /// How long the last answer was waited for.
+    received: Vec<Value>,
+    /// The waiting time for the last response.
     waited: Duration,
 }
 
@@ -25,36 +25,36 @@ impl Client {
         self.to.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
-    async fn ask(&mut self, id: u64, method: &str, params: Value) {
+    async fn request(&mut self, id: u64, method: &str, params: Value) {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
     }
 
-    async fn hear(&mut self, is_so: impl Fn(&Value) -> bool) -> Value {
+    async fn wait_for_message(&mut self, is_so: impl Fn(&Value) -> bool) -> Value {
         let heard = async {
             loop {
-                let line = self.from.next_line().await.unwrap().expect("the gateway still talks");
+                let line = self.from.next_line().await.unwrap().expect("the gateway closed the connection");
                 let message: Value = callgate::json::from_str(&line).unwrap();
-                self.heard.push(message.clone());
+                self.received.push(message.clone());
                 if is_so(&message) {
                     return message;
                 }
             }
         };
-        tokio::time::timeout(Duration::from_secs(50), heard).await.expect("it is heard")
+        tokio::time::timeout(Duration::from_secs(50), heard).await.expect("timed out waiting for a message")
     }
 
-    async fn answer(&mut self, id: u64) -> Value {
-        self.hear(|message| message["id"] == id && message.get("method").is_none()).await
+    async fn response(&mut self, id: u64) -> Value {
+        self.wait_for_message(|message| message["id"] == id && message.get("method").is_none()).await
     }
 
-    /// The answer that comes although one server is silent, after what the other one has said.
-    async fn answer_without_the_silent(&mut self, id: u64, method: &str) -> Value {
+    /// The response despite the silent server, once the other server has answered.
+    async fn response_without_the_silent(&mut self, id: u64, method: &str) -> Value {
         let told = format!("after {method}");
-        self.hear(|message| message["params"]["data"] == told.as_str()).await;
-        // From here on nobody but the silent server is waited for, so time need not pass.
+        self.wait_for_message(|message| message["params"]["data"] == told.as_str()).await;
+        // From here on only the silent server is waited for, so skip the time.
         tokio::time::pause();
         let begun = tokio::time::Instant::now();
-        let answer = self.answer(id).await;
+        let answer = self.response(id).await;
         self.waited = begun.elapsed();
         tokio::time::resume();
         answer
@@ -64,7 +64,7 @@ impl Client {
 fn server(name: &str, folder: &Folder) -> ServerSpec {
     let mut words = folder.server().into_iter();
     let child =
-        ChildSpec { command: words.next().unwrap(), args: words.collect(), env: Vec::new(), cwd: None };
+        StdioSpec { command: words.next().unwrap(), args: words.collect(), env: Vec::new(), cwd: None };
     let prefix = Some(format!("{name}_"));
     ServerSpec { name: name.to_owned(), prefix, reach: Reach::Child(child), rules: None }
 }
@@ -75,7 +75,7 @@ fn has_tools_of(list: &Value, prefix: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_left_out_until_it_talks() {
+async fn silent_server_is_omitted_until_it_responds() {
     let (silent, other) = (Folder::new(), Folder::new());
     silent.write("silent", "");
     other.write("tells", "");
@@ -89,40 +89,49 @@ async fn a_silent_server_is_left_out_until_it_talks() {
     let served = tokio::spawn(Arc::new(gateway).serve_lines(from, to));
     let (from, to) = split(ours);
     let mut client =
-        Client { to, from: BufReader::new(from).lines(), heard: Vec::new(), waited: Duration::ZERO };
+        Client { to, from: BufReader::new(from).lines(), received: Vec::new(), waited: Duration::ZERO };
 
     let about = json!({ "name": "test", "version": "1" });
     let greeting = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about });
-    client.ask(1, "initialize", greeting).await;
-    let answer = client.answer_without_the_silent(1, "initialize").await;
+    client.request(1, "initialize", greeting).await;
+    let answer = client.response_without_the_silent(1, "initialize").await;
     assert_eq!(answer["result"]["serverInfo"]["name"], "callgate", "{answer}");
     let log = told.lock().unwrap().join("\n");
-    assert!(log.contains("the server `silent`: it is left out: it does not answer"), "{log}");
+    assert!(
+        log.contains("the server `silent`: omitted from a merged response: it does not respond"),
+        "{log}"
+    );
     client.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
-    client.ask(2, "tools/list", json!({})).await;
-    let list = client.answer_without_the_silent(2, "tools/list").await;
+    client.request(2, "tools/list", json!({})).await;
+    let list = client.response_without_the_silent(2, "tools/list").await;
     assert!(has_tools_of(&list, "other_") && !has_tools_of(&list, "silent_"), "{list}");
-    assert!(client.waited < Duration::from_secs(5), "it is known to be silent: {:?}", client.waited);
+    assert!(
+        client.waited < Duration::from_secs(5),
+        "a server known to be silent delays the response only briefly: {:?}",
+        client.waited
+    );
 
-    // A greeting is not to be cancelled; a list is.
-    behind::until("the server hears that it took too long", || {
+    // `initialize` must not be cancelled; `tools/list` is.
+    harness::wait_until("the server receives the cancellation", || {
         silent.log().iter().any(|message| message["method"] == "notifications/cancelled")
     });
-    let cancelled = silent.got("notifications/cancelled", 1);
+    let cancelled = silent.wait_for_received("notifications/cancelled", 1);
     assert_eq!((cancelled.len(), &cancelled[0]["params"]["requestId"]), (1, &json!(2)), "{cancelled:?}");
 
-    // Now it answers all that it was asked, and takes part.
+    // Now the server answers its queued requests, and takes part.
     std::fs::remove_file(silent.path("silent")).unwrap();
-    client.ask(3, "tools/list", json!({})).await;
-    let list = client.answer(3).await;
+    client.request(3, "tools/list", json!({})).await;
+    let list = client.response(3).await;
     assert!(has_tools_of(&list, "other_") && has_tools_of(&list, "silent_"), "{list}");
-    client.ask(4, "tools/call", json!({ "name": "silent_echo", "arguments": { "text": "at last" } })).await;
-    assert_eq!(said(&client.answer(4).await), "done at last");
+    client
+        .request(4, "tools/call", json!({ "name": "silent_echo", "arguments": { "text": "at last" } }))
+        .await;
+    assert_eq!(result_text(&client.response(4).await), "done at last");
     for id in 1..=4 {
-        assert_eq!(answers(&client.heard, &id.into()), 1, "{:#?}", client.heard);
+        assert_eq!(response_count(&client.received, &id.into()), 1, "{:#?}", client.received);
     }
     client.to.shutdown().await.unwrap();
     served.await.unwrap().unwrap();
-    silent.nobody_stays();
-    other.nobody_stays();
+    silent.assert_server_ended();
+    other.assert_server_ended();
 }

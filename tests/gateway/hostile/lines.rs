@@ -1,12 +1,12 @@
-//! What a hostile client sends.
+//! The messages of a hostile client.
 
-/// The bytes of one attempt, and the family that it belongs to.
+/// The bytes of one attempt, and its family.
 pub(super) struct Attempt {
-    pub(super) of: &'static str,
-    pub(super) said: Vec<u8>,
+    pub(super) family: &'static str,
+    pub(super) bytes: Vec<u8>,
 }
 
-/// How a session of the protocols up to 2025-11-25 begins.
+/// The handshake of the protocol versions up to 2025-11-25.
 pub(super) const GREETING: &str = concat!(
     r#"{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
     "\n",
@@ -19,7 +19,7 @@ const DENIED: &str =
 const PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
 const DANGER: &str = r#"{"name":"danger"}"#;
 
-/// Characters that some readers pass over, or take for others.
+/// Characters that some parsers ignore or confuse with others.
 const INVISIBLE: [&str; 10] =
     [" ", "\\t", "\\u0000", "\\u00a0", "\\u200b", "\\u200d", "\\u2060", "\\ufeff", "\\u00ad", "\\u202e"];
 
@@ -27,11 +27,11 @@ const INVISIBLE: [&str; 10] =
 struct Attempts(Vec<Attempt>);
 
 impl Attempts {
-    fn add<B: AsRef<[u8]>>(&mut self, of: &'static str, all: impl IntoIterator<Item = B>) {
-        self.0.extend(all.into_iter().map(|said| {
-            let mut said = said.as_ref().to_vec();
-            said.push(b'\n');
-            Attempt { of, said }
+    fn add<B: AsRef<[u8]>>(&mut self, family: &'static str, all: impl IntoIterator<Item = B>) {
+        self.0.extend(all.into_iter().map(|bytes| {
+            let mut bytes = bytes.as_ref().to_vec();
+            bytes.push(b'\n');
+            Attempt { family, bytes }
         }));
     }
 }
@@ -66,7 +66,7 @@ fn write_to(arguments: &str) -> String {
     call(&format!(r#""name":"write","arguments":{arguments}"#))
 }
 
-/// A text with the letter at a place as an escape.
+/// The text with the character at an index as an escape.
 fn escaped(text: &str, at: usize) -> String {
     let escape = |(place, c): (usize, char)| match place == at {
         true => format!("\\u{:04x}", u32::from(c)),
@@ -86,13 +86,13 @@ fn full_width(text: &str) -> String {
 pub(super) fn attempts() -> Vec<Attempt> {
     let mut all = Attempts::default();
     all.add("Plainly", [DENIED]);
-    doubled_members(&mut all);
-    spelled_otherwise(&mut all);
+    duplicate_members(&mut all);
+    alternative_spellings(&mut all);
     methods_and_names(&mut all);
     envelopes(&mut all);
-    several_at_once(&mut all);
-    texts_that_are_no_json(&mut all);
-    bytes_that_are_no_text(&mut all);
+    several_messages(&mut all);
+    invalid_json(&mut all);
+    invalid_utf8(&mut all);
     arguments(&mut all);
     sizes(&mut all);
     protocols(&mut all);
@@ -100,7 +100,7 @@ pub(super) fn attempts() -> Vec<Attempt> {
     all.0
 }
 
-fn doubled_members(all: &mut Attempts) {
+fn duplicate_members(all: &mut Attempts) {
     let pairs = [
         (r#""method":"ping""#, r#""method":"tools/call""#),
         (r#""params":{"name":"safe"}"#, r#""params":{"name":"danger"}"#),
@@ -149,7 +149,7 @@ fn doubled_members(all: &mut Attempts) {
     );
 }
 
-fn spelled_otherwise(all: &mut Attempts) {
+fn alternative_spellings(all: &mut Attempts) {
     let method = "tools/call";
     all.add("Escapes", (0..method.len()).map(|at| with_method(&escaped(method, at))));
     all.add("Escapes", (0..6).map(|at| with_name(&escaped("danger", at))));
@@ -375,7 +375,7 @@ fn envelopes(all: &mut Attempts) {
     );
 }
 
-fn several_at_once(all: &mut Attempts) {
+fn several_messages(all: &mut Attempts) {
     all.add(
         "Batches",
         [
@@ -412,11 +412,11 @@ fn several_at_once(all: &mut Attempts) {
     );
 }
 
-/// A call as it stands in a text.
+/// A denied call, escaped for a JSON string.
 const DENIED_IN_TEXT: &str =
     r#"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"danger\"}}"#;
 
-fn texts_that_are_no_json(all: &mut Attempts) {
+fn invalid_json(all: &mut Attempts) {
     let values = [
         "NaN",
         "Infinity",
@@ -473,7 +473,7 @@ fn texts_that_are_no_json(all: &mut Attempts) {
     );
 }
 
-fn bytes_that_are_no_text(all: &mut Attempts) {
+fn invalid_utf8(all: &mut Attempts) {
     let replaced = |with: &[u8]| {
         let (before, after) = DENIED.split_once("danger").unwrap();
         [before.as_bytes(), with, after.as_bytes()].concat()

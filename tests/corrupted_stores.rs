@@ -1,4 +1,4 @@
-//! Stores for tests: one over another, of which single answers are altered.
+//! Test stores: an in-memory store in which a test overrides single operations.
 
 use callgate::host::{
     Account, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
@@ -7,17 +7,17 @@ use callgate::host::{
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
 
-/// What a test alters of a store; whatever it does not name is the store's own.
+/// The operations that a test overrides; all others are those of the inner store.
 pub trait Alteration: Send + Sync {
-    /// Every answer that comes as a future.
+    /// Every answer that is a future.
     fn answer<'a, T: Send + 'a>(&'a self, good: StoreFuture<'a, T>) -> StoreFuture<'a, T> {
         good
     }
-    /// A look into a cache.
+    /// A lookup in a cache.
     fn cache_get<'a>(&'a self, good: StoreFuture<'a, Lookup>) -> StoreFuture<'a, Lookup> {
         good
     }
-    /// What is taken of limits.
+    /// Acquiring limits.
     fn take<'a>(
         &'a self,
         good: StoreFuture<'a, Vec<Refusal>>,
@@ -26,7 +26,7 @@ pub trait Alteration: Send + Sync {
     ) -> StoreFuture<'a, Vec<Refusal>> {
         good
     }
-    /// What it has under a key.
+    /// Reading a record.
     fn record<'a>(
         &'a self,
         good: StoreFuture<'a, Option<Record>>,
@@ -34,15 +34,15 @@ pub trait Alteration: Send + Sync {
     ) -> StoreFuture<'a, Option<Record>> {
         good
     }
-    /// A record is written.
+    /// Writing a record.
     fn write_record<'a>(&'a self, good: StoreFuture<'a, bool>, _: RecordKey<'a>) -> StoreFuture<'a, bool> {
         good
     }
-    /// Whether others share it.
+    /// Whether several processes share it.
     fn is_shared(&self) -> bool {
         false
     }
-    /// A slot is given back.
+    /// Releasing a slot.
     fn give_back(&self, inner: &MemoryStore, key: &str) {
         inner.give_back(key);
     }
@@ -57,7 +57,7 @@ impl Alteration for Shared {
     }
 }
 
-/// A store in memory, altered.
+/// An in-memory store with overridden operations.
 #[derive(Default)]
 pub struct Altered<A> {
     inner: MemoryStore,

@@ -1,4 +1,4 @@
-//! What tests of the execution share: a clock that is moved by hand, and tools that do what a test says.
+//! Shared test fixtures: a manual clock, and scripted tools.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -11,12 +11,12 @@ use callgate::json::{Value, json};
 use callgate::seal::Keys;
 use callgate::{Engine, EngineBuilder, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
 
-/// Noon of a day, on a clock that stands still.
+/// Noon, on a clock that stands still.
 pub fn noon() -> ManualClock {
     ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap())
 }
 
-/// The keys of a server, for tests in which digests are compared or a store is shared.
+/// A server's keys, for tests that compare digests or share a store.
 pub fn keys() -> Keys {
     Keys::parse(&"5a".repeat(32)).unwrap()
 }
@@ -25,7 +25,7 @@ pub fn rules(text: &str) -> EngineBuilder {
     Engine::builder(engine::load_text(text).unwrap_or_else(|error| panic!("{error}"))).seed(1)
 }
 
-/// An engine over one policy, which concerns every tool, with the clock that drives it.
+/// An engine with one policy that applies to every tool, and its clock.
 pub fn policy(text: &str) -> (Engine, ManualClock) {
     let clock = noon();
     let engine = rules(&format!("policies: [ {{ id: p, {text} }} ]")).clock(clock.clone()).build();
@@ -36,15 +36,15 @@ pub fn call(tool: &str, input: Value) -> ToolCall {
     ToolCall::new("", tool, input)
 }
 
-/// How an outcome ended, and the code of its reason.
-pub fn ended(outcome: &Outcome) -> (&'static str, &str) {
+/// The kind of an outcome, and the code of its reason.
+pub fn kind_and_code(outcome: &Outcome) -> (&'static str, &str) {
     (outcome.outcome.name(), outcome.reason.code.as_str())
 }
 
 type Script = VecDeque<(Duration, Result<Value, ToolError>)>;
 
-/// A tool that gives what it was told to, one thing after the other and then the last for ever, and remembers how it was
-/// called. Clones are the same tool.
+/// A tool that returns its scripted results in sequence, the last one repeatedly, and records its calls. Clones are the same
+/// tool.
 #[derive(Clone)]
 pub struct Tool {
     clock: ManualClock,
@@ -53,12 +53,12 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Gives the number of the call.
+    /// Returns the number of the call.
     pub fn counting(clock: &ManualClock) -> Self {
         Self::scripted(clock, [])
     }
 
-    /// Takes so long, and then gives this.
+    /// Takes this long for each call, and then returns this.
     pub fn scripted(
         clock: &ManualClock,
         script: impl IntoIterator<Item = (Duration, Result<Value, ToolError>)>,
@@ -74,7 +74,7 @@ impl Tool {
         self.calls.lock().unwrap().clone()
     }
 
-    /// The arguments that it was called with.
+    /// The arguments of all calls.
     pub fn inputs(&self) -> Vec<Value> {
         self.calls().into_iter().map(|call| call.input).collect()
     }
@@ -103,7 +103,7 @@ impl ToolExecutor for Tool {
     }
 }
 
-/// Puts one call after the other through a session, and says how each ended.
+/// Executes calls one after the other in a session, and returns their outcomes.
 pub fn run(clock: &ManualClock, session: &mut Session, tool: &Tool, calls: &[ToolCall]) -> Vec<Outcome> {
     calls.iter().map(|call| clock.drive(session.execute(call.clone(), tool))).collect()
 }

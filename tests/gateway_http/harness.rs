@@ -1,4 +1,4 @@
-//! A server that does as it is told, a gateway before it, and a client that sends what it is given.
+//! Test harness: a scripted server, a gateway in front of it, and a client that sends raw requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,18 +11,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 
-/// Nothing takes so long; whoever waits for it in vain has found a mistake.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than anything that works takes.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A request as a server got it.
+/// A request that the server received.
 #[derive(Clone, Debug)]
-pub struct Got {
+pub struct ReceivedRequest {
     pub verb: String,
     pub headers: Vec<(String, String)>,
     pub body: Value,
 }
 
-impl Got {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -32,49 +32,51 @@ impl Got {
     }
 }
 
-/// What the server does with a request, one after the other.
-pub enum Act {
+/// One step of the server's reaction to a request.
+pub enum Action {
     Write(String),
-    /// Waits for the test.
+    /// Waits for a notification by the test.
     Hold(Arc<Notify>),
-    /// Waits until the client leaves, and notes that it has.
-    UntilGone(Arc<Notify>),
+    /// Waits until the client disconnects, then notifies the test.
+    UntilDisconnected(Arc<Notify>),
 }
 
-/// An answer that is one message.
-pub fn says(status: u16, headers: &str, body: &str) -> Vec<Act> {
+/// A response with a body.
+pub fn response(status: u16, headers: &str, body: &str) -> Vec<Action> {
     let length = body.len();
-    vec![Act::Write(format!(
+    vec![Action::Write(format!(
         "HTTP/1.1 {status} Status\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}"
     ))]
 }
 
-pub fn says_json(message: &Value) -> Vec<Act> {
-    says(200, "content-type: application/json\r\n", &message.to_string())
+pub fn json_response(message: &Value) -> Vec<Action> {
+    response(200, "content-type: application/json\r\n", &message.to_string())
 }
 
-/// The beginning of a stream of events.
-pub fn begins_stream() -> Act {
-    Act::Write("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".into())
+/// The head of an SSE stream.
+pub fn stream_start() -> Action {
+    Action::Write("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".into())
 }
 
-pub fn event(message: &Value) -> Act {
-    Act::Write(format!("data: {message}\n\n"))
+pub fn event(message: &Value) -> Action {
+    Action::Write(format!("data: {message}\n\n"))
 }
 
-pub fn result(got: &Got, result: Value) -> Value {
+pub fn result(got: &ReceivedRequest, result: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": got.body["id"], "result": result })
 }
 
-/// A server that answers by a script.
+/// A server that responds by a script.
 pub struct Upstream {
     pub url: String,
-    got: Arc<Mutex<Vec<Got>>>,
+    got: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Upstream {
-    /// `script`: what is done with a request; without anything the server does as a plain one does.
-    pub async fn new(script: impl Fn(&Got) -> Option<Vec<Act>> + Send + Sync + 'static) -> Self {
+    /// `script` returns the reaction to a request, or `None` for the default response.
+    pub async fn new(
+        script: impl Fn(&ReceivedRequest) -> Option<Vec<Action>> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let got = Arc::new(Mutex::new(Vec::new()));
@@ -88,36 +90,36 @@ impl Upstream {
         Self { url, got }
     }
 
-    pub async fn plain() -> Self {
+    pub async fn with_defaults() -> Self {
         Self::new(|_| None).await
     }
 
-    pub fn got(&self) -> Vec<Got> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.got.lock().unwrap().clone()
     }
 
-    /// The requests of a method.
-    pub fn asked(&self, method: &str) -> Vec<Got> {
-        self.got().into_iter().filter(|got| got.method() == method).collect()
+    /// The received requests of a method.
+    pub fn requests_for(&self, method: &str) -> Vec<ReceivedRequest> {
+        self.requests().into_iter().filter(|got| got.method() == method).collect()
     }
 }
 
 async fn serve(
     mut socket: TcpStream,
-    script: &(dyn Fn(&Got) -> Option<Vec<Act>> + Send + Sync),
-    noted: &Mutex<Vec<Got>>,
+    script: &(dyn Fn(&ReceivedRequest) -> Option<Vec<Action>> + Send + Sync),
+    noted: &Mutex<Vec<ReceivedRequest>>,
 ) {
     let Some(got) = read_request(&mut socket).await else { return };
     noted.lock().unwrap().push(got.clone());
-    for act in script(&got).unwrap_or_else(|| plainly(&got)) {
+    for act in script(&got).unwrap_or_else(|| default_response(&got)) {
         match act {
-            Act::Write(text) => {
+            Action::Write(text) => {
                 if socket.write_all(text.as_bytes()).await.is_err() {
                     return;
                 }
             }
-            Act::Hold(released) => released.notified().await,
-            Act::UntilGone(gone) => {
+            Action::Hold(released) => released.notified().await,
+            Action::UntilDisconnected(gone) => {
                 let mut byte = [0];
                 while matches!(socket.read(&mut byte).await, Ok(read) if read > 0) {}
                 gone.notify_one();
@@ -126,7 +128,7 @@ async fn serve(
     }
 }
 
-async fn read_request(socket: &mut TcpStream) -> Option<Got> {
+async fn read_request(socket: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut bytes = Vec::new();
     let head = loop {
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -151,42 +153,42 @@ async fn read_request(socket: &mut TcpStream) -> Option<Got> {
         }
     }
     let body = callgate::json::from_slice(&bytes[head..]).unwrap_or_default();
-    Some(Got { verb, headers, body })
+    Some(ReceivedRequest { verb, headers, body })
 }
 
-/// What a plain server does, of either kind.
-pub fn plainly(got: &Got) -> Vec<Act> {
+/// The default response, for clients with and without a handshake.
+pub fn default_response(got: &ReceivedRequest) -> Vec<Action> {
     if got.verb != "POST" {
-        return says(405, "", "");
+        return response(405, "", "");
     }
     if got.body.get("id").is_none() {
-        return says(202, "", "");
+        return response(202, "", "");
     }
     match got.method() {
         "initialize" => {
             let version = &got.body["params"]["protocolVersion"];
             let answer = result(got, json!({ "protocolVersion": version, "capabilities": { "tools": {} } }));
             let headers = "content-type: application/json\r\nmcp-session-id: up-1\r\n";
-            says(200, headers, &answer.to_string())
+            response(200, headers, &answer.to_string())
         }
         "tools/list" => {
             let schema = json!({ "type": "object",
                 "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
             let tools = ["echo", "read", "send"].map(|name| json!({ "name": name, "inputSchema": schema }));
-            says_json(&result(got, json!({ "tools": tools, "resultType": "complete" })))
+            json_response(&result(got, json!({ "tools": tools, "resultType": "complete" })))
         }
         "tools/call" => {
             let text = got.body["params"].to_string();
             let content = json!([{ "type": "text", "text": text }]);
-            says_json(&result(got, json!({ "content": content, "resultType": "complete" })))
+            json_response(&result(got, json!({ "content": content, "resultType": "complete" })))
         }
-        _ => says_json(&json!({ "jsonrpc": "2.0", "id": got.body["id"],
+        _ => json_response(&json!({ "jsonrpc": "2.0", "id": got.body["id"],
             "error": { "code": -32601, "message": "no such method" } })),
     }
 }
 
-/// A gateway that is being served.
-pub struct Served {
+/// A running gateway.
+pub struct RunningGateway {
     pub address: String,
     pub gateway: Arc<Gateway>,
     pub log: Arc<Mutex<Vec<String>>>,
@@ -194,7 +196,7 @@ pub struct Served {
     pub ended: tokio::task::JoinHandle<Result<(), String>>,
 }
 
-/// A gateway before a server, with these rules.
+/// A gateway in front of a server, with these rules.
 pub fn gateway(url: &str, rules: &str, log: &Arc<Mutex<Vec<String>>>) -> Gateway {
     let spec = HttpSpec { url: url.to_owned(), headers: Vec::new() };
     gateway_to(Reach::Http(spec), rules, log)
@@ -209,50 +211,50 @@ pub fn gateway_to(reach: Reach, rules: &str, log: &Arc<Mutex<Vec<String>>>) -> G
 
 pub const NO_RULES: &str = "policies: []";
 
-impl Served {
+impl RunningGateway {
     pub async fn new(url: &str, rules: &str) -> Self {
-        Self::with(url, rules, |door| door).await
+        Self::with(url, rules, |server| server).await
     }
 
-    pub async fn with(url: &str, rules: &str, door: impl FnOnce(HttpDoor) -> HttpDoor) -> Self {
+    pub async fn with(url: &str, rules: &str, server: impl FnOnce(HttpDoor) -> HttpDoor) -> Self {
         let log = Arc::default();
-        Self::of(gateway(url, rules, &log), log, door).await
+        Self::from_gateway(gateway(url, rules, &log), log, server).await
     }
 
-    pub async fn of(
+    pub async fn from_gateway(
         gateway: Gateway,
         log: Arc<Mutex<Vec<String>>>,
-        door: impl FnOnce(HttpDoor) -> HttpDoor,
+        server: impl FnOnce(HttpDoor) -> HttpDoor,
     ) -> Self {
         let gateway = Arc::new(gateway);
-        let door = door(HttpDoor::new(Arc::clone(&gateway)));
+        let server = server(HttpDoor::new(Arc::clone(&gateway)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (end, told) = oneshot::channel();
-        let ended = tokio::spawn(door.serve(listener, async move { drop(told.await) }));
+        let ended = tokio::spawn(server.serve(listener, async move { drop(told.await) }));
         Self { address, gateway, log, end: Some(end), ended }
     }
 
-    /// Sends bytes; what comes back is read as it comes.
-    pub async fn send(&self, request: &str) -> Reading {
+    /// Sends a raw request. The response can be read incrementally.
+    pub async fn send(&self, request: &str) -> ResponseReader {
         let mut socket = TcpStream::connect(&self.address).await.unwrap();
         socket.write_all(request.as_bytes()).await.unwrap();
-        Reading { socket, bytes: Vec::new() }
+        ResponseReader { socket, bytes: Vec::new() }
     }
 
-    /// Posts a message with these headers, and reads the answer to its end.
-    pub async fn post(&self, headers: &[(&str, &str)], body: &str) -> Answer {
+    /// Posts a message with these headers, and reads the whole response.
+    pub async fn post(&self, headers: &[(&str, &str)], body: &str) -> Response {
         let request = self.request("POST", headers, body);
-        self.send(&request).await.answer().await
+        self.send(&request).await.response().await
     }
 
-    /// A request without a body.
-    pub async fn ask(&self, verb: &str, headers: &[(&str, &str)]) -> Answer {
+    /// Sends a request without a body.
+    pub async fn send_without_body(&self, verb: &str, headers: &[(&str, &str)]) -> Response {
         let request = self.request(verb, headers, "");
-        self.send(&request).await.answer().await
+        self.send(&request).await.response().await
     }
 
-    /// A request with the headers that every one has, but for those that are given; one without a value is left out.
+    /// A raw request with default headers. `headers` override them; an empty value removes a header.
     pub fn request(&self, verb: &str, headers: &[(&str, &str)], body: &str) -> String {
         let mut all = vec![
             ("host", self.address.as_str()),
@@ -266,17 +268,20 @@ impl Served {
         format!("{verb} /mcp HTTP/1.1\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
     }
 
-    /// Calls a tool by a request that stands for itself.
-    pub async fn call(&self, headers: &[(&str, &str)], tool: &str, arguments: Value) -> Answer {
-        let body = modern(1, "tools/call", json!({ "name": tool, "arguments": arguments }));
-        let mut all =
-            vec![("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", tool)];
+    /// Calls a tool with a stateless request.
+    pub async fn call(&self, headers: &[(&str, &str)], tool: &str, arguments: Value) -> Response {
+        let body = stateless_request(1, "tools/call", json!({ "name": tool, "arguments": arguments }));
+        let mut all = vec![
+            ("mcp-protocol-version", STATELESS_VERSION),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", tool),
+        ];
         all.extend(headers);
         self.post(&all, &body.to_string()).await
     }
 
-    /// Begins a session; gives its name.
-    pub async fn begin(&self, headers: &[(&str, &str)]) -> String {
+    /// Initializes a session. Returns its id.
+    pub async fn initialize_session(&self, headers: &[(&str, &str)]) -> String {
         let answer = self.post(headers, &initialize().to_string()).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
         let session = answer.header("mcp-session-id").expect("no session").to_owned();
@@ -288,55 +293,55 @@ impl Served {
     }
 }
 
-pub const MODERN: &str = "2026-07-28";
+pub const STATELESS_VERSION: &str = "2026-07-28";
 
 pub fn initialize() -> Value {
     json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } } })
 }
 
-/// A request that stands for itself.
-pub fn modern(id: i64, method: &str, mut params: Value) -> Value {
-    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = MODERN.into();
+/// A stateless request.
+pub fn stateless_request(id: i64, method: &str, mut params: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = STATELESS_VERSION.into();
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// What comes back.
-pub struct Reading {
+/// A response that is being read.
+pub struct ResponseReader {
     socket: TcpStream,
     bytes: Vec<u8>,
 }
 
-impl Reading {
-    /// Reads until this stands in what came.
+impl ResponseReader {
+    /// Reads until the response contains the text.
     pub async fn until(&mut self, text: &str) -> String {
         loop {
             let read = String::from_utf8_lossy(&self.bytes).into_owned();
             if read.contains(text) {
                 return read;
             }
-            let more = tokio::time::timeout(PATIENCE, self.socket.read_buf(&mut self.bytes)).await;
-            let more = more.unwrap_or_else(|_| panic!("waited in vain for `{text}` after\n{read}"));
-            assert!(more.unwrap_or_default() > 0, "the end came before `{text}`:\n{read}");
+            let more = tokio::time::timeout(TIMEOUT, self.socket.read_buf(&mut self.bytes)).await;
+            let more = more.unwrap_or_else(|_| panic!("timed out waiting for `{text}` after\n{read}"));
+            assert!(more.unwrap_or_default() > 0, "the response ended before `{text}`:\n{read}");
         }
     }
 
-    pub async fn answer(mut self) -> Answer {
-        let read = tokio::time::timeout(PATIENCE, self.socket.read_to_end(&mut self.bytes)).await;
-        let _ = read.expect("no end");
-        Answer::read(&String::from_utf8(self.bytes).unwrap())
+    pub async fn response(mut self) -> Response {
+        let read = tokio::time::timeout(TIMEOUT, self.socket.read_to_end(&mut self.bytes)).await;
+        let _ = read.expect("timed out reading the response");
+        Response::read(&String::from_utf8(self.bytes).unwrap())
     }
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
-impl Answer {
+impl Response {
     fn read(text: &str) -> Self {
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
         let mut lines = head.lines();
@@ -355,16 +360,16 @@ impl Answer {
     }
 
     pub fn json(&self) -> Value {
-        callgate::json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+        callgate::json::from_str(&self.body).unwrap_or_else(|_| panic!("invalid JSON: {self:?}"))
     }
 
-    /// The messages of a stream.
+    /// The messages of an SSE stream.
     pub fn events(&self) -> Vec<Value> {
         let data = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
         data.map(|data| callgate::json::from_str(data).unwrap()).collect()
     }
 
-    /// The code of the error that it is, or what policies made of the call.
+    /// The error code, or the reason code of the call's outcome.
     pub fn code(&self) -> Value {
         let json = self.json();
         match json["error"]["code"].clone() {

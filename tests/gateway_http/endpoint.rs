@@ -1,34 +1,35 @@
-//! What each request meets at the door.
+//! The HTTP endpoint: validation of requests, single responses and streams.
 
 use std::sync::Arc;
 
 use callgate::json::{Value, json};
 use tokio::sync::Notify;
 
-use super::scene::{
-    Act, MODERN, NO_RULES, Served, Upstream, begins_stream, event, modern, result, says_json,
+use super::harness::{
+    Action, NO_RULES, RunningGateway, STATELESS_VERSION, Upstream, event, json_response, result,
+    stateless_request, stream_start,
 };
 
 const DENY: &str = "policies: [{ id: no, match: send, deny: { message: not that } }]";
 
 #[tokio::test]
-async fn an_answer_alone_is_one_message() {
-    let upstream = Upstream::plain().await;
-    let served = Served::new(&upstream.url, DENY).await;
+async fn single_response_is_plain_json() {
+    let upstream = Upstream::with_defaults().await;
+    let served = RunningGateway::new(&upstream.url, DENY).await;
     let answer = served.call(&[], "echo", json!({ "x": 1 })).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
     assert_eq!(answer.json()["id"], 1);
     let denied = served.call(&[], "send", json!({})).await;
     assert_eq!((denied.status, denied.code()), (200, json!("denied")));
-    // Clients of this version do not take results that do not say what they are.
+    // Clients of this version reject results without a `resultType`.
     assert_eq!(denied.json()["result"]["resultType"], "complete");
     let called: Vec<Value> =
-        upstream.asked("tools/call").iter().map(|got| got.body["params"]["name"].clone()).collect();
+        upstream.requests_for("tools/call").iter().map(|got| got.body["params"]["name"].clone()).collect();
     assert_eq!(called, ["echo"]);
 }
 
 #[tokio::test]
-async fn messages_before_the_answer_make_it_a_stream_with_the_clients_own_names() {
+async fn notifications_before_the_response_turn_it_into_a_stream() {
     let upstream = Upstream::new(|got| {
         (got.method() == "tools/call").then(|| {
             let token = &got.body["params"]["_meta"]["progressToken"];
@@ -37,19 +38,15 @@ async fn messages_before_the_answer_make_it_a_stream_with_the_clients_own_names(
                 json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress });
             let log =
                 json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "data": "x" } });
-            vec![
-                begins_stream(),
-                event(&progress),
-                event(&log),
-                event(&result(got, json!({ "content": [] }))),
-            ]
+            vec![stream_start(), event(&progress), event(&log), event(&result(got, json!({ "content": [] })))]
         })
     })
     .await;
-    let served = Served::new(&upstream.url, NO_RULES).await;
+    let served = RunningGateway::new(&upstream.url, NO_RULES).await;
     let params = json!({ "name": "echo", "arguments": {}, "_meta": { "progressToken": "mine" } });
-    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
-    let answer = served.post(&headers, &modern(7, "tools/call", params).to_string()).await;
+    let headers =
+        [("mcp-protocol-version", STATELESS_VERSION), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
+    let answer = served.post(&headers, &stateless_request(7, "tools/call", params).to_string()).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")));
     assert_eq!(answer.header("x-accel-buffering"), Some("no"));
     let events = answer.events();
@@ -60,21 +57,21 @@ async fn messages_before_the_answer_make_it_a_stream_with_the_clients_own_names(
 }
 
 #[tokio::test]
-async fn who_asked_to_be_told_of_other_tools_is_told_when_rules_change() {
+async fn subscribers_are_notified_of_changed_tools() {
     let upstream = Upstream::new(|got| {
         (got.method() == "subscriptions/listen").then(|| {
             let asked = &got.body["params"]["notifications"];
             let meta = json!({ "io.modelcontextprotocol/subscriptionId": got.body["id"] });
             let acknowledged = json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
                 "params": { "_meta": meta, "notifications": asked } });
-            vec![begins_stream(), event(&acknowledged), Act::Hold(Arc::default())]
+            vec![stream_start(), event(&acknowledged), Action::Hold(Arc::default())]
         })
     })
     .await;
-    let served = Served::new(&upstream.url, NO_RULES).await;
-    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "subscriptions/listen")];
+    let served = RunningGateway::new(&upstream.url, NO_RULES).await;
+    let headers = [("mcp-protocol-version", STATELESS_VERSION), ("mcp-method", "subscriptions/listen")];
     let listen = async |id: i64, what: &str| {
-        let asked = modern(id, "subscriptions/listen", json!({ "notifications": { what: true } }));
+        let asked = stateless_request(id, "subscriptions/listen", json!({ "notifications": { what: true } }));
         let mut reading = served.send(&served.request("POST", &headers, &asked.to_string())).await;
         reading.until("acknowledged").await;
         reading
@@ -89,24 +86,24 @@ async fn who_asked_to_be_told_of_other_tools_is_told_when_rules_change() {
 }
 
 #[tokio::test]
-async fn clients_of_one_caller_may_choose_the_same_ids() {
+async fn clients_of_one_caller_may_use_the_same_ids() {
     let release = Arc::new(Notify::new());
     let held = Arc::clone(&release);
     let upstream = Upstream::new(move |got| {
         let is_first = got.body["params"]["arguments"]["which"] == "first";
         (got.method() == "tools/call").then(|| {
-            let mut acts = says_json(&result(
+            let mut acts = json_response(&result(
                 got,
                 json!({ "content": [], "which": got.body["params"]["arguments"]["which"] }),
             ));
             if is_first {
-                acts.insert(0, Act::Hold(Arc::clone(&held)));
+                acts.insert(0, Action::Hold(Arc::clone(&held)));
             }
             acts
         })
     })
     .await;
-    let served = Served::new(&upstream.url, NO_RULES).await;
+    let served = RunningGateway::new(&upstream.url, NO_RULES).await;
     let first = served.call(&[], "echo", json!({ "which": "first" }));
     let second = async {
         let answer = served.call(&[], "echo", json!({ "which": "second" })).await;
@@ -119,10 +116,10 @@ async fn clients_of_one_caller_may_choose_the_same_ids() {
 }
 
 #[tokio::test]
-async fn what_a_request_lacks_or_says_twice_is_refused() {
-    let upstream = Upstream::plain().await;
-    let served = Served::new(&upstream.url, NO_RULES).await;
-    let good = modern(1, "tools/call", json!({ "name": "echo", "arguments": {} })).to_string();
+async fn rejects_missing_duplicate_and_mismatched_headers_and_members() {
+    let upstream = Upstream::with_defaults().await;
+    let served = RunningGateway::new(&upstream.url, NO_RULES).await;
+    let good = stateless_request(1, "tools/call", json!({ "name": "echo", "arguments": {} })).to_string();
     let bare = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo" } })
         .to_string();
     let mut incapable: Value = callgate::json::from_str(&good).unwrap();
@@ -132,7 +129,8 @@ async fn what_a_request_lacks_or_says_twice_is_refused() {
         .remove("io.modelcontextprotocol/clientCapabilities");
     let incapable = incapable.to_string();
     let good = good.as_str();
-    let all = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
+    let all =
+        [("mcp-protocol-version", STATELESS_VERSION), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
     let with = |name: &'static str, value: &'static str| {
         let mut headers: Vec<(&str, &str)> =
             all.iter().filter(|(other, _)| *other != name).copied().collect();
@@ -153,92 +151,97 @@ async fn what_a_request_lacks_or_says_twice_is_refused() {
         ("another name", with("mcp-name", "read"), good, 400, mismatch.clone()),
         ("two names", twice("mcp-name", "read"), good, 400, mismatch.clone()),
         ("a name that is badly encoded", with("mcp-name", "=?base64?echo?="), good, 400, mismatch.clone()),
-        ("an argument that is not there", twice("mcp-param-region", "eu"), good, 400, mismatch.clone()),
+        ("an absent argument", twice("mcp-param-region", "eu"), good, 400, mismatch.clone()),
         ("no version in the body", all.to_vec(), &bare, 400, json!(-32602)),
         ("no capabilities", all.to_vec(), &incapable, 400, json!(-32602)),
-        ("no JSON", all.to_vec(), "{", 400, json!(-32700)),
+        ("invalid JSON", all.to_vec(), "{", 400, json!(-32700)),
         (
-            "a doubled key",
+            "a duplicate key",
             all.to_vec(),
             r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#,
             400,
             json!(-32700),
         ),
         ("a batch", all.to_vec(), "[]", 400, json!(-32600)),
-        ("an answer", all.to_vec(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 400, json!(-32600)),
-        ("another kind of body", with("content-type", "text/plain"), good, 415, json!(-32600)),
-        ("a client that takes no streams", with("accept", "application/json"), good, 406, json!(-32600)),
+        ("a response", all.to_vec(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 400, json!(-32600)),
+        ("another content type", with("content-type", "text/plain"), good, 415, json!(-32600)),
+        ("a client that accepts no streams", with("accept", "application/json"), good, 406, json!(-32600)),
     ];
     for (what, headers, body, status, code) in cases {
         let answer = served.post(&headers, body).await;
         assert_eq!((answer.status, answer.code()), (status, code), "{what}: {}", answer.body);
     }
-    assert!(upstream.asked("tools/call").is_empty());
-    // Whoever takes anything takes both.
+    assert!(upstream.requests_for("tools/call").is_empty());
+    // `*/*` covers both media types.
     assert_eq!(served.post(&with("accept", "*/*"), good).await.status, 200);
-    // Encoded or not, a name is the same.
+    // An encoded name is the same as a plain one.
     assert_eq!(served.post(&with("mcp-name", "=?base64?ZWNobw==?="), good).await.status, 200);
 }
 
 #[tokio::test]
-async fn a_body_is_read_as_a_line_is() {
-    let upstream = Upstream::plain().await;
-    let served = Served::new(&upstream.url, NO_RULES).await;
-    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
-    let call = modern(7, "tools/call", json!({ "name": "echo", "arguments": { "x": "cut here" } }));
+async fn body_is_parsed_like_a_stdio_line() {
+    let upstream = Upstream::with_defaults().await;
+    let served = RunningGateway::new(&upstream.url, NO_RULES).await;
+    let headers =
+        [("mcp-protocol-version", STATELESS_VERSION), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
+    let call =
+        stateless_request(7, "tools/call", json!({ "name": "echo", "arguments": { "x": "cut here" } }));
     let half = call.to_string().replace("cut here", r"cut \ud83d");
     assert_eq!(served.post(&headers, &half).await.status, 200);
-    assert_eq!(upstream.asked("tools/call")[0].body["params"]["arguments"]["x"], "cut \u{fffd}");
+    assert_eq!(upstream.requests_for("tools/call")[0].body["params"]["arguments"]["x"], "cut \u{fffd}");
     let unreadable = call.to_string().replace("\"cut here\"", "NaN");
     let refused = served.post(&headers, &unreadable).await;
     assert_eq!((refused.status, refused.code(), &refused.json()["id"]), (400, json!(-32700), &json!(7)));
-    assert_eq!(upstream.asked("tools/call").len(), 1);
+    assert_eq!(upstream.requests_for("tools/call").len(), 1);
 }
 
 #[tokio::test]
-async fn arguments_that_are_repeated_in_headers_are_compared_and_written_anew() {
+async fn argument_headers_are_compared_and_rewritten() {
     let rules = "policies: [{ id: move, match: echo, transform: { input: [{ path: $.input.region, set: München }] } }]";
-    let upstream = Upstream::plain().await;
-    let served = Served::new(&upstream.url, rules).await;
+    let upstream = Upstream::with_defaults().await;
+    let served = RunningGateway::new(&upstream.url, rules).await;
     let lies = served.call(&[("mcp-param-region", "us")], "echo", json!({ "region": "eu" })).await;
     assert_eq!((lies.status, lies.code()), (400, json!(-32020)));
     let silent = served.call(&[], "echo", json!({ "region": "eu" })).await;
     assert_eq!((silent.status, silent.code()), (400, json!(-32020)));
     let says = served.call(&[("mcp-param-region", "eu")], "echo", json!({ "region": "eu" })).await;
     assert_eq!(says.status, 200, "{}", says.body);
-    let called = upstream.asked("tools/call");
+    let called = upstream.requests_for("tools/call");
     assert_eq!(called.len(), 1);
     assert_eq!(called[0].body["params"]["arguments"]["region"], "München");
     assert_eq!(called[0].header("mcp-param-region"), Some("=?base64?TcO8bmNoZW4=?="));
 }
 
 #[tokio::test]
-async fn a_method_that_the_server_does_not_know_is_not_found() {
-    let upstream = Upstream::plain().await;
-    let served = Served::new(&upstream.url, NO_RULES).await;
-    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "x/y")];
-    let answer = served.post(&headers, &modern(1, "x/y", json!({})).to_string()).await;
+async fn unknown_method_is_404() {
+    let upstream = Upstream::with_defaults().await;
+    let served = RunningGateway::new(&upstream.url, NO_RULES).await;
+    let headers = [("mcp-protocol-version", STATELESS_VERSION), ("mcp-method", "x/y")];
+    let answer = served.post(&headers, &stateless_request(1, "x/y", json!({})).to_string()).await;
     assert_eq!((answer.status, answer.code()), (404, json!(-32601)));
-    assert_eq!(upstream.asked("x/y")[0].header("mcp-method"), Some("x/y"));
+    assert_eq!(upstream.requests_for("x/y")[0].header("mcp-method"), Some("x/y"));
 }
 
 #[tokio::test]
-async fn other_verbs_and_paths_are_refused() {
-    let upstream = Upstream::plain().await;
-    let served = Served::new(&upstream.url, NO_RULES).await;
-    let modern = [("mcp-protocol-version", MODERN)];
+async fn rejects_other_verbs_and_paths() {
+    let upstream = Upstream::with_defaults().await;
+    let served = RunningGateway::new(&upstream.url, NO_RULES).await;
+    let headers = [("mcp-protocol-version", STATELESS_VERSION)];
     for verb in ["GET", "DELETE", "PUT"] {
-        let answer = served.ask(verb, &modern).await;
+        let answer = served.send_without_body(verb, &headers).await;
         assert_eq!((answer.status, answer.header("allow")), (405, Some("POST")), "{verb}");
     }
     let elsewhere = served.request("POST", &[], "{}").replace("/mcp", "/other");
-    assert_eq!(served.send(&elsewhere).await.answer().await.status, 404);
+    assert_eq!(served.send(&elsewhere).await.response().await.status, 404);
 }
 
 #[tokio::test]
-async fn pages_and_names_of_others_are_not_let_in() {
-    let upstream = Upstream::plain().await;
-    let served = Served::with(&upstream.url, NO_RULES, |door| door.allowing_origin("https://app.test")).await;
+async fn rejects_foreign_origins_and_hosts() {
+    let upstream = Upstream::with_defaults().await;
+    let served = RunningGateway::with(&upstream.url, NO_RULES, |server| {
+        server.with_allowed_origin("https://app.test")
+    })
+    .await;
     for (headers, status) in [
         (vec![("origin", "https://evil.test")], 403),
         (vec![("host", "evil.test")], 403),
@@ -247,12 +250,12 @@ async fn pages_and_names_of_others_are_not_let_in() {
     ] {
         assert_eq!(served.call(&headers, "echo", json!({})).await.status, status, "{headers:?}");
     }
-    assert!(upstream.got().is_empty());
+    assert!(upstream.requests().is_empty());
     let allowed = served.call(&[("origin", "https://app.test")], "echo", json!({})).await;
     assert_eq!(allowed.status, 200);
     assert_eq!(allowed.header("access-control-allow-origin"), Some("https://app.test"));
     let preflight = [("origin", "https://app.test"), ("access-control-request-headers", "mcp-method")];
-    let preflight = served.ask("OPTIONS", &preflight).await;
+    let preflight = served.send_without_body("OPTIONS", &preflight).await;
     assert_eq!(
         (preflight.status, preflight.header("access-control-allow-headers")),
         (204, Some("mcp-method"))
@@ -260,31 +263,34 @@ async fn pages_and_names_of_others_are_not_let_in() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_long_is_refused() {
-    let upstream = Upstream::plain().await;
+async fn rejects_too_long_messages() {
+    let upstream = Upstream::with_defaults().await;
     let log = Arc::default();
-    let gateway = super::scene::gateway(&upstream.url, NO_RULES, &log).with_longest_message(2000);
-    let served = Served::of(gateway, log, |door| door).await;
+    let gateway = super::harness::gateway(&upstream.url, NO_RULES, &log).with_max_message_size(2000);
+    let served = RunningGateway::from_gateway(gateway, log, |server| server).await;
     assert_eq!(served.call(&[], "echo", json!({ "x": "a".repeat(100) })).await.status, 200);
     assert_eq!(served.call(&[], "echo", json!({ "x": "a".repeat(2000) })).await.status, 413);
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_cancels() {
+async fn disconnecting_client_cancels_its_request() {
     let (gone, began) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (left, begun) = (Arc::clone(&gone), Arc::clone(&began));
     let upstream = Upstream::new(move |got| {
         (got.method() == "tools/call").then(|| {
             begun.notify_one();
-            vec![begins_stream(), Act::UntilGone(Arc::clone(&left))]
+            vec![stream_start(), Action::UntilDisconnected(Arc::clone(&left))]
         })
     })
     .await;
-    let served = Served::new(&upstream.url, NO_RULES).await;
-    let body = modern(1, "tools/call", json!({ "name": "echo", "arguments": {} })).to_string();
-    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
+    let served = RunningGateway::new(&upstream.url, NO_RULES).await;
+    let body = stateless_request(1, "tools/call", json!({ "name": "echo", "arguments": {} })).to_string();
+    let headers =
+        [("mcp-protocol-version", STATELESS_VERSION), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
     let reading = served.send(&served.request("POST", &headers, &body)).await;
     began.notified().await;
     drop(reading);
-    tokio::time::timeout(super::scene::PATIENCE, gone.notified()).await.expect("the server was not told");
+    tokio::time::timeout(super::harness::TIMEOUT, gone.notified())
+        .await
+        .expect("the server got no cancellation");
 }

@@ -1,4 +1,4 @@
-//! A client that hears everything, and the gateway before a server of which any fault can be asked.
+//! Test harness: a client that records every message, and a gateway in front of a server that fails on demand.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -13,24 +13,24 @@ use tempfile::TempDir;
 
 use crate::gateway::script;
 
-/// Nothing takes so long that works.
-const PATIENCE: Duration = Duration::from_secs(50);
+/// Longer than anything that works takes.
+const TIMEOUT: Duration = Duration::from_secs(50);
 
-/// A session behind the gateway.
-pub(super) struct Behind {
+/// A client session through the gateway.
+pub(super) struct Session {
     process: Child,
     to: Option<ChildStdin>,
     from: Receiver<Value>,
-    /// All that was heard.
-    pub(super) heard: Vec<Value>,
+    /// All messages received so far.
+    pub(super) received: Vec<Value>,
     told: Arc<Mutex<String>>,
     pub(super) folder: Folder,
 }
 
-/// Where a server works, with its log.
+/// A server's working directory, with its log.
 pub(super) struct Folder {
     home: TempDir,
-    /// An argument that only this server's process has.
+    /// A unique argument that identifies the server's process.
     mark: String,
 }
 
@@ -44,22 +44,22 @@ impl Folder {
         self.home.path().join(name)
     }
 
-    /// Writes a file as editors do: others see the old one or the new one.
+    /// Replaces a file atomically.
     pub(super) fn write(&self, name: &str, text: &str) {
         fs::write(self.path("half"), text).unwrap();
         fs::rename(self.path("half"), self.path(name)).unwrap();
     }
 
-    /// What the server got.
+    /// The messages that the server received.
     pub(super) fn log(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.path("log")).unwrap_or_default();
         text.lines().map(|line| callgate::json::from_str(line).unwrap()).collect()
     }
 
-    /// What the server got of a method, as soon as that is so many.
-    pub(super) fn got(&self, method: &str, count: usize) -> Vec<Value> {
+    /// Waits until the server has received `count` messages of a method, and returns them.
+    pub(super) fn wait_for_received(&self, method: &str, count: usize) -> Vec<Value> {
         let mut found = Vec::new();
-        until(&format!("the server gets {count} of {method}"), || {
+        wait_until(&format!("the server receives {count} of {method}"), || {
             found = self.log();
             found.retain(|message| message["method"] == method);
             found.len() >= count
@@ -67,8 +67,8 @@ impl Folder {
         found
     }
 
-    /// The calls of a tool that the server got.
-    pub(super) fn calls(&self, tool: &str) -> usize {
+    /// The number of calls of a tool that the server received.
+    pub(super) fn call_count(&self, tool: &str) -> usize {
         self.log()
             .iter()
             .filter(|message| message["method"] == "tools/call" && message["params"]["name"] == tool)
@@ -83,43 +83,43 @@ impl Folder {
         command.chain([self.mark.clone()]).collect()
     }
 
-    /// All processes of the server have ended, or do.
-    pub(super) fn nobody_stays(&self) {
-        let is_there = |process: &Path| {
+    /// Asserts that all processes of the server end.
+    pub(super) fn assert_server_ended(&self) {
+        let program_exists = |process: &Path| {
             let command = fs::read(process.join("cmdline")).unwrap_or_default();
-            // The gateway names its server's arguments, too.
+            // The server's arguments are also part of the gateway's command line.
             command.starts_with(b"python3\0") && String::from_utf8_lossy(&command).contains(&self.mark)
         };
-        until("the server's process ends", || {
+        wait_until("the server's process ends", || {
             let mut processes = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
-            !processes.any(|process| is_there(&process))
+            !processes.any(|process| program_exists(&process))
         });
     }
 }
 
-/// Waits until it is so.
-pub(super) fn until(what: &str, is_so: impl FnMut() -> bool) {
-    until_within(PATIENCE, what, is_so);
+/// Waits until `is_so` returns `true`.
+pub(super) fn wait_until(what: &str, is_so: impl FnMut() -> bool) {
+    wait_until_within(TIMEOUT, what, is_so);
 }
 
-fn until_within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
+fn wait_until_within(patience: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < patience, "it does not come that {what}");
+        assert!(begun.elapsed() < patience, "timed out waiting until {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-impl Behind {
-    /// A session under rules, with the handshake done.
-    pub(super) fn rules(rules: &str) -> Self {
+impl Session {
+    /// Starts an initialized session under rules.
+    pub(super) fn with_rules(rules: &str) -> Self {
         let folder = Folder::new();
         folder.write("rules.yaml", rules);
         let policies = folder.path("rules.yaml").display().to_string();
         Self::start(folder, &["--policies", &policies])
     }
 
-    /// A session with these arguments of the gateway, with the handshake done.
+    /// Starts an initialized session with these arguments of the gateway.
     pub(super) fn start(folder: Folder, arguments: &[&str]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_callgate"))
             .arg("proxy")
@@ -135,11 +135,11 @@ impl Behind {
         let out = BufReader::new(process.stdout.take().unwrap());
         let told = Arc::new(Mutex::new(String::new()));
         let (mut errors, tell) = (BufReader::new(process.stderr.take().unwrap()), Arc::clone(&told));
-        // Neither is waited for: whoever stays behind holds their other ends.
+        // The threads are not joined: a leftover process would keep the pipes open.
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
                 let message =
-                    callgate::json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line}"));
+                    callgate::json::from_str(&line).unwrap_or_else(|_| panic!("not a message: {line}"));
                 if hear.send(message).is_err() {
                     return;
                 }
@@ -152,93 +152,93 @@ impl Behind {
             }
         });
         let to = process.stdin.take();
-        let mut behind = Self { process, to, from, heard: Vec::new(), told, folder };
+        let mut session = Self { process, to, from, received: Vec::new(), told, folder };
         let greeting = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": { "elicitation": {} },
             "clientInfo": { "name": "test", "version": "1" },
         });
-        let answer = behind.ask("initialize", greeting);
-        assert_eq!(answer["result"]["serverInfo"]["name"], "faulty", "{answer}\n{}", behind.told());
-        behind.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        behind
+        let answer = session.request("initialize", greeting);
+        assert_eq!(answer["result"]["serverInfo"]["name"], "faulty", "{answer}\n{}", session.log_text());
+        session.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        session
     }
 
     pub(super) fn send(&mut self, message: &Value) {
         self.send_line(&message.to_string());
     }
 
-    /// Sends what may be no message.
+    /// Sends a line that need not be a valid message.
     pub(super) fn send_line(&mut self, message: &str) {
-        let to = self.to.as_mut().expect("the client is still there");
+        let to = self.to.as_mut().expect("the input is closed");
         writeln!(to, "{message}").unwrap();
         to.flush().unwrap();
     }
 
-    /// Sends a request; its id.
-    pub(super) fn request(&mut self, method: &str, params: Value) -> Value {
+    /// Sends a request. Returns its id.
+    pub(super) fn send_request(&mut self, method: &str, params: Value) -> Value {
         let id = Value::from(fastrand::u32(..));
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         id
     }
 
-    /// Asks and waits for the answer.
-    pub(super) fn ask(&mut self, method: &str, params: Value) -> Value {
-        let id = self.request(method, params);
-        self.answer(&id)
+    /// Sends a request and waits for the response.
+    pub(super) fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send_request(method, params);
+        self.response(&id)
     }
 
-    /// Begins a call; its id.
-    pub(super) fn begin(&mut self, tool: &str, arguments: Value) -> Value {
-        self.request("tools/call", json!({ "name": tool, "arguments": arguments }))
+    /// Starts a call. Returns its id.
+    pub(super) fn start_call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.send_request("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// Calls a tool and waits for the answer.
+    /// Calls a tool and waits for the response.
     pub(super) fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let id = self.begin(tool, arguments);
-        self.answer(&id)
+        let id = self.start_call(tool, arguments);
+        self.response(&id)
     }
 
-    /// The first message that is so, of those heard already and those to come.
-    pub(super) fn hear(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        if let Some(message) = self.heard.iter().find(|message| is_so(message)) {
+    /// Waits for the first message that matches, among those received already and those to come.
+    pub(super) fn wait_for_message(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        if let Some(message) = self.received.iter().find(|message| is_so(message)) {
             return message.clone();
         }
         let begun = Instant::now();
         loop {
-            match self.from.recv_timeout(PATIENCE.saturating_sub(begun.elapsed())) {
+            match self.from.recv_timeout(TIMEOUT.saturating_sub(begun.elapsed())) {
                 Ok(message) => {
-                    self.heard.push(message.clone());
+                    self.received.push(message.clone());
                     if is_so(&message) {
                         return message;
                     }
                 }
                 Err(why) => {
-                    let (heard, told) = (Value::from(self.heard.clone()), self.told());
-                    panic!("{what} does not come ({why}); heard: {heard:#}\ntold:\n{told}")
+                    let (heard, told) = (Value::from(self.received.clone()), self.log_text());
+                    panic!("{what} is missing ({why}); received: {heard:#}\nlog:\n{told}")
                 }
             }
         }
     }
 
-    pub(super) fn answer(&mut self, id: &Value) -> Value {
-        self.hear(&format!("the answer to {id}"), |message| {
+    pub(super) fn response(&mut self, id: &Value) -> Value {
+        self.wait_for_message(&format!("the response to {id}"), |message| {
             message["id"] == *id && message.get("method").is_none()
         })
     }
 
-    /// What was told on stderr.
-    pub(super) fn told(&self) -> String {
+    /// The gateway's stderr so far.
+    pub(super) fn log_text(&self) -> String {
         self.told.lock().unwrap().clone()
     }
 
-    /// Waits until it is told on stderr.
-    pub(super) fn is_told(&self, text: &str) {
-        until(&format!("`{text}` is told"), || self.told().contains(text));
+    /// Waits until stderr contains the text.
+    pub(super) fn wait_for_log(&self, text: &str) {
+        wait_until(&format!("`{text}` is on stderr"), || self.log_text().contains(text));
     }
 
-    /// The client says nothing more. It still hears.
-    pub(super) fn hang_up(&mut self) {
+    /// Closes the client's output. The client still receives.
+    pub(super) fn close_input(&mut self) {
         drop(self.to.take());
     }
 
@@ -249,20 +249,20 @@ impl Behind {
     }
 
     /// Waits until the gateway has ended.
-    pub(super) fn ends(&mut self) {
-        until("the gateway ends", || self.process.try_wait().unwrap().is_some());
+    pub(super) fn wait_for_exit(&mut self) {
+        wait_until("the gateway ends", || self.process.try_wait().unwrap().is_some());
     }
 
-    /// Waits until the gateway has ended, which does not wait for answers that were asked for.
-    pub(super) fn ends_without_answers(&mut self) {
-        until_within(Duration::from_secs(20), "the gateway ends", || {
+    /// Waits until the gateway has ended, which must not wait for pending elicitations.
+    pub(super) fn wait_for_prompt_exit(&mut self) {
+        wait_until_within(Duration::from_secs(20), "the gateway ends", || {
             self.process.try_wait().unwrap().is_some()
         });
     }
 
-    /// Tells the gateway to end until it has.
-    pub(super) fn ends_when_told_again(&mut self) {
-        until("the gateway ends", || {
+    /// Sends SIGTERM repeatedly until the gateway has ended.
+    pub(super) fn terminate_repeatedly(&mut self) {
+        wait_until("the gateway ends", || {
             let is_over = self.process.try_wait().unwrap().is_some();
             if !is_over {
                 self.signal("TERM");
@@ -271,30 +271,30 @@ impl Behind {
         });
     }
 
-    /// Ends the session; everything that was heard.
-    pub(super) fn end(mut self) -> Vec<Value> {
-        self.hang_up();
+    /// Ends the session. Returns all messages received.
+    pub(super) fn finish(mut self) -> Vec<Value> {
+        self.close_input();
         loop {
-            match self.from.recv_timeout(PATIENCE) {
-                Ok(message) => self.heard.push(message),
+            match self.from.recv_timeout(TIMEOUT) {
+                Ok(message) => self.received.push(message),
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => panic!("the gateway does not end:\n{}", self.told()),
+                Err(RecvTimeoutError::Timeout) => panic!("the gateway does not end:\n{}", self.log_text()),
             }
         }
-        self.ends();
-        self.folder.nobody_stays();
-        std::mem::take(&mut self.heard)
+        self.wait_for_exit();
+        self.folder.assert_server_ended();
+        std::mem::take(&mut self.received)
     }
 }
 
-impl Drop for Behind {
+impl Drop for Session {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// How often an id was answered.
-pub(super) fn answers(heard: &[Value], id: &Value) -> usize {
+/// The number of responses with an id.
+pub(super) fn response_count(heard: &[Value], id: &Value) -> usize {
     heard.iter().filter(|message| message["id"] == *id && message.get("method").is_none()).count()
 }

@@ -1,40 +1,40 @@
-//! Puts calls files through an engine, session by session, playing what their tools once answered.
+//! Runs recorded calls through an engine, session by session, with the recorded results of their tools.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use callgate::call::{CallRecord, Outcome, Recorded};
+use callgate::call::{CallRecord, Outcome, RecordedResult};
 use callgate::json::Value;
 use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
 
-use crate::workshop;
+use crate::fixtures;
 
-/// Plays what the file says that the tool once answered.
+/// Returns the recorded result of each call.
 struct Recording<'a>(&'a [CallRecord]);
 
 impl ToolExecutor for Recording<'_> {
     async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         let record = self.0.iter().find(|record| record.call.id == call.id);
         match record.and_then(|record| record.recorded.clone()) {
-            Some(Recorded::Output(output)) => Ok(output.into()),
-            Some(Recorded::Error { message, kind }) => Err(ToolError { message, kind }),
+            Some(RecordedResult::Output(output)) => Ok(output.into()),
+            Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
             None => Ok(ToolAnswer { output: Value::Null, dry: true, interim: false }),
         }
     }
 }
 
-/// A path below the project's root.
+/// The absolute path of a file in the project.
 pub fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// An engine over the bundle in a folder of the project.
+/// An engine with the bundle in a directory of the project.
 pub fn engine(bundle: &str) -> Engine {
     let chains = engine::load(&[project(bundle)]).unwrap_or_else(|error| panic!("{error}"));
-    Engine::builder(chains).keys(workshop::keys()).build()
+    Engine::builder(chains).keys(fixtures::keys()).build()
 }
 
-/// The calls of a file; a call without an id is named by its line.
+/// Parses a file of calls. A call without an id gets one from its line number.
 pub fn records(text: &str) -> Vec<CallRecord> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let record = |(number, line)| {
@@ -48,7 +48,7 @@ pub fn records(text: &str) -> Vec<CallRecord> {
     lines.map(record).collect()
 }
 
-/// The calls of each session, in their order.
+/// Groups calls by session, in order.
 pub fn sessions(records: Vec<CallRecord>) -> BTreeMap<String, Vec<CallRecord>> {
     let mut sessions: BTreeMap<String, Vec<CallRecord>> = BTreeMap::new();
     for record in records {
@@ -57,7 +57,7 @@ pub fn sessions(records: Vec<CallRecord>) -> BTreeMap<String, Vec<CallRecord>> {
     sessions
 }
 
-/// The outcomes of one session's calls. Neighbours of one round are decided together.
+/// Executes one session's calls. Adjacent calls of the same round are executed as a round.
 pub fn play(session: &mut Session, records: &[CallRecord]) -> Vec<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     records

@@ -1,16 +1,16 @@
-//! Text from outside stays text, whatever shows it.
+//! Escaping of untrusted text: no renderer interprets it as markup.
 
 use std::sync::LazyLock;
 
-use callgate::card::{Card, CardWords, Resolution, Resolved};
+use callgate::card::{Card, CardLabels, Resolution, Resolved};
 use callgate::json::{Value, json};
 use callgate::message::RequestPart;
-use callgate::text::{is_hidden, spelled_out, unmarked, unmarked_json, unmarked_message};
+use callgate::text::{escape_json, escape_message, escape_non_ascii, is_hidden, unmarked};
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::{Regex, RegexSet};
 
-/// Pieces that renderers look out for, so that they meet in generated texts.
+/// Fragments with a meaning to renderers, combined in generated strings.
 const PIECES: [&str; 60] = [
     "*",
     "**",
@@ -94,7 +94,7 @@ pub fn hostile_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What begins markup, a mention or a link in some renderer.
+/// Patterns that start markup, a mention or a link in some renderer.
 static FORBIDDEN: LazyLock<RegexSet> = LazyLock::new(|| {
     RegexSet::new([
         r"[<>&`*~|#^]",
@@ -114,7 +114,7 @@ static FORBIDDEN: LazyLock<RegexSet> = LazyLock::new(|| {
     .unwrap()
 });
 
-/// What no shown text may hold, in any renderer.
+/// Asserts that a string contains nothing that any renderer interprets.
 fn assert_without_markup(text: &str) {
     for c in text.chars() {
         assert!(!c.is_control() && !is_hidden(c), "{c:?} in {text:?}");
@@ -128,7 +128,7 @@ fn assert_without_markup(text: &str) {
     );
 }
 
-/// The texts that a Markdown renderer with every extension makes of it, in one line; nothing else may be there.
+/// Returns the text that a Markdown renderer with every extension produces; panics on any other element.
 fn markdown_text(markdown: &str) -> String {
     let options = Options::all() - Options::ENABLE_SMART_PUNCTUATION;
     let mut text = String::new();
@@ -142,7 +142,7 @@ fn markdown_text(markdown: &str) -> String {
     text
 }
 
-/// The text that a browser shows of HTML without elements.
+/// Returns the text that a browser shows for HTML without elements.
 fn html_text(html: &str) -> String {
     html.replace("&lt;", "<")
         .replace("&gt;", ">")
@@ -151,7 +151,7 @@ fn html_text(html: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// The text that an unmarked one stands for.
+/// Reverses the escaping of a string.
 fn original(unmarked: &str) -> String {
     callgate::json::from_str(&format!("\"{}\"", unmarked.replace('"', "\\\""))).unwrap()
 }
@@ -160,40 +160,40 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
 
     #[test]
-    fn unmarked_text_has_no_markup_and_stands_for_exactly_one_text(text in hostile()) {
+    fn escaped_text_has_no_markup_and_is_reversible(text in hostile()) {
         let shown = unmarked(&text);
         assert_without_markup(&shown);
-        // To be read back is to be different for different texts.
+        // Reversible, so different strings have different escaped forms.
         prop_assert_eq!(original(&shown), text.clone());
         prop_assert_eq!(markdown_text(&shown), shown.clone());
         prop_assert_eq!(markdown_text(&format!("before {shown} after")), format!("before {shown} after"));
-        let spelled = spelled_out(&text, usize::MAX).text;
+        let spelled = escape_non_ascii(&text, usize::MAX).text;
         prop_assert!(spelled.is_ascii());
         prop_assert_eq!(original(&spelled), text);
     }
 
     #[test]
-    fn an_unmarked_value_is_json_of_the_same_value(value in hostile_value()) {
-        let shown = unmarked_json(&value, usize::MAX).text;
+    fn escaped_json_parses_to_the_same_value(value in hostile_value()) {
+        let shown = escape_json(&value, usize::MAX).text;
         prop_assert_eq!(callgate::json::from_str::<Value>(&shown).unwrap(), value);
         prop_assert_eq!(markdown_text(&format!("value: {shown} end")), format!("value: {shown} end"));
     }
 
     #[test]
-    fn a_message_can_be_made_harmless_many_times(text in hostile(), within in hostile()) {
-        let message = unmarked_message(&text, usize::MAX).text;
-        prop_assert_eq!(&unmarked_message(&message, usize::MAX).text, &message);
+    fn escaping_a_message_is_idempotent(text in hostile(), within in hostile()) {
+        let message = escape_message(&text, usize::MAX).text;
+        prop_assert_eq!(&escape_message(&message, usize::MAX).text, &message);
         prop_assert_eq!(markdown_text(&message), message.clone());
         let value = if within.is_empty() { "nothing".to_owned() } else { unmarked(&within) };
-        let around = unmarked_message(&format!("Send {value} now"), usize::MAX).text;
+        let around = escape_message(&format!("Send {value} now"), usize::MAX).text;
         prop_assert_eq!(around, format!("Send {value} now"));
     }
 
     #[test]
-    fn what_is_cut_is_still_harmless_and_says_how_much_is_missing(text in hostile(), limit in 0..20usize) {
-        let cut = callgate::text::unmarked_up_to(&text, limit);
+    fn truncated_text_stays_escaped_and_counts_omitted_characters(text in hostile(), limit in 0..20usize) {
+        let cut = callgate::text::escape_markup_up_to(&text, limit);
         assert_without_markup(&cut.to_string());
-        // Beside the gap one character each may be written as an escape.
+        // One character on each side of the gap may be written as an escape.
         prop_assert!(cut.text.chars().count() + cut.end.chars().count() <= limit + 22);
         let (beginning, end) = (original(&cut.text), original(&cut.end));
         prop_assert_eq!(beginning.chars().count() + cut.left_out + end.chars().count(), text.chars().count());
@@ -205,7 +205,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_rendered_card_has_the_card_s_own_elements_and_no_others(texts in prop::collection::vec(hostile(), 10), input in hostile_value()) {
+    fn rendered_cards_contain_only_their_own_elements(texts in prop::collection::vec(hostile(), 10), input in hostile_value()) {
         let [tool, message, server, policy, reason, by, title, approve, deny, key] = texts.try_into().unwrap();
         let request = RequestPart {
             approval_id: key.clone(),
@@ -215,7 +215,7 @@ proptest! {
             policies: vec![policy.clone()],
             expires_at: Some(policy.clone()),
             server: Some(server),
-            card: CardWords { title: Some(title), approve: Some(approve), deny: Some(deny) },
+            card: CardLabels { title: Some(title), approve: Some(approve), deny: Some(deny) },
             ..RequestPart::default()
         };
         let resolution = Resolution { resolved: Resolved::Edited(json!({ (by.clone()): reason })), by: vec![by], at: None, reason: Some(policy) };

@@ -1,9 +1,9 @@
-//! Drawn JSON: values, and texts of them in every spelling that JSON allows.
+//! Generators of JSON: values, and documents in every notation that JSON allows.
 
 use callgate::json::{Map, Number, Value};
 use proptest::prelude::*;
 
-/// Keys that mean something to libraries that read JSON, and must not mean anything here.
+/// Keys with a meaning to libraries that parse JSON, which must have none here.
 pub const TOKENS: [&str; 5] = [
     "$serde_json::private::Number",
     "$serde_json::private::RawValue",
@@ -45,7 +45,7 @@ pub fn object() -> impl Strategy<Value = Map> {
     prop::collection::vec((string(), value()), 0..8).prop_map(|members| members.into_iter().collect())
 }
 
-/// A text of a value: with spaces, and with letters of its strings escaped. `choices` decide which.
+/// Writes a value with whitespace and with escaped characters in its strings; `choices` selects them.
 pub fn spelled(value: &Value, choices: &[u8]) -> String {
     let mut spelling = Spelling { choices: choices.iter().cycle(), text: String::new() };
     spelling.value(value);

@@ -1,4 +1,4 @@
-//! Limits and many callers at once.
+//! Limits with many concurrent callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use callgate::json::{Value, json};
 use callgate::{OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
 
-use crate::workshop::{call, ended, noon, rules};
+use crate::fixtures::{call, kind_and_code, noon, rules};
 
-/// Takes until it is told to go on, and knows how many are in it at once.
+/// Runs until the test releases it, and counts its concurrent calls.
 #[derive(Clone, Default)]
-struct Busy {
+struct BlockedTool {
     inside: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
 }
 
-impl ToolExecutor for Busy {
+impl ToolExecutor for BlockedTool {
     async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
         let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(inside, Ordering::SeqCst);
@@ -28,11 +28,11 @@ impl ToolExecutor for Busy {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_more_run_at_the_same_time_than_may_and_those_who_wait_all_come_through() {
+async fn concurrency_is_never_exceeded_and_all_waiting_calls_complete() {
     let engine =
         rules("policies: [ { id: p, match: job, concurrency: { max: 3, on_exceed: wait, max_wait: 5m } } ]")
             .build();
-    let busy = Busy::default();
+    let busy = BlockedTool::default();
     let tasks: Vec<_> = (0..60)
         .map(|_| {
             let (engine, busy) = (engine.clone(), busy.clone());
@@ -46,7 +46,7 @@ async fn no_more_run_at_the_same_time_than_may_and_those_who_wait_all_come_throu
 }
 
 #[tokio::test]
-async fn a_slot_is_given_back_however_the_call_ends() {
+async fn slot_is_released_however_the_call_ends() {
     struct Ending;
     impl ToolExecutor for Ending {
         async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
@@ -72,13 +72,13 @@ async fn a_slot_is_given_back_however_the_call_ends() {
             () = tokio::task::yield_now() => {}
         }
         let meanwhile = engine.session().execute(call("job", json!({})), &Ending).await;
-        assert_eq!(ended(&meanwhile), ("denied", "concurrency_limited"));
+        assert_eq!(kind_and_code(&meanwhile), ("denied", "concurrency_limited"));
     }
     let after = engine.session().execute(call("job", json!({})), &Ending).await;
     assert_eq!(after.outcome, OutcomeKind::Executed);
 }
 
-/// N callers on one key never get more than the limit, and not less.
+/// Exactly as many of N concurrent callers of one key succeed as the limit allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn concurrent_callers_get_exactly_the_limit() {
     for algorithm in ["gcra", "fixed_window", "sliding_window"] {
@@ -94,7 +94,8 @@ async fn concurrent_callers_get_exactly_the_limit() {
                 let engine = engine.clone();
                 tokio::spawn(async move {
                     let call = call("job", json!({ "key": number % 10 }));
-                    engine.session().execute(call, &Busy::default()).await.outcome == OutcomeKind::Executed
+                    engine.session().execute(call, &BlockedTool::default()).await.outcome
+                        == OutcomeKind::Executed
                 })
             })
             .collect();
