@@ -61,7 +61,7 @@ fn refused_call_succeeds_after_the_reported_retry_time() {
         assert_eq!(refused.reason.policy.as_deref(), Some("p"));
         let after = refused.retry_after_ms.unwrap();
         assert!(
-            refused.reason.message.starts_with("`p` allows `search` 2 per 1m; it may come again in "),
+            refused.reason.message.starts_with("`p` allows `search` 2 per 1m; retry in "),
             "{}",
             refused.reason.message
         );

@@ -123,7 +123,7 @@ fn slow_tool_times_out_and_the_model_can_read_why() {
     assert_eq!(outcome.reason.policy.as_deref(), Some("p"));
     assert_eq!(
         outcome.error.as_deref(),
-        Some("`search` took longer than 30s and was given up; it may have taken effect all the same")
+        Some("`search` took longer than 30s and was given up; it may still have taken effect")
     );
     assert_eq!(clock.now().duration_since(start).as_secs(), 30);
     let quick = Tool::scripted(&clock, [(Duration::from_secs(29), Ok(json!(1)))]);

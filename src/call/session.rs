@@ -1,8 +1,8 @@
 //! Session state that later calls read: labels, facts, counts, and the progress of the run.
 
 mod changes;
-mod kept;
-mod questions;
+mod persistence;
+mod question_counts;
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -182,7 +182,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let repeats = if is_repeated { self.state.count_question(&same) } else { 0 };
         if repeats >= MAX_REPEATS {
             let message = format!(
-                "people were asked the same {} times in this session: `{}` is not asked about again",
+                "the same approval was requested {} times in this session: `{}` is not requested again",
                 repeats.min(MAX_REPEATS),
                 call.tool
             );
@@ -216,7 +216,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                     RequestError::Elsewhere => reason_code::ASK_AGAIN,
                     RequestError::Question(_) | RequestError::NoId => reason_code::INTERNAL_ERROR,
                 };
-                let message = format!("no person can be asked about this call: {error}");
+                let message = format!("no approval can be requested for this call: {error}");
                 let reason = Reason { code: code.to_owned(), message, ..outcome.reason.clone() };
                 Outcome { outcome: OutcomeKind::Denied, approval: None, reason, ..outcome }
             }
@@ -285,7 +285,7 @@ enum RequestError {
     Ledger(LedgerError),
     #[error("{0}")]
     Question(BoundRequestError),
-    #[error("every name for the question is taken")]
+    #[error("every id for the request is in use")]
     NoId,
     #[error("the same call was started elsewhere at the same time; make it again")]
     Elsewhere,

@@ -95,7 +95,7 @@ impl EngineServices {
             Some((_, Err(error))) => return Err(error.to_string().into()),
         };
         let verified = match (messages.request, recorded) {
-            (None, None) => return Err("nobody was asked about it".to_owned().into()),
+            (None, None) => return Err("there is no approval request for this call".to_owned().into()),
             (None, Some(recorded)) => recorded,
             (Some(request), recorded) => {
                 let question = Question::open(request, &self.keys).map_err(|error| error.to_string())?;
@@ -117,10 +117,10 @@ impl EngineServices {
         let Question { request, conversation: asked_in, call: asked, .. } = &verified.question;
         let digest = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
         if asked_in != conversation {
-            return Err("it was asked in another conversation".to_owned().into());
+            return Err("the request was made in another conversation".to_owned().into());
         }
         if request.tool_call_id != call.id || *asked != digest {
-            return Err("the call was changed since it was asked about".to_owned().into());
+            return Err("the call was changed after the request".to_owned().into());
         }
         verified.question.check_context(&call.context).map_err(InvalidRequest::OtherContext)?;
         Ok(verified)
@@ -217,7 +217,7 @@ pub(super) fn refusal(question: &Question, code: &str, by: &[String], why: Optio
     let why = why.filter(|why| !why.is_empty()).map(|why| format!(": {why}")).unwrap_or_default();
     let message = match code {
         reason_code::CANCELLED => format!("{who} ended the run{why}"),
-        reason_code::APPROVAL_EXPIRED => "nobody answered in time, and the question has lapsed".to_owned(),
+        reason_code::APPROVAL_EXPIRED => "the approval request expired without an answer".to_owned(),
         _ => format!("{who} denied this call{why}"),
     };
     Reason { policy: question.request.policies.first().cloned(), code: code.to_owned(), message }

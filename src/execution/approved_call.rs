@@ -17,7 +17,7 @@ use crate::kernel::{Effect, Requirement, ToolResponse};
 
 /// The reason of a call that began once and may not begin again.
 pub(super) const NOT_AGAIN: &str =
-    "a run of this call began and never said how it ended, and by now it may not run again";
+    "an earlier run of this call started and was never settled, and the rules do not allow another run";
 
 /// The request if hooks or transforms make other arguments of a call than those that were approved.
 const CHANGED: &str = "The arguments are not those that were approved. May the call run with these?";

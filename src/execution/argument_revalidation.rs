@@ -30,7 +30,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let fail = |message: String| Reason {
             policy: question.request.policies.first().cloned(),
             code: reason_code::SCHEMA_VIOLATION.to_owned(),
-            message: format!("the arguments that a person gave it can't be used: {message}"),
+            message: format!("the arguments that a person edited are invalid: {message}"),
         };
         let allowed = question.editable();
         let allowed: Vec<_> = allowed.iter().map(Vec::as_slice).collect();
@@ -50,7 +50,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             return None;
         }
         let Some(tool) = tools.get(call) else {
-            let message = format!("there is no tool `{}` any more", call.tool);
+            let message = format!("the tool `{}` no longer exists", call.tool);
             return fail(reason_code::SCHEMA_UNAVAILABLE, message);
         };
         let Some(Ok(schema)) = &tool.schema else { return None };
@@ -58,7 +58,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Ok(()) => None,
             Err(violations) => fail(
                 reason_code::SCHEMA_VIOLATION,
-                format!("the tool takes other arguments by now: {}", crate::schema::summary(&violations)),
+                format!("the arguments no longer match the tool's schema: {}", crate::schema::summary(&violations)),
             ),
         }
     }

@@ -164,7 +164,7 @@ impl<'s> BudgetAccount<'s> {
                 }
                 Named::Nobody => Err(StoreError::Unavailable("the context names no principal".to_owned())),
                 Named::Invalid(found) => Err(StoreError::Unavailable(format!(
-                    "`context.principal` is {found}, and a principal is named by a string"
+                    "`context.principal` must be a string, not {found}"
                 ))),
             },
         }
@@ -181,7 +181,7 @@ impl<'s> BudgetAccount<'s> {
         Ok(match self.owner(budget)? {
             None if state.is_untrusted() => {
                 return Err(StoreError::Unavailable(
-                    "what the session has seen is not vouched for".to_owned(),
+                    "the session's state is unknown".to_owned(),
                 ));
             }
             None => names.map(|what| (what, state.taken(&of_run(reference, policy, what)))).to_vec(),
@@ -246,7 +246,7 @@ impl<'s> BudgetAccount<'s> {
                 return Ok(None);
             }
         }
-        Err(StoreError::Unavailable("others kept counting".to_owned()))
+        Err(StoreError::Unavailable("the budget was changed by too many writers; try again".to_owned()))
     }
 
     fn exceeded_reason(&self, policy: &Policy, budget: &Budget, what: &str, state: &SessionState) -> Reason {
@@ -293,7 +293,7 @@ fn unknown_reason(policy: &Policy, error: &StoreError) -> Reason {
     Reason {
         policy: Some(policy.id.clone()),
         code: error.code().to_owned(),
-        message: format!("what was used of `{}` can't be known: {error}", policy.id),
+        message: format!("the use of the budget `{}` is unknown: {error}", policy.id),
     }
 }
 

@@ -98,7 +98,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         match guarded(Box::pin(self.resume_guarded(resume))).await {
             Ok(resumed) => resumed,
             Err(_) => {
-                let reason = unfinished("Callgate failed while it took this call up");
+                let reason = unfinished("Callgate failed while it resumed this call");
                 self.indeterminate_call(call, reason, started).await.into()
             }
         }
@@ -139,7 +139,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             }
         }
         let reason =
-            unfinished("it kept being changed by others while it was taken up; take the session up again");
+            unfinished("the call was changed by too many writers while it resumed; resume the session again");
         self.indeterminate_call(call, reason, started).await.into()
     }
 
@@ -172,7 +172,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let Tallied { verified, tally, ignored } = tallied;
         let resumed = |outcome: Outcome| ResumedCall { outcome, ignored: ignored.clone() };
         if let NextStep::StayPending { is_early } = step {
-            let why = is_early.then(|| "it was asked later than the clock says it is now".to_owned());
+            let why = is_early.then(|| "the approval request was made later than the present time".to_owned());
             return Ok(resumed(self.pending(call, verified.request(), why)));
         }
         // Answers are recorded before anything is done about them.
@@ -229,7 +229,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let ResumeContext { call, key, started, .. } = resume;
         let hooked = self.run_before_hooks(call.clone()).await;
         let mut decision = hooked.decide(&self.context.kernel, self.state, Held::default());
-        let message = format!("the question about this call counts for nothing: {why}");
+        let message = format!("the approval request of this call is invalid: {why}");
         // What the ledger knows under the key is not about this request.
         let only_asks = Some(message.clone());
         let attempt = CallAttempt { only_asks, ..CallAttempt::new(&hooked, key.clone(), started) };

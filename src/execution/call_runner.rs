@@ -409,7 +409,7 @@ pub(crate) fn unfinished(message: impl Into<String>) -> Reason {
 
 /// The reason of a call that does not run because its ledger does not answer.
 pub(super) fn unavailable_ledger(error: &LedgerError) -> Reason {
-    let message = format!("it can't be known whether this call ran already: {error}");
+    let message = format!("it is unknown whether this call ran already: {error}");
     Reason { policy: None, code: error.code().to_owned(), message }
 }
 

@@ -146,7 +146,7 @@ impl<'h> HookRunner<'h> {
                 Some(Before::Skip(output)) => HookDecision::Skip(by(), output),
                 Some(Before::Block(why)) => HookDecision::Block(by(), why),
                 Some(Before::Halt(why)) => HookDecision::Halt(by(), why),
-                None => HookDecision::Block(by(), "a hook failed before this call was decided".to_owned()),
+                None => HookDecision::Block(by(), "a `before` hook failed".to_owned()),
             };
             if verdict.strictness() > hooked.verdict.strictness() {
                 hooked.verdict = verdict;

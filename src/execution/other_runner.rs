@@ -45,7 +45,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                         return OtherRunner::Abandoned(Box::new(entry));
                     }
                     let message = format!(
-                        "a run of this call began at {at} and never said how it ended; it is not run again, for it may have \
+                        "a run of this call started at {at} and was never settled; it does not run again, because it may have \
                          taken effect"
                     );
                     if self.context.session.is_recorded {
@@ -57,7 +57,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 }
                 Stage::Claimed { .. } | Stage::Waiting if waited < PATIENCE => {}
                 Stage::Claimed { .. } | Stage::Waiting => {
-                    let message = "its question was answered otherwise meanwhile; take the session up again";
+                    let message = "its request was answered otherwise in the meantime; resume the session again";
                     return OtherRunner::Unknown(message.to_owned());
                 }
             }
@@ -66,7 +66,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             match ledger.find(&attempt.key).await {
                 Ok(Some(found)) => entry = found,
                 Ok(None) | Err(_) => {
-                    let message = "it is not known whether it ran: the store does not say".to_owned();
+                    let message = "it is unknown whether it ran: the store does not answer".to_owned();
                     return OtherRunner::Unknown(message);
                 }
             }

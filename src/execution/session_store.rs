@@ -47,7 +47,7 @@ impl EngineServices {
             return Ok(if is_lost { StoredSession::Unknown } else { StoredSession::Missing });
         };
         let state = SessionState::of_json(found.value).ok_or_else(|| {
-            StoreError::Unavailable(format!("what it has of the session `{conversation}` can't be read"))
+            StoreError::Unavailable(format!("the record of the session `{conversation}` is malformed"))
         })?;
         Ok(StoredSession::Found(Box::new(state), found.version))
     }
@@ -98,7 +98,7 @@ impl EngineServices {
                 return Ok(());
             }
         }
-        Err(StoreError::Unavailable(format!("the session `{conversation}` kept being changed by others")))
+        Err(StoreError::Unavailable(format!("the session `{conversation}` was changed by too many writers; try again")))
     }
 
     /// Replaces the version `over` of a session's record. Returns whether that was still the present one. If the caller's share is used

@@ -122,7 +122,7 @@ impl Kernel<'_> {
                 check(schema)?;
             }
             if approval.edits.needs_tool_schema && own.is_none() {
-                return Err("no schema of this tool is known".to_owned());
+                return Err("the tool's schema is unknown".to_owned());
             }
         }
         Ok(())

@@ -279,11 +279,11 @@ impl<'c> Decision<'c> {
                 (reason_code::ANSWERED, format!("`{}` answers in the tool's place", policy.id))
             }
             (None, Some(policy)) if self.approved => {
-                (reason_code::APPROVED, format!("a person has approved it, as `{}` asks for", policy.id))
+                (reason_code::APPROVED, format!("approved, as `{}` requires", policy.id))
             }
-            (None, None) if self.approved => (reason_code::APPROVED, "a person has approved it".to_owned()),
+            (None, None) if self.approved => (reason_code::APPROVED, "approved".to_owned()),
             (None, Some(policy)) => (reason_code::ALLOWED, format!("`{}` permits it", policy.id)),
-            (None, None) => (reason_code::UNMATCHED, "no policy is against it".to_owned()),
+            (None, None) => (reason_code::UNMATCHED, "no policy stops it".to_owned()),
         };
         Reason { policy: answer.or(permit).map(|policy| policy.id.clone()), code: code.to_owned(), message }
     }

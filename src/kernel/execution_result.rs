@@ -195,7 +195,7 @@ fn success(
                 0 => "just now".to_owned(),
                 _ => format!("{} ago", in_words(age)),
             };
-            let message = format!("the tool gave this {when} for the same call");
+            let message = format!("the tool returned this {when} for the same call");
             (OutcomeKind::Cached, id(by), reason_code::CACHED, message)
         }
     };

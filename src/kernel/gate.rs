@@ -247,7 +247,7 @@ impl Conclusion {
             Cause::Failure(reason) => (reason.code.as_str(), reason.policy.clone(), reason.message.clone()),
             Cause::Unmatched => {
                 let message = match self.effect {
-                    Effect::Suspend => format!("no policy permits `{}` without a person", subject.call.tool),
+                    Effect::Suspend => format!("no policy permits `{}` without an approval", subject.call.tool),
                     _ => format!("no policy permits `{}`", subject.call.tool),
                 };
                 (reason_code::UNMATCHED, None, message)
@@ -266,7 +266,7 @@ impl Conclusion {
                     Some(why) => (
                         reason_code::UNDECIDED,
                         format!(
-                            "`{}` can't be decided for this call, so it counts as matching: {why}",
+                            "`{}` is undecided for this call, so it applies: {why}",
                             policy.id
                         ),
                     ),
@@ -307,7 +307,7 @@ pub(super) fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: Cal
         let policy = subject.policy(*reference)?;
         match &policy.kind {
             Kind::Approval(approval) if approval.message.is_none() && policy.description.is_none() => {
-                Some(format!("May `{}` run? The policy `{}` asks.", view.call.tool, policy.id))
+                Some(format!("May `{}` run? The policy `{}` requires an approval.", view.call.tool, policy.id))
             }
             Kind::Approval(approval) => Some(said(policy, approval.message.as_ref(), view)),
             _ => None,

@@ -60,8 +60,8 @@ pub(super) fn refusal(
         Some(template) => template.render(view, &[("retry_after", wait.as_deref().unwrap_or("never"))]).text,
         None => {
             let again = match (&wait, &policy.kind) {
-                (Some(wait), _) => format!("; it may come again in {wait}"),
-                (None, Kind::Concurrency(_)) => "; it may come again when one of them has ended".to_owned(),
+                (Some(wait), _) => format!("; retry in {wait}"),
+                (None, Kind::Concurrency(_)) => "; retry when one of them has ended".to_owned(),
                 (None, _) => String::new(),
             };
             format!("`{}` allows `{}` {}{again}", policy.id, subject.call.tool, limit.words)

@@ -30,7 +30,7 @@ pub(super) fn run<'c>(
         let failure = Reason {
             policy: None,
             code: reason_code::INVALID_ARGUMENTS.to_owned(),
-            message: format!("arguments are a JSON object, these are {}", JsonType::of(input).with_article()),
+            message: format!("arguments must be a JSON object, not {}", JsonType::of(input).with_article()),
         };
         hearing.rest(subject, &view, |_| Said::Unasked(Unasked::NoObject));
         return Normalised { input: Cow::Borrowed(input), failure: Some(failure) };
@@ -84,7 +84,7 @@ fn act(
     };
     match (&policy.kind, policy.kind.application(truth, Phase::Normalise)) {
         (_, Application::Undecided(OnUndecided::Refuse, why)) => {
-            let message = format!("it can't be decided whether `{}` applies: {why}", policy.id);
+            let message = format!("it is undecided whether `{}` applies: {why}", policy.id);
             (None, fail(reason_code::UNDECIDED, message))
         }
         (Kind::Validate(validate), Application::Yes | Application::Undecided(..)) => {

@@ -126,7 +126,7 @@ impl Kernel<'_> {
         let meter = WorkMeter::after_decision(decision.work);
         let settle = || meter.or_outer(|| self.settle_unguarded(decision, execution, session, started));
         catch_unwind(AssertUnwindSafe(settle)).unwrap_or_else(|_| {
-            let message = "the call ran, but its result is withheld: Callgate failed to settle it";
+            let message = "the call ran, but its result is withheld: Callgate failed to settle the call";
             self.broken(&call, OutcomeKind::Failed, message, started)
         })
     }
@@ -255,7 +255,7 @@ impl<'a> Settling<'a> {
                     continue;
                 }
                 Application::Undecided(_, why) => {
-                    Err(format!("it can't be decided whether it applies: {why}"))
+                    Err(format!("it is undecided whether it applies: {why}"))
                 }
                 // Values that it puts into the result are redacted.
                 Application::Yes => {

@@ -1,8 +1,8 @@
 //! `transform`: changes arguments before they are evaluated, and results before the model gets them.
 
-mod operands;
+mod step_operands;
 
-pub(super) use operands::replacement;
+pub(super) use step_operands::replacement;
 
 use regex::Regex;
 
@@ -307,10 +307,10 @@ impl Change {
             "default" => Self::Default(node.to_json()),
             "set" => Self::Set(node.to_json()),
             "clamp" => {
-                let (min, max) = operands::bounds(node, reader)?;
+                let (min, max) = step_operands::bounds(node, reader)?;
                 Self::Clamp { min, max }
             }
-            "rename" => Self::Rename(operands::name(node, reader)?),
+            "rename" => Self::Rename(step_operands::name(node, reader)?),
             "replace" => {
                 let (pattern, with) = replacement(node, reader)?;
                 Self::Replace { pattern, with }

@@ -1,7 +1,7 @@
 //! Comparison of two bundles: what the new one may allow that the old one did not. It is conservative: every change counts that is
 //! not certain to restrict.
 
-mod tighter;
+mod strictness;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::authoring::Polarity;
 use crate::call::Phase;
 use crate::json::Value;
 use crate::middleware::Kind;
-use tighter::{Around, less_strict_members};
+use strictness::{Around, less_strict_members};
 
 /// A change by which new rules may allow more than old ones.
 #[derive(Clone, Debug, PartialEq, Eq)]

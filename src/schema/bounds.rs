@@ -6,9 +6,9 @@ use crate::json::{MAX_DEPTH, Number, Value, is_deeper_than};
 use crate::meter;
 use crate::text::{cut, inert};
 
-mod graph;
+mod subschema_graph;
 
-use graph::Graph;
+use subschema_graph::Graph;
 
 /// The maximum number of values (of any type, at any depth) in one schema.
 const MAX_VALUES: usize = 20_000;

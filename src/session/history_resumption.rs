@@ -39,7 +39,7 @@ impl Round {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
     /// The shared store does not return the session's state. Nothing was run.
-    #[error("what the session has seen can't be known: {0}")]
+    #[error("the session's state is unknown: {0}")]
     Store(#[from] StoreError),
     /// A result can't be put into the history. The calls are settled in the store all the same.
     #[error("{0}")]
@@ -191,7 +191,7 @@ impl Session {
         let (layers, conversation) = (self.layers(), self.conversation());
         let mut runner = self.runner(&layers, &conversation, executor);
         let message =
-            "this call was given up while it ran; it is not run again, for it may have taken effect";
+            "this call was given up while it ran; it does not run again, because it may have taken effect";
         let outcome = runner.indeterminate_call(call, unfinished(message), Instant::now()).await;
         runner.report(outcome)
     }
@@ -286,7 +286,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 self.resume_call(call, key, ApprovalMessages::default(), started).await.outcome
             }
             _ => {
-                let message = "the history has no result of this call: it may have run, and is not run again";
+                let message = "the history has no result of this call: it may have run, and does not run again";
                 self.indeterminate_call(call, unfinished(message), started).await
             }
         }
@@ -355,7 +355,7 @@ fn unknown_answers(history: &History, found: &[Found]) -> Vec<Ignored> {
             if late.contains(&response.approval_id) {
                 return None;
             }
-            let why = "no call waits for it".to_owned();
+            let why = "no pending call has this request".to_owned();
             Some(Ignored { place, approval_id: response.approval_id.clone(), code: "not_pending", why })
         }
         _ => None,

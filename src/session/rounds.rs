@@ -98,7 +98,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             && self.context.kernel.asks_one_at_a_time(&decision)
         {
             let message =
-                "not run: another call of this turn waits for a person; ask for this one again after it";
+                "not run: another call of this turn needs an approval; request this one again after it";
             let code = reason_code::ASK_AGAIN.to_owned();
             decision.refuse(Effect::Deny, Reason { policy: None, code, message: message.to_owned() }, None);
         }

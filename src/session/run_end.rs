@@ -5,7 +5,7 @@ use crate::host::guarded;
 use crate::lifecycle::{Deferred, Ending, RunStats};
 
 /// Work that hooks have deferred until after the run, and the failures of hooks that were notified of the end.
-#[must_use = "what hooks have put off is done by `finish`"]
+#[must_use = "deferred work of hooks runs in `finish`"]
 pub struct Afterwork {
     deferred: Vec<Deferred>,
     failures: Vec<String>,
@@ -27,7 +27,7 @@ impl Afterwork {
             match guarded(work).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => wrong.push(error),
-                Err(_) => wrong.push("work that was put off panicked".to_owned()),
+                Err(_) => wrong.push("deferred work panicked".to_owned()),
             }
         }
         wrong
@@ -105,7 +105,7 @@ impl Session {
 }
 
 async fn kept(keeping: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    guarded(keeping).await.unwrap_or_else(|_| Err("keeping the turn panicked".to_owned()))
+    guarded(keeping).await.unwrap_or_else(|_| Err("capturing the turn panicked".to_owned()))
 }
 
 impl Drop for Session {

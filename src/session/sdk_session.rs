@@ -112,7 +112,7 @@ impl<E: ToolExecutor> Armed<E> {
     pub async fn disarm(self) -> Session {
         let mut driven = self.inner.merged().await;
         let mut spare = Session::new(Arc::clone(&driven.session.shared));
-        spare.state.halt("the session is not driven from here any more");
+        spare.state.halt("the session was taken back from the SDK");
         std::mem::replace(&mut driven.session, spare)
     }
 

@@ -211,7 +211,7 @@ fn deferred_work_runs_after_the_ending_and_cannot_fail_it() {
         Ok(())
     }));
     let wrong = clock.drive(async { session.end(&ending()).await.finish().await });
-    assert_eq!(wrong, ["no network", "work that was put off panicked"]);
+    assert_eq!(wrong, ["no network", "deferred work panicked"]);
     let heard = log.take();
     let ended = heard.iter().position(|line| line.contains("finished")).unwrap();
     assert_eq!(heard[ended + 1..], ["first", "last"]);
@@ -241,7 +241,7 @@ fn turn_is_captured_once_retried_once_and_reported_on_failure() {
     // The next run captures its own.
     session.begin(Config::default()).unwrap();
     let told = clock.drive(session.capture_turn(|| async { panic!("clumsy") })).unwrap_err();
-    assert_eq!(told.matches("keeping the turn panicked").count(), 2);
+    assert_eq!(told.matches("capturing the turn panicked").count(), 2);
     assert_eq!(clock.drive(session.capture_turn(|| async { Ok(()) })), Ok(()));
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use jiff::Timestamp;
 
-use super::json as forms;
+use super::json_output as forms;
 use super::{Desk, Refusal};
 use crate::approval::Grant;
 use crate::cli::Format;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::json as forms;
+use super::json_output as forms;
 use super::{Desk, Refusal, show};
 use crate::approval::Item;
 use crate::card::{Card, Field, FieldKind, call_digest};

@@ -1,9 +1,9 @@
 //! `callgate approvals`: lists and answers the approval requests of a state store (human in the loop).
 
-mod edits;
-mod going_on;
+mod argument_edits;
+mod next_steps;
 mod grants;
-mod json;
+mod json_output;
 mod list;
 mod show;
 
@@ -192,7 +192,7 @@ pub(super) fn approvals(arguments: &Approvals, output: &mut Output) -> Result<Ex
         Command::Edit { one, who, set, input } => desk(&one.place)?.answer(one, who, output, |item| {
             let edited = match input {
                 Some(path) => read(path)?,
-                None => edits::apply(&item.request.input, set)?,
+                None => argument_edits::apply(&item.request.input, set)?,
             };
             Ok(ResponsePart { edited_input: Some(edited), ..who.saying(true) })
         }),
@@ -273,14 +273,14 @@ impl<'d> Desk<'d> {
         let word = word(&said);
         let after = self.runtime.block_on(self.inbox.answer(&item.name, said, who.approver()))?;
         if self.format == Format::Json {
-            return json::write(&json::item(&after), output);
+            return json_output::write(&json_output::item(&after), output);
         }
         let by = who.principal.as_deref().map(|by| format!(" by {}", name(by))).unwrap_or_default();
         let by = format!("{by} (digest {})", call_digest(&RequestPart::from(&after.request)));
         match &after.progress {
             Progress::Waiting { .. } => Ok(writeln!(output, "{word}{by}; {}", show::missing(&after))?),
             Progress::Answered(standing) => {
-                let said = if going_on::runs(standing) { "" } else { "; the call does not run" };
+                let said = if next_steps::runs(standing) { "" } else { "; the call does not run" };
                 writeln!(output, "{word}{by}{said}")?;
                 self.print_next_step(&after, standing, output)
             }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::json as forms;
+use super::json_output as forms;
 use super::{Desk, Refusal, word};
 use crate::approval::{Item, Progress, Question};
 use crate::card::{Card, CardExtent, Resolution, Resolved};

@@ -4,13 +4,13 @@
 //! from it, without a separate record of the changes.
 
 mod clients;
-mod edits;
-mod entry;
-mod file;
-mod gateway;
-mod json_file;
+mod text_edits;
+mod server_entry;
+mod config_file;
+mod gateway_args;
+mod json_config;
 mod report;
-mod toml_file;
+mod toml_config;
 
 use std::path::{Path, PathBuf};
 
@@ -21,10 +21,10 @@ use super::output::Output;
 use crate::diagnostic::nearest;
 use crate::text::inert;
 use clients::{Client, Facts, System};
-use edits::{add_gateway, apply, remove_gateway};
-use entry::{Entry, Origin, Standing};
-use file::{Backup, ConfigFile};
-use gateway::Gateway;
+use text_edits::{add_gateway, apply, remove_gateway};
+use server_entry::{Entry, Origin, Standing};
+use config_file::{Backup, ConfigFile};
+use gateway_args::Gateway;
 use report::{Report, Row};
 
 /// Put the servers of an MCP client behind the gateway, by editing the client's config file.
@@ -137,7 +137,7 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
     let mut rows = Vec::new();
     let mut changed: Vec<(&Entry, Vec<String>)> = Vec::new();
     for entry in whose.chosen(&file)? {
-        let options = gateway::named(entry.name(), &options);
+        let options = gateway_args::named(entry.name(), &options);
         let row = match entry.standing(&program) {
             Standing::Unsupported(why) => Row::failed(entry, why),
             Standing::OfItsOwn => Row::unchanged(entry, "already starts Callgate, with a command of its own"),
@@ -256,8 +256,8 @@ fn told(origin: &Origin) -> String {
 fn current_program() -> Result<String, Stop> {
     let path = std::env::current_exe()
         .map_err(|error| Stop::trouble(format!("the path of this program can't be determined: {error}")))?;
-    gateway::text_of(&path)
+    gateway_args::text_of(&path)
 }
 
 #[cfg(test)]
-mod properties;
+mod property_tests;

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use super::clients::Facts;
-use super::entry::Entry;
-use super::file::ConfigFile;
+use super::server_entry::Entry;
+use super::config_file::ConfigFile;
 use crate::cli::exit::{ExitStatus, Stop};
 use crate::cli::mend::write_diff;
 use crate::cli::output::{BOLD, DIM, Output, YELLOW, columns, one_line, warn};

@@ -1,10 +1,10 @@
 //! `callgate run`: evaluates recorded or piped calls against the policies and prints the outcomes.
 
-pub(super) mod lines;
-mod player;
+pub(super) mod line_reader;
+mod recorded_executor;
 mod report;
-mod row;
-pub(super) mod sessions;
+mod outcome_row;
+pub(super) mod open_sessions;
 mod summary;
 
 use std::path::PathBuf;
@@ -23,9 +23,9 @@ use crate::engine::{Engine, EngineBuilder};
 use crate::json::{Map, Value};
 use crate::schema::ArgumentSchema;
 use crate::tools::ToolDescriptor;
-pub(super) use lines::Lines;
+pub(super) use line_reader::Lines;
 use report::Report;
-use sessions::{Keeping, OpenSessions};
+use open_sessions::{Keeping, OpenSessions};
 
 /// Evaluate recorded or piped calls against the policies and print the outcomes.
 ///

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::row::{Layout, Row};
+use super::outcome_row::{Layout, Row};
 use super::summary::Summary;
 use crate::call::Outcome;
 use crate::cli::exit::Stop;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use super::row::{appearance, duration};
+use super::outcome_row::{appearance, duration};
 use crate::call::{Outcome, OutcomeKind, Verdict, reason_code};
 use crate::cli::exit::Stop;
 use crate::cli::output::{

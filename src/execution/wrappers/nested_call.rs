@@ -80,6 +80,6 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
 
 /// The error of a nested call that needs an approval after the tool was called: what the tool did can't be resumed later.
 pub(super) fn too_late() -> ToolError {
-    ToolError::new("this needs an approval, which can't be asked for after the tool was called")
+    ToolError::new("this needs an approval, which can't be requested after the tool was called")
         .of_kind("denied")
 }

@@ -293,7 +293,7 @@ impl Script<'_> {
                 stopped.keep_journal(ScriptJournal { layer, policy, journal });
             }
             Err(error) => {
-                let message = format!("the script of `{policy}` can't wait for a person: {error}");
+                let message = format!("the script of `{policy}` can't request an approval: {error}");
                 let (policy, code) = (Some(policy.clone()), reason_code::SCRIPT_ERROR.to_owned());
                 stopped.refuse(Decided::Deny, Reason { policy, code, message }, None);
             }

@@ -18,7 +18,7 @@ impl Wrap for Timeout {
             let by = next.policy.reference;
             next.chain.trace.amend(by, Verdict::Deny);
             let message = format!(
-                "`{}` took longer than {} and was given up; it may have taken effect all the same",
+                "`{}` took longer than {} and was given up; it may still have taken effect",
                 next.call.tool, self.words
             );
             Ok(ToolResponse::failed_by(by, ToolError::new(message).of_kind("timeout")))

@@ -1,16 +1,16 @@
 //! The HTTP server for clients over streamable HTTP, both with a handshake and a session, and stateless (protocol versions since
 //! 2026-07-28).
 
-mod clients;
-mod connections;
+mod client_sessions;
+mod connection_limits;
 mod conversations;
-mod general;
+mod notification_stream;
 mod headers;
 mod names;
 mod post;
-mod reply;
-mod stream;
-mod visitor;
+mod responses;
+mod sse_response;
+mod origin_policy;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use axum::routing::any;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use self::clients::Clients;
-use self::reply::status;
-use self::visitor::OriginPolicy;
+use self::client_sessions::Clients;
+use self::responses::status;
+use self::origin_policy::OriginPolicy;
 use crate::mcp::gateway::Gateway;
 use crate::mcp::http_words;
 use crate::mcp::identity::{Caller, Identity, IdentityFile, ReloadableAuthenticator, Unknown, WatchedFile};
 
-pub use clients::SessionNameSource;
+pub use client_sessions::SessionNameSource;
 pub use conversations::DEFAULT_MAX_CONVERSATIONS;
 
 /// The default maximum number of connected clients.
@@ -198,7 +198,7 @@ impl HttpDoor {
         };
         let most = self.most_clients.saturating_mul(CONNECTIONS_PER_CLIENT).max(MIN_CONNECTIONS);
         let most = self.most_connections.unwrap_or(most);
-        let serving = connections::serve(listener, routes, most, told);
+        let serving = connection_limits::serve(listener, routes, most, told);
         let given_up = async {
             let _ = closed.wait_for(|closing| *closing).await;
             tokio::time::sleep(LAST_ANSWERS).await;
@@ -240,7 +240,7 @@ impl ServerState {
     async fn serve(self: Arc<Self>, request: Request<Body>) -> Response {
         // A CORS preflight request carries no credentials.
         if request.method() == Method::OPTIONS {
-            return visitor::preflight(request.headers());
+            return origin_policy::preflight(request.headers());
         }
         let caller = match self.caller(&request) {
             Ok(caller) => caller,

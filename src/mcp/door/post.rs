@@ -11,12 +11,12 @@ use axum::response::Response;
 use tokio::sync::{mpsc, watch};
 
 use super::ServerState;
-use super::clients::Served;
-use super::general::{client_error_response, either};
+use super::client_sessions::Served;
+use super::notification_stream::{client_error_response, either};
 use super::headers;
 use super::names::Names;
-use super::reply::{empty, http_status, message, status};
-use super::stream::{Messages, stream};
+use super::responses::{empty, http_status, message, status};
+use super::sse_response::{Messages, stream};
 use crate::json::json;
 use crate::mcp::frame::{Frame, Id, Kind, code};
 use crate::mcp::http_words::{self, HANDSHAKE_VERSIONS, SESSION};

@@ -7,7 +7,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_he
 use serde::de::IgnoredAny;
 
 use super::claims::Mapping;
-use super::{Caller, signatures, token};
+use super::{Caller, signature_verification, jwt};
 use crate::json::Map;
 
 /// A trusted issuer.
@@ -78,9 +78,9 @@ impl Key {
 /// # Errors
 /// The reason why the token is rejected.
 pub(super) fn caller(issuers: &[Issuer], token: &str) -> Result<Caller, String> {
-    signatures::install();
+    signature_verification::install();
     // Parsed strictly before any signature is verified, so that all parsers of the token agree on its content.
-    let claims = token::claims(token)?;
+    let claims = jwt::claims(token)?;
     let header = decode_header(token).map_err(|_| "the token is neither a configured token nor a JWT")?;
     if header.crit.is_some() {
         return Err("the token requires unsupported extensions (`crit`)".to_owned());
@@ -115,7 +115,7 @@ impl Issuer {
         for key in self.keys.iter().filter(|key| key.may_have_signed(header)) {
             match decode::<IgnoredAny>(token, &key.key, &validation) {
                 Ok(_) => {
-                    let expires = token::check_dates(claims, self.leeway).map_err(Some)?;
+                    let expires = jwt::check_dates(claims, self.leeway).map_err(Some)?;
                     let mut context = self.mapping.context(claims).map_err(Some)?;
                     context.insert("issuer".to_owned(), self.name.as_str().into());
                     let mut caller = Caller::new(&self.name, context);

@@ -2,12 +2,12 @@
 //! clients are never used.
 
 mod claims;
-mod current;
+mod reload;
 mod issuer;
-mod read;
-mod shapes;
-mod signatures;
-mod token;
+mod config;
+mod config_schema;
+mod signature_verification;
+mod jwt;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,10 +19,10 @@ use crate::principal::{Comparison, Named};
 
 use self::issuer::Issuer;
 
-pub use current::IdentityFile;
-pub(super) use current::{ReloadableAuthenticator, WatchedFile};
-pub use read::IdentityError;
-pub use shapes::identity_record;
+pub use reload::IdentityFile;
+pub(super) use reload::{ReloadableAuthenticator, WatchedFile};
+pub use config::IdentityError;
+pub use config_schema::identity_record;
 
 /// The maximum length of a token, in bytes.
 const MAX_TOKEN_LENGTH: usize = 16 << 10;

@@ -3,9 +3,9 @@
 //! Messages keep their ids if possible. If the other side already uses an id, the message gets a new one there, and its response gets
 //! the original id back.
 
-mod client_side;
-mod sending;
-mod server_side;
+mod client_messages;
+mod upstream_requests;
+mod server_messages;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -187,7 +187,7 @@ impl Link {
         });
         gateway.add_connection(&link);
         for (index, heard) in heard.into_iter().enumerate() {
-            tokio::spawn(server_side::listen(Arc::downgrade(&link), index, 0, heard));
+            tokio::spawn(server_messages::listen(Arc::downgrade(&link), index, 0, heard));
         }
         Ok(link)
     }

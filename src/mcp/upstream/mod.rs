@@ -1,12 +1,12 @@
 //! The client side of streamable HTTP: each message to the server is a POST, messages that belong to a request arrive in its response,
 //! and all others, after a handshake, in a stream of their own.
 
-mod asking;
-mod incoming;
-mod listening;
-mod peer;
+mod request;
+mod response_reader;
+mod notification_stream;
+mod server_session;
 mod sse;
-mod wire;
+mod http_client;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,15 +14,15 @@ use std::time::Duration;
 
 use tokio::sync::{RwLock, oneshot, watch};
 
-use self::peer::Peer;
-use self::wire::{HttpMethod, Wire};
+use self::server_session::Peer;
+use self::http_client::{HttpMethod, Wire};
 use crate::json::json;
 use crate::mcp::frame::{Frame, Id, Kind, code};
 use crate::mcp::http_words::{EVENT_STREAM, JSON};
 use crate::mcp::method;
 use crate::mcp::server::{Gone, UpstreamEvent, UpstreamEventSender};
 
-pub use wire::HttpSpec;
+pub use http_client::HttpSpec;
 
 /// Timeout for the notification that completes the handshake, before the next request is sent, and for the end of the session.
 const GRACE: Duration = Duration::from_secs(5);
@@ -157,7 +157,7 @@ impl Talk {
         }
     }
 
-    async fn post(&self, frame: &Frame) -> Result<wire::Reply, String> {
+    async fn post(&self, frame: &Frame) -> Result<http_client::Reply, String> {
         let own = self.peer.headers(frame);
         let repeated = self.peer.repeated(frame);
         let mut headers =

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
-use super::failure::Failure;
+use super::error::Failure;
 use super::schema::Counter;
 use super::usage::{Pool, account};
 use crate::host::{Account, CacheEntry, CacheSpace, Lookup};

@@ -8,8 +8,8 @@ use rusqlite::types::Value as Cell;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::Home;
-use super::failure::Failure;
-use super::owners;
+use super::error::Failure;
+use super::slot_owners;
 use super::schema::Counter;
 use super::usage::{Pool, decode_charges, encode_charges};
 use crate::host::{Account, Allowance, Refusal, StoreError, Take};
@@ -39,7 +39,7 @@ pub fn take(
             }
             Ok(refusals) => {
                 let mut refused = refusals.iter().filter_map(|refusal| takes.get(refusal.index));
-                if refused.any(is_slot) && owners::remove_dead_owners(database, &home.path, home.owner.id)? {
+                if refused.any(is_slot) && slot_owners::remove_dead_owners(database, &home.path, home.owner.id)? {
                     continue;
                 }
                 // The state changes of a refusal can be recomputed, so they need not be written. But after a step of the

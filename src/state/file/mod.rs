@@ -1,16 +1,16 @@
 //! The SQLite store: limits, caches and records in a file that is persistent and shared by processes.
 
 mod cache;
-mod failure;
+mod error;
 mod limits;
 mod open;
-mod owners;
-mod place;
+mod slot_owners;
+mod file_identity;
 mod records;
 mod schema;
-mod thread;
+mod writer_thread;
 mod usage;
-mod work;
+mod jobs;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,13 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use self::cache::Place as CachePlace;
-use self::failure::Failure;
+use self::error::Failure;
 pub use self::open::SqliteOpenError;
-use self::owners::Owner;
-use self::place::Place;
+use self::slot_owners::Owner;
+use self::file_identity::Place;
 use self::records::Written;
-use self::thread::{Message, Slots, WriterThread};
-use self::work::{Asked, Needs};
+use self::writer_thread::{Message, Slots, WriterThread};
+use self::jobs::{Asked, Needs};
 use super::cache::fits;
 use super::limits::{cost, since_epoch};
 use super::records::check_size;

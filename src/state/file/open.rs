@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::failure::{Failure, damaged, in_words, named};
-use super::owners::{self, Owner, owner_only};
-use super::place::Place;
+use super::error::{Failure, damaged, in_words, named};
+use super::slot_owners::{self, Owner, owner_only};
+use super::file_identity::Place;
 use super::schema::{APPLICATION_ID, CHECKED_TABLES, FORMAT, TABLES};
 use super::{Bounds, Home};
 use crate::files::{PermissionError, check_private_directory, check_private_file};
@@ -69,7 +69,7 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), SqliteOpe
     let told = |failure: Failure| SqliteOpenError(failure.at(&path));
     let entering = database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
     let owner = Owner::enter(&entering, &path).map_err(told)?;
-    owners::remove_dead_owners(&entering, &path, owner.id).map_err(fails)?;
+    slot_owners::remove_dead_owners(&entering, &path, owner.id).map_err(fails)?;
     entering.commit().map_err(fails)?;
     let place = Place::of(&path).ok_or_else(|| {
         SqliteOpenError(format!("`{}` was removed while it was being opened; open it again", path.display()))

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
-use super::failure::Failure;
+use super::error::Failure;
 use super::schema::Counter;
 use super::usage::{Pool, account};
 use crate::host::{Account, Page, Record, RecordKey, StoreError, WhenFull};

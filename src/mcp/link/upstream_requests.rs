@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{RwLockReadGuard, mpsc, oneshot};
 
-use super::server_side::listen;
+use super::server_messages::listen;
 use super::{Asking, Connected, Link, Server, ServerResponseReceiver, locked};
 use crate::host::BoxFuture;
 use crate::json::{Value, json};

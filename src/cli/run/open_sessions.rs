@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tokio::runtime::Runtime;
 
-use super::player::RecordedExecutor;
+use super::recorded_executor::RecordedExecutor;
 use crate::call::{CallRecord, Outcome};
 use crate::cli::exit::Stop;
 use crate::cli::output::{grouped, warn};

@@ -10,7 +10,7 @@ use ring::digest;
 use super::Identity;
 use super::claims::Mapping;
 use super::issuer::{Issuer, Key};
-use super::shapes::identity_record;
+use super::config_schema::identity_record;
 use crate::authoring::{Reader, Shape};
 use crate::diagnostic::{
     CONFLICTING_KEYS, Diagnostic, Diagnostics, MISSING_KEY, SourceMap, UNKNOWN_VALUE, WRONG_TYPE, render,

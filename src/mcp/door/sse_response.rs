@@ -10,7 +10,7 @@ use axum::response::Response;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
 
-use super::reply;
+use super::responses;
 use crate::mcp::frame::Frame;
 use crate::mcp::http_words::EVENT_STREAM;
 
@@ -44,7 +44,7 @@ pub(super) fn stream(
         let _ = closing.wait_for(|closing| *closing).await;
     });
     let until = lasts.map(|lasts| Box::pin(tokio::time::sleep(lasts)));
-    let mut response = reply::empty(200);
+    let mut response = responses::empty(200);
     *response.body_mut() = Body::new(Events { messages, alive, until, closing });
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));

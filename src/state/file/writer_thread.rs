@@ -9,10 +9,10 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::Notify;
 
-use super::failure::Failure;
-use super::place::Place;
-use super::work::{Needs, Work};
-use super::{Home, owners};
+use super::error::Failure;
+use super::file_identity::Place;
+use super::jobs::{Needs, Work};
+use super::{Home, slot_owners};
 use crate::host::StoreError;
 
 /// The maximum number of jobs in one transaction.
@@ -188,13 +188,13 @@ impl WriterThread {
     }
 
     fn remove_dead_owners(&mut self) -> bool {
-        let gone = owners::gone(&self.database, &self.home.path, self.home.owner.id);
+        let gone = slot_owners::gone(&self.database, &self.home.path, self.home.owner.id);
         if gone.is_ok_and(|gone| gone.is_empty()) {
             return false;
         }
         let mut removed = false;
         let done = self.transaction(Needs::Writing, |database, home| {
-            removed = owners::remove_dead_owners(database, &home.path, home.owner.id)?;
+            removed = slot_owners::remove_dead_owners(database, &home.path, home.owner.id)?;
             Ok(())
         });
         removed && done.is_ok()

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::wire::Reply;
+use super::http_client::Reply;
 use crate::json::Value;
 use crate::mcp::frame::Frame;
 use crate::mcp::http_words::{self, HeaderArguments};

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::clients::{Facts, Syntax};
-use super::{json_file, toml_file};
+use super::{json_config, toml_config};
 use crate::mcp::HttpSpec;
 
 /// The entry of one server.
@@ -94,8 +94,8 @@ pub(super) enum Standing {
 /// Reads all servers of a file.
 pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
     match facts.syntax {
-        Syntax::Json => json_file::read(text, facts),
-        Syntax::Toml => toml_file::read(text, facts),
+        Syntax::Json => json_config::read(text, facts),
+        Syntax::Toml => toml_config::read(text, facts),
     }
 }
 

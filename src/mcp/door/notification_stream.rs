@@ -7,10 +7,10 @@ use axum::response::Response;
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
 use super::ServerState;
-use super::clients::{ClientError, Served};
+use super::client_sessions::{ClientError, Served};
 use super::headers::{accepts, said};
-use super::reply::{empty, status};
-use super::stream::{Messages, stream};
+use super::responses::{empty, status};
+use super::sse_response::{Messages, stream};
 use crate::mcp::frame::Frame;
 use crate::mcp::http_words::{EVENT_STREAM, SESSION};
 use crate::mcp::identity::Caller;

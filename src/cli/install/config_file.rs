@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::clients::Facts;
-use super::entry::{Broken, Entry, read};
+use super::server_entry::{Broken, Entry, read};
 use crate::cli::exit::Stop;
 use crate::diagnostic::SourceMap;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Talk;
-use super::incoming::{Cursor, Incoming, Next};
+use super::response_reader::{Cursor, Incoming, Next};
 use crate::mcp::http_words::EVENT_STREAM;
 use crate::mcp::server::UpstreamEvent;
 
@@ -39,7 +39,7 @@ impl Talk {
     }
 
     /// Forwards the messages of one response. Returns whether there were any.
-    async fn hear(&self, reply: super::wire::Reply, cursor: &mut Cursor) -> bool {
+    async fn hear(&self, reply: super::http_client::Reply, cursor: &mut Cursor) -> bool {
         let mut messages = Incoming::of(reply, self.limit, cursor);
         let mut heard = false;
         loop {

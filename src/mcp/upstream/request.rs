@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::incoming::{self, Cursor, Incoming, Next};
-use super::peer;
-use super::wire::{HttpMethod, Reply};
+use super::response_reader::{self, Cursor, Incoming, Next};
+use super::server_session;
+use super::http_client::{HttpMethod, Reply};
 use super::{Talk, UpstreamRequest};
 use crate::json::{Value, json};
 use crate::mcp::frame::{Frame, Id, Kind, code};
@@ -24,7 +24,7 @@ impl Talk {
     /// Sends a request; its response and messages go to the events.
     pub(super) fn ask(self: &Arc<Self>, frame: Frame, id: Id) {
         let (stop, stopped) = oneshot::channel();
-        let is_modern = peer::is_modern(&frame);
+        let is_modern = server_session::is_modern(&frame);
         self.under_way().insert(id.clone(), UpstreamRequest { is_modern, stop });
         let talk = Arc::clone(self);
         tokio::spawn(async move {
@@ -63,7 +63,7 @@ impl Talk {
             Some(session)
                 if reply.status() == 404
                     && frame.method() != method::INITIALIZE
-                    && !peer::is_modern(frame) =>
+                    && !server_session::is_modern(frame) =>
             {
                 self.renew(&session).await?;
                 self.post(frame).await
@@ -75,7 +75,7 @@ impl Talk {
     /// Handles an HTTP error: forwards its body if that is a JSON-RPC error, else creates one.
     async fn refused(&self, request: &Frame, id: &Id, mut reply: Reply) {
         let (status, text) = (reply.status(), reply.status_text());
-        let body = incoming::body(&mut reply, self.limit).await.unwrap_or_default();
+        let body = response_reader::body(&mut reply, self.limit).await.unwrap_or_default();
         let answer = read_message(&body).ok();
         match answer.as_ref().and_then(Frame::error_value) {
             Some(error) if is_header_mismatch(error) && request.method() == method::TOOLS_CALL => {
@@ -134,7 +134,7 @@ impl Talk {
                 Ok(()) => return None,
                 Err(why) => why,
             };
-            if peer::is_modern(request) || cursor.last.is_none() {
+            if server_session::is_modern(request) || cursor.last.is_none() {
                 return Some(why);
             }
             failures = if cursor.last == before { failures + 1 } else { 0 };

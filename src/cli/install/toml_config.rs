@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml_edit::{Document, Item, Key, TableLike, Value};
 
 use super::clients::Facts;
-use super::entry::{Broken, Entry, Found, Shape};
+use super::server_entry::{Broken, Entry, Found, Shape};
 
 pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
     let document = Document::parse(text).map_err(|error| {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::failure::Failure;
+use super::error::Failure;
 
 /// An open store among those that share the file.
 #[derive(Debug)]

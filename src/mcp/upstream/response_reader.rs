@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::sse::{Event, Parser};
-use super::wire::Reply;
+use super::http_client::Reply;
 use crate::mcp::frame::Frame;
 use crate::mcp::http_words::{self, EVENT_STREAM};
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::clients::{Facts, Syntax};
-use super::entry::{Entry, Member, Origin, Standing, Text};
+use super::server_entry::{Entry, Member, Origin, Standing, Text};
 
 /// A range of a text and its replacement.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::clients::Facts;
-use super::entry::{Broken, Entry, Found, Shape};
+use super::server_entry::{Broken, Entry, Found, Shape};
 
 pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
     let options = ParseOptions {

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::clients::{Client, Facts, Syntax};
-use super::edits::{Edit, add_gateway, apply, remove_gateway};
-use super::entry::{Entry, Standing, read};
+use super::text_edits::{Edit, add_gateway, apply, remove_gateway};
+use super::server_entry::{Entry, Standing, read};
 
 const PROGRAM: &str = "/opt/callgate";
 

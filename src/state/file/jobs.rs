@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 use rusqlite::Connection;
 
 use super::Home;
-use super::failure::Failure;
+use super::error::Failure;
 use crate::host::StoreError;
 
 /// The durability that a job needs before its result is delivered.

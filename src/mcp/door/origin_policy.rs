@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
 
 use super::headers::said;
-use super::reply;
+use super::responses;
 
 /// The allowed origins and host names.
 pub(super) struct OriginPolicy {
@@ -61,7 +61,7 @@ fn is_loopback_name(host: &str) -> bool {
 
 /// The response to a CORS preflight request.
 pub(super) fn preflight(headers: &HeaderMap) -> Response {
-    let mut response = reply::empty(204);
+    let mut response = responses::empty(204);
     let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
     let allowed = response.headers_mut();
     allowed
