@@ -129,7 +129,7 @@ fn main() {
                     let begun = Instant::now();
                     let looked = reloader.look();
                     times.push(begun.elapsed());
-                    assert!(matches!(looked, ReloadResult::TakenIn | ReloadResult::Same));
+                    assert!(matches!(looked, ReloadResult::Applied | ReloadResult::Same));
                     thread::sleep(pause);
                 }
                 times.sort_unstable();

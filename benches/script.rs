@@ -14,8 +14,8 @@ use std::task::{Context, Poll, Waker};
 
 use callgate::call::{CallView, Outcome, SessionState, ToolCall};
 use callgate::json::{Value, json};
-use callgate::script::{Answer, Around, Journal, Predicate, Replay, ScriptCall};
-use callgate::{Engine, OutcomeKind, Session, ToolAnswer, ToolError, ToolExecutor};
+use callgate::script::{Answer, Around, Journal, Predicate, ReplayResult, ScriptCall};
+use callgate::{Engine, OutcomeKind, Session, ToolError, ToolExecutor, ToolResponse};
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 
 fn input(rows: usize) -> Value {
@@ -25,11 +25,11 @@ fn input(rows: usize) -> Value {
 }
 
 /// Runs a script to its end; every effect gets the same output.
-fn run<'c>(around: &Around, seen: &ScriptCall<'c>, output: &Arc<Value>) -> Replay<'c> {
+fn run<'c>(around: &Around, seen: &ScriptCall<'c>, output: &Arc<Value>) -> ReplayResult<'c> {
     let mut journal = Journal::new(seen);
     loop {
         match around.replay(seen, &journal) {
-            Replay::Effect(effect) => journal.push(effect, Answer::Value(Arc::clone(output))),
+            ReplayResult::Effect(effect) => journal.push(effect, Answer::Value(Arc::clone(output))),
             end => return end,
         }
     }
@@ -55,7 +55,7 @@ fn scripts(criterion: &mut Criterion) {
         for (name, script) in SCRIPTS {
             let around = Around::compile(script).expect("a script");
             let seen = around.begin(&call, None, &session).expect("a call");
-            assert!(matches!(run(&around, &seen, &output), Replay::Done { .. }));
+            assert!(matches!(run(&around, &seen, &output), ReplayResult::Done { .. }));
             group.bench_function(BenchmarkId::new(name, size), |bencher| {
                 bencher.iter(|| black_box(run(&around, &seen, &output)));
             });
@@ -79,7 +79,7 @@ fn scripts(criterion: &mut Criterion) {
 struct Ready;
 
 impl ToolExecutor for Ready {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         Ok(json!({"ok": true}).into())
     }
 }

@@ -7,7 +7,7 @@ use callgate::json::{Value, json};
 use callgate::lifecycle::{Chunk, Config, Ending, Usage};
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
-use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
+use callgate::{Engine, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
 
 const RULES: &str = "
 policies:
@@ -29,7 +29,7 @@ policies:
 struct Shop;
 
 impl ToolExecutor for Shop {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         match call.tool.as_str() {
             "find_order" => Ok(json!({ "order": "A1", "total": 250 }).into()),
             "refund" => Ok(json!({ "refunded": call.input.get("amount") }).into()),

@@ -1,9 +1,9 @@
 //! The embedding API: loads rules, decides calls, opens sessions, replaces the active rules.
 
-mod status;
+mod reload_status;
 
-pub(crate) use status::Verdict;
-pub use status::{Change, ConfirmError, Held, Refusal, Refused, Status};
+pub(crate) use reload_status::Verdict;
+pub use reload_status::{Change, ConfirmError, Held, Refusal, Refused, Status};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::host::{Clock, Observer, StateStore, SystemClock};
 use crate::kernel::{Decision, Kernel, Layers, Listener};
 use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
-use crate::policy::{self, Built, CompiledPolicies};
+use crate::policy::{self, CompiledPolicies, LoadedBundle};
 use crate::seal::Keys;
 use crate::session::{Session, Shared};
 use crate::state::MemoryStore;
 use crate::tools::{ToolDescriptor, Tools};
-use status::ReloadHistory;
+use reload_status::ReloadHistory;
 
 /// The active rules with everything that evaluates calls against them. Cheap to clone; clones share all state.
 ///
@@ -56,11 +56,11 @@ impl std::fmt::Debug for Engine {
 }
 
 /// Rules that can't be loaded, with all their diagnostics.
-pub struct LoadError(Box<Built>);
+pub struct LoadError(Box<LoadedBundle>);
 
 impl LoadError {
     /// The diagnostics, and the source files that they refer to.
-    pub fn built(&self) -> &Built {
+    pub fn built(&self) -> &LoadedBundle {
         &self.0
     }
 }
@@ -91,7 +91,7 @@ pub fn load_text(text: &str) -> Result<Arc<CompiledPolicies>, LoadError> {
     compiled(policy::build_texts([("rules.yaml", text)]))
 }
 
-fn compiled(mut built: Built) -> Result<Arc<CompiledPolicies>, LoadError> {
+fn compiled(mut built: LoadedBundle) -> Result<Arc<CompiledPolicies>, LoadError> {
     built.chains.take().map(Arc::new).ok_or_else(|| LoadError(Box::new(built)))
 }
 

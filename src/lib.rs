@@ -4,10 +4,10 @@
 // above it; tests/layering.rs enforces this.
 
 // Base types that every module uses.
-mod files;
+mod file_access;
 mod unicode;
-mod regexes;
-pub mod meter;
+mod regex_compiler;
+pub mod work_limit;
 pub mod json;
 pub mod diagnostic;
 pub mod seal;
@@ -19,20 +19,20 @@ pub mod message;
 
 // Reading: rules files → document trees with positions.
 pub mod source;
-pub mod text;
-pub mod spans;
+pub mod safe_text;
+pub mod durations;
 pub mod card;
 
 // The parts of a policy.
 pub mod path;
 pub mod template;
 pub mod script;
-pub mod detect;
-pub mod schema;
+pub mod redaction;
+pub mod argument_schema;
 pub mod tools;
 pub mod approval;
 pub mod lifecycle;
-pub mod authoring;
+pub mod rules_schema;
 pub mod matcher;
 pub mod middleware;
 
@@ -65,7 +65,7 @@ pub mod cli;
 
 pub use call::{Outcome, OutcomeKind, SessionState, ToolCall};
 pub use engine::{Engine, EngineBuilder, LoadError};
-pub use host::{Clock, Observer, StateStore, ToolAnswer, ToolError, ToolExecutor};
+pub use host::{Clock, Observer, StateStore, ToolError, ToolExecutor, ToolResponse};
 pub use kernel::{Decision, Effect};
 pub use session::Session;
 pub use tools::ToolDescriptor;

@@ -1,17 +1,17 @@
 //! Tool descriptors, and the set of known tools with their compiled argument schemas.
 
-mod provider;
-mod sanitised;
+mod provider_tools;
+mod provider_schema;
 
-pub use provider::{ProviderTools, for_provider};
+pub use provider_tools::{ProviderTools, for_provider};
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::argument_schema::{ArgumentSchema, SchemaError};
 use crate::call::ToolCall;
 use crate::json::{self, Value};
-use crate::schema::{ArgumentSchema, SchemaError};
 
 /// A tool, as a host or an MCP server describes it: an element of `--tools`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use allocation_counter::measure;
 use callgate::json::{Value, json};
-use callgate::{Effect, Engine, OutcomeKind, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Effect, Engine, OutcomeKind, SessionState, ToolCall, ToolError, ToolExecutor, ToolResponse};
 
 const RULES: &str = r#"
     policies:
@@ -74,7 +74,7 @@ fn allocations_of_a_decision_do_not_grow_with_the_arguments() {
 struct ConstantTool(Value);
 
 impl ToolExecutor for ConstantTool {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         Ok(self.0.clone().into())
     }
 }

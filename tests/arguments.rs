@@ -2,13 +2,13 @@
 
 use callgate::call::OutcomeKind;
 use callgate::json::{Value, json};
-use callgate::{Engine, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor, engine};
+use callgate::{Engine, ToolCall, ToolDescriptor, ToolError, ToolExecutor, ToolResponse, engine};
 use proptest::prelude::*;
 
 struct EchoTool;
 
 impl ToolExecutor for EchoTool {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         Ok(json!("ran").into())
     }
 }

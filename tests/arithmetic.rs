@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use callgate::call::{CallView, SessionState, ToolCall};
 use callgate::json::{Value, json};
-use callgate::script::{Answer, Around, Effect, Expression, Journal, Replay};
+use callgate::script::{Answer, Around, Effect, Expression, Journal, ReplayResult};
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn script(text: &str, input: Value) -> String {
     let (call, session) = (ToolCall::new("c1", "pay", input), SessionState::default());
     let call = around.begin(&call, None, &session).unwrap();
     match around.replay(&call, &Journal::new(&call)) {
-        Replay::Done { output, .. } => output.to_string(),
+        ReplayResult::Done { output, .. } => output.to_string(),
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -207,7 +207,7 @@ fn replays_compute_the_same_numbers() {
     let (call, session) = (ToolCall::new("c1", "pay", input(&[("price", "1.10")])), SessionState::default());
     let call = around.begin(&call, None, &session).unwrap();
     let mut journal = Journal::new(&call);
-    let Replay::Effect(effect @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
+    let ReplayResult::Effect(effect @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
     let Effect::Next { input: given, .. } = &effect else { panic!() };
     let numbers =
         "{\"amount\":0.4714285714285714285714285714285714,\"half\":0.2357142857142857142857142857142857}";
@@ -215,7 +215,7 @@ fn replays_compute_the_same_numbers() {
     journal.push(effect, Answer::Value(Arc::new(input(&[("n", "1.10")]))));
     for _ in 0..2 {
         match around.replay(&call, &journal) {
-            Replay::Done { output, .. } => assert_eq!(output.to_string(), "1.5714285714"),
+            ReplayResult::Done { output, .. } => assert_eq!(output.to_string(), "1.5714285714"),
             other => panic!("{other:?}"),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use callgate::call::{SessionState, ToolCall};
 use callgate::json::{Value, json};
-use callgate::script::{Answer, Around, Effect, Journal, JournalError, Replay};
+use callgate::script::{Answer, Around, Effect, Journal, JournalError, ReplayResult};
 use proptest::prelude::*;
 
 const SCRIPT: &str = r#"
@@ -59,25 +59,25 @@ fn answers() -> Vec<Answer> {
     ]
 }
 
-fn end(replay: &Replay<'_>) -> Value {
+fn end(replay: &ReplayResult<'_>) -> Value {
     match replay {
-        Replay::Effect(effect) => json!({ "effect": effect.name(), "is": format!("{effect:?}") }),
-        Replay::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
-        Replay::Exception(thrown) => {
+        ReplayResult::Effect(effect) => json!({ "effect": effect.name(), "is": format!("{effect:?}") }),
+        ReplayResult::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
+        ReplayResult::Exception(thrown) => {
             json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.from })
         }
-        Replay::Failed(failure) => json!({ "failed": failure.message, "mismatch": failure.mismatch }),
+        ReplayResult::Failed(failure) => json!({ "failed": failure.message, "mismatch": failure.mismatch }),
     }
 }
 
 /// Runs with these results, to the end or to the first effect without a result.
-fn run(answers: &[Answer]) -> (Journal<'static>, Replay<'static>) {
+fn run(answers: &[Answer]) -> (Journal<'static>, ReplayResult<'static>) {
     let around = Around::compile(SCRIPT).unwrap();
     let seen = around.begin(&CALL, None, &session()).unwrap();
     let mut journal = Journal::new(&seen);
     loop {
         match (around.replay(&seen, &journal), answers.get(journal.len())) {
-            (Replay::Effect(effect), Some(answer)) => journal.push(effect, answer.clone()),
+            (ReplayResult::Effect(effect), Some(answer)) => journal.push(effect, answer.clone()),
             (end, _) => return (journal, end),
         }
     }
@@ -88,7 +88,7 @@ fn stored_journal(answers: &[Answer]) -> Value {
 }
 
 /// Resumes a stored journal as another process would.
-fn resume_stored(stored: &Value) -> Result<Replay<'static>, JournalError> {
+fn resume_stored(stored: &Value) -> Result<ReplayResult<'static>, JournalError> {
     let around = Around::compile(SCRIPT).unwrap();
     let (seen, journal) = around.resume(&CALL, None, stored)?;
     let replay = around.replay(&seen, &journal);
@@ -106,7 +106,7 @@ fn stored_journal_resumes_where_it_stopped() {
         let replay = resume_stored(&callgate::json::parse(&text).unwrap()).unwrap();
         assert_eq!(end(&replay), end(&expected), "after {length} answers");
     }
-    assert!(matches!(run(&answers).1, Replay::Done { .. }));
+    assert!(matches!(run(&answers).1, ReplayResult::Done { .. }));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn journal_of_another_call_is_not_replayed() {
     let other = ToolCall::new("c9", "send", json!({"to": "bob"}));
     let seen = around.begin(&other, None, &session).unwrap();
     let (journal, _) = run(&answers()[..2]);
-    assert!(matches!(around.replay(&seen, &journal), Replay::Failed(failure) if failure.mismatch));
+    assert!(matches!(around.replay(&seen, &journal), ReplayResult::Failed(failure) if failure.mismatch));
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn resume_in_child_process() {
     let rest = answers();
     let end = loop {
         match around.replay(&seen, &journal) {
-            Replay::Effect(effect) => {
+            ReplayResult::Effect(effect) => {
                 let answer = rest[journal.len()].clone();
                 journal.push(effect, answer);
             }
@@ -350,7 +350,7 @@ proptest! {
         if effects_match {
             prop_assert_eq!(end(&replay), end(&expected));
         } else {
-            prop_assert!(matches!(&replay, Replay::Failed(failure) if failure.mismatch), "{replay:?}");
+            prop_assert!(matches!(&replay, ReplayResult::Failed(failure) if failure.mismatch), "{replay:?}");
         }
     }
 
@@ -367,11 +367,11 @@ proptest! {
             let replay = around.replay(&seen, &journal);
             prop_assert_eq!(end(&replay), end(&around.replay(&seen, &journal)));
             match replay {
-                Replay::Effect(effect @ Effect::Approve { .. }) => {
+                ReplayResult::Effect(effect @ Effect::Approve { .. }) => {
                     journal.push(effect, Answer::Error { message: "no".to_owned(), kind: None });
                 }
-                Replay::Effect(effect) => journal.push(effect, value(answer.clone())),
-                Replay::Failed(failure) => {
+                ReplayResult::Effect(effect) => journal.push(effect, value(answer.clone())),
+                ReplayResult::Failed(failure) => {
                     prop_assert!(!failure.message.contains("failed with an internal error"), "{script}: {failure:?}");
                     break;
                 }

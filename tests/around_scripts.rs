@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callgate::call::{SessionState, ToolCall};
 use callgate::json::{Value, json};
-use callgate::script::{Answer, Around, Effect, Journal, Replay};
+use callgate::script::{Answer, Around, Effect, Journal, ReplayResult};
 
 /// A script, its call, and the results of its effects, in order.
 pub struct Case {
@@ -36,17 +36,17 @@ impl Case {
     }
 
     /// Replays to the end, or to the first effect without a result.
-    fn run(&self) -> (Vec<Effect<'_>>, Replay<'_>) {
+    fn run(&self) -> (Vec<Effect<'_>>, ReplayResult<'_>) {
         let around = self.compiled();
         let call = around.begin(&self.call, None, &self.session).unwrap();
         let mut journal = Journal::new(&call);
         let mut effects = Vec::new();
         loop {
             match around.replay(&call, &journal) {
-                Replay::Effect(effect) => {
+                ReplayResult::Effect(effect) => {
                     effects.push(effect.clone());
                     let Some(answer) = self.answers.get(journal.len()) else {
-                        return (effects.clone(), Replay::Effect(effect));
+                        return (effects.clone(), ReplayResult::Effect(effect));
                     };
                     journal.push(effect, answer.clone());
                 }
@@ -57,14 +57,14 @@ impl Case {
 
     fn output(&self) -> Value {
         match self.run().1 {
-            Replay::Done { output, .. } => Value::clone(&output),
+            ReplayResult::Done { output, .. } => Value::clone(&output),
             other => panic!("{}: {other:?}", self.script),
         }
     }
 
     fn failure(&self) -> (String, Option<(usize, usize)>) {
         match self.run().1 {
-            Replay::Failed(failure) => {
+            ReplayResult::Failed(failure) => {
                 assert!(!failure.mismatch, "{}: {failure:?}", self.script);
                 (failure.message, failure.position)
             }
@@ -167,14 +167,14 @@ fn effect_as_json(effect: &Effect<'_>) -> Value {
     shown
 }
 
-fn end_as_json(replay: &Replay<'_>) -> Value {
+fn end_as_json(replay: &ReplayResult<'_>) -> Value {
     match replay {
-        Replay::Effect(effect) => json!({ "waits_for": effect.name() }),
-        Replay::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
-        Replay::Exception(thrown) => {
+        ReplayResult::Effect(effect) => json!({ "waits_for": effect.name() }),
+        ReplayResult::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
+        ReplayResult::Exception(thrown) => {
             json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.from })
         }
-        Replay::Failed(failure) => {
+        ReplayResult::Failed(failure) => {
             json!({ "failed": failure.message, "position": failure.position, "mismatch": failure.mismatch })
         }
     }
@@ -225,7 +225,7 @@ fn unchanged_values_are_shared_not_copied() {
     let around = case.compiled();
     let call = around.begin(&case.call, None, &case.session).unwrap();
     let mut journal = Journal::new(&call);
-    let Replay::Effect(effect @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
+    let ReplayResult::Effect(effect @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
     assert!(
         matches!(&effect, Effect::Next { input, .. } if input.is(&case.call.input)),
         "the input was copied"
@@ -233,7 +233,7 @@ fn unchanged_values_are_shared_not_copied() {
     let output = Arc::new(json!({"body": "y".repeat(2 << 20), "rows": vec![0; 300_000]}));
     journal.push(effect, Answer::Value(Arc::clone(&output)));
     match around.replay(&call, &journal) {
-        Replay::Done { output: given, from } => {
+        ReplayResult::Done { output: given, from } => {
             assert!(given.is(&output), "the output was copied");
             assert_eq!(from, Some(0));
         }
@@ -246,7 +246,7 @@ fn changed_object_keeps_key_order_and_number_digits() {
     let input =
         callgate::json::parse(r#"{"z":1.50,"y":{"b":1e400,"a":12345678901234567890},"x":[1.0]}"#).unwrap();
     let case = Case::new("input.y.c = true; input.w = input.x[0]; next(input)", input);
-    let Replay::Effect(Effect::Next { input, .. }) = case.run().1 else { panic!() };
+    let ReplayResult::Effect(Effect::Next { input, .. }) = case.run().1 else { panic!() };
     assert_eq!(
         input.to_string(),
         r#"{"z":1.50,"y":{"b":1e400,"a":12345678901234567890,"c":true},"x":[1.0],"w":1.0}"#
@@ -430,7 +430,7 @@ fn scripts_cannot_catch_the_suspension_at_an_effect() {
     ] {
         let case = Case::new(script, json!({}));
         let (effects, end) = case.run();
-        assert!(matches!(end, Replay::Effect(Effect::Next { .. })), "{script}: {end:?}");
+        assert!(matches!(end, ReplayResult::Effect(Effect::Next { .. })), "{script}: {end:?}");
         assert_eq!(effects.len(), 1, "{script}");
     }
 }
@@ -441,7 +441,7 @@ fn script_reads_the_session_as_of_its_start() {
     let mut case = Case::new(script, json!({})).answer(json!(1));
     case.session.set_fact("order", None, json!("open"));
     assert_eq!(case.output(), json!(["open", "open"]));
-    case.session.unsettle("facts.order");
+    case.session.mark_unknown("facts.order");
     let around = case.compiled();
     let failure = around.begin(&case.call, None, &case.session).unwrap_err();
     assert!(failure.message.contains("`facts.order` of the session"), "{failure:?}");
@@ -462,5 +462,5 @@ fn script_types_are_send_and_sync() {
     shareable::<Around>();
     shareable::<callgate::script::ScriptCall>();
     shareable::<Journal>();
-    shareable::<Replay>();
+    shareable::<ReplayResult>();
 }

@@ -4,14 +4,14 @@
 use std::cell::RefCell;
 
 use callgate::diagnostic::render;
-use callgate::policy::{self, Built};
+use callgate::policy::{self, LoadedBundle};
 
-fn shown(built: &Built) -> String {
+fn shown(built: &LoadedBundle) -> String {
     render::text(&built.diagnostics, &built.sources, false)
 }
 
 /// Violations of the rules for diagnostics: errors are reported, with a position, help and the form of a message.
-fn violations(built: &Built) -> Vec<String> {
+fn violations(built: &LoadedBundle) -> Vec<String> {
     let mut found = Vec::new();
     if !built.diagnostics.has_errors() || built.chains.is_some() {
         found.push("the file is accepted".to_owned());

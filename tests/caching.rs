@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callgate::host::{Clock, ManualClock};
 use callgate::json::{Value, json};
-use callgate::{Engine, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Engine, OutcomeKind, ToolCall, ToolError, ToolExecutor, ToolResponse};
 use proptest::prelude::*;
 use tokio::sync::Notify;
 
@@ -98,8 +98,8 @@ fn only_real_tool_results_are_stored() {
     );
     struct Dry;
     impl ToolExecutor for Dry {
-        async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
-            Ok(ToolAnswer { output: Value::Null, dry: true, interim: false })
+        async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
+            Ok(ToolResponse { output: Value::Null, dry: true, interim: false })
         }
     }
     for _ in 0..2 {
@@ -257,7 +257,7 @@ struct BlockedTool {
 }
 
 impl ToolExecutor for BlockedTool {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         let number = self.started.fetch_add(1, Ordering::SeqCst) + 1;
         if call.input.get("at_once").is_none() {
             self.go.notified().await;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use callgate::card::{
     Card, CardLabels, FieldKind, MAX_ARGUMENTS, MAX_BUTTON, MAX_CARD, MAX_NOTES, Payload, Resolution,
-    Resolved,
+    ResolutionKind,
 };
 use callgate::json::{self, Value, json};
 use callgate::message::{RequestPart, ResponsePart};
@@ -62,12 +62,12 @@ fn resolved_cards_match_snapshots() {
         let text = |key: &str| case["resolution"].get(key).map(|text| text.as_str().unwrap().to_owned());
         let member = |key: &str| case["resolution"][key].clone();
         let resolved = match case["resolution"]["resolved"].as_str().unwrap() {
-            "approved" => Resolved::Approved,
-            "edited" => Resolved::Edited(member("input")),
-            "answered" => Resolved::Answered(member("output")),
-            "denied" => Resolved::Denied,
-            "cancelled" => Resolved::Cancelled,
-            "expired" => Resolved::Expired,
+            "approved" => ResolutionKind::Approved,
+            "edited" => ResolutionKind::Edited(member("input")),
+            "answered" => ResolutionKind::Answered(member("output")),
+            "denied" => ResolutionKind::Denied,
+            "cancelled" => ResolutionKind::Cancelled,
+            "expired" => ResolutionKind::Expired,
             other => panic!("{other}"),
         };
         let resolution = Resolution {
@@ -145,7 +145,7 @@ fn edited_arguments_come_first_and_are_always_shown() {
     let mut edited = many.clone();
     edited["a99"] = json!("changed");
     let resolution =
-        Resolution { resolved: Resolved::Edited(edited), by: Vec::new(), at: None, reason: None };
+        Resolution { resolved: ResolutionKind::Edited(edited), by: Vec::new(), at: None, reason: None };
     let card = Card::resolved(&request(many), &resolution);
     let changed = card.fields.iter().find(|field| field.kind.is_argument()).unwrap();
     assert_eq!(
@@ -157,7 +157,7 @@ fn edited_arguments_come_first_and_are_always_shown() {
 #[test]
 fn reformatted_number_is_not_an_edit() {
     let resolution = Resolution {
-        resolved: Resolved::Edited(json!({"amount": 250.0})),
+        resolved: ResolutionKind::Edited(json!({"amount": 250.0})),
         by: Vec::new(),
         at: None,
         reason: None,
@@ -176,9 +176,9 @@ fn response_with_several_decisions_resolves_to_the_strictest() {
         ..ResponsePart::default()
     };
     for (response, resolved) in [
-        (response(true, true), Resolved::Cancelled),
-        (response(false, false), Resolved::Denied),
-        (response(true, false), Resolved::Answered(json!(1))),
+        (response(true, true), ResolutionKind::Cancelled),
+        (response(false, false), ResolutionKind::Denied),
+        (response(true, false), ResolutionKind::Answered(json!(1))),
     ] {
         assert_eq!(Resolution::from(&response).resolved, resolved);
     }
@@ -243,7 +243,7 @@ proptest! {
             card: CardLabels { title: Some(title), approve: Some(approve), deny: Some(deny) }, ..request(input)
         };
         let resolution = Resolution {
-            resolved: Resolved::Edited(edited), by: vec![principal.clone(); 12], at: Some(principal.clone()), reason: Some(principal),
+            resolved: ResolutionKind::Edited(edited), by: vec![principal.clone(); 12], at: Some(principal.clone()), reason: Some(principal),
         };
         for card in [Card::pending(&request), Card::resolved(&request, &resolution)] {
             let texts = card.fields.iter().flat_map(|field| [Some(&field.label), Some(&field.value), field.was.as_ref()]).flatten();

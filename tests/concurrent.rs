@@ -9,7 +9,7 @@ use callgate::json::json;
 use callgate::message::{RequestPart, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::session::ConcurrentSession;
-use callgate::{Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Outcome, ToolCall, ToolError, ToolExecutor, ToolResponse};
 use proptest::prelude::*;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
@@ -35,7 +35,7 @@ impl Tools {
 }
 
 impl ToolExecutor for Tools {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         self.started.fetch_add(1, Ordering::SeqCst);
         if call.tool.starts_with("slow") {
             let _turn = self.let_end.acquire().await.unwrap();
@@ -167,7 +167,7 @@ async fn budget_makes_calls_wait_only_if_it_could_be_exhausted() {
 struct Nested<'s>(&'s ConcurrentSession, Tools);
 
 impl ToolExecutor for Nested<'_> {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         let inner = self.0.execute(call("launch", json!({})), &self.1).await;
         Ok(json!([inner.outcome.name(), inner.reason.code]).into())
     }
@@ -252,7 +252,7 @@ async fn session_continues_where_an_earlier_process_stopped() {
 struct InOrder(Arc<HashMap<String, Semaphore>>);
 
 impl ToolExecutor for InOrder {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         if let Some(end) = self.0.get(&call.id) {
             let _end = end.acquire().await.unwrap();
         }

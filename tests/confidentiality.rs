@@ -21,7 +21,7 @@ use callgate::message::{
 };
 use callgate::seal::Keys;
 use callgate::state::SqliteStore;
-use callgate::{Engine, Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor, policy};
+use callgate::{Engine, Outcome, ToolCall, ToolError, ToolExecutor, ToolResponse, policy};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -157,7 +157,7 @@ struct LeakyTool {
 }
 
 impl ToolExecutor for LeakyTool {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         let echo = |value: &Value| Ok(json!({ "echo": value, "text": value.to_string() }).into());
         match (call.tool.as_str(), self.covered, self.fails) {
             ("give", Covered::Both | Covered::Input, true) => {

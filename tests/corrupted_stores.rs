@@ -1,8 +1,8 @@
 //! Test stores: an in-memory store in which a test overrides single operations.
 
 use callgate::host::{
-    Account, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
-    StoreFuture, Take, Write,
+    Account, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, Lookup, Page, Record, RecordKey, Refusal,
+    StateStore, StoreFuture, Write,
 };
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ pub trait Alteration: Send + Sync {
         &'a self,
         good: StoreFuture<'a, Vec<Refusal>>,
         _: &'a MemoryStore,
-        _: &'a [Take],
+        _: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<Refusal>> {
         good
     }
@@ -71,7 +71,7 @@ impl<A: Alteration> Altered<A> {
 }
 
 impl<A: Alteration> StateStore for Altered<A> {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>> {
         self.by.take(self.by.answer(self.inner.take(now, takes)), &self.inner, takes)
     }
     fn give_back(&self, key: &str) {

@@ -5,12 +5,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use callgate::policy::{self, Built};
+use callgate::policy::{self, LoadedBundle};
 use callgate::suite::{self, Coverage, CoverageReport, LoadedSuite, WhyNot, render};
 
 use crate::recorded_calls::project;
 
-fn run(mut built: Built, mut loaded: LoadedSuite) -> CoverageReport {
+fn run(mut built: LoadedBundle, mut loaded: LoadedSuite) -> CoverageReport {
     let chains = Arc::new(built.chains.take().unwrap_or_else(|| panic!("{:?}", built.diagnostics)));
     loaded.check_against(&chains);
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use callgate::detect::{Detector, Redactor, Style};
 use callgate::json::{Value, json};
+use callgate::redaction::{Detector, Redactor, Style};
 use callgate::seal::Keys;
 use proptest::prelude::*;
 

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use callgate::authoring::{Record, Shape};
 use callgate::json::{Value, json};
 use callgate::middleware::KINDS;
+use callgate::rules_schema::{Record, Shape};
 
 use crate::packages::{install, installed, run};
 

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use callgate::call::Outcome;
 use callgate::json::json;
-use callgate::{Engine, Observer, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
+use callgate::{Engine, Observer, OutcomeKind, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
 
 struct Echo;
 
 impl ToolExecutor for Echo {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         tokio::task::yield_now().await;
         Ok(call.input.clone().into())
     }
@@ -79,7 +79,7 @@ fn outcomes_and_calls_round_trip_through_json() {
 struct HangingTool;
 
 impl ToolExecutor for HangingTool {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         std::future::pending().await
     }
 }
@@ -111,7 +111,7 @@ fn nested(depth: usize) -> callgate::json::Value {
 async fn value_nested_too_deeply_to_search_is_withheld() {
     struct Deep;
     impl ToolExecutor for Deep {
-        async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
             Ok(nested(300).into())
         }
     }

@@ -11,7 +11,7 @@ use callgate::explain::{Explanation, Heard, WhyNotReason, render};
 use callgate::host::ManualClock;
 use callgate::json::{Value, json};
 use callgate::{
-    Engine, Outcome, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine, policy,
+    Engine, Outcome, SessionState, ToolCall, ToolError, ToolExecutor, ToolResponse, engine, policy,
 };
 
 use crate::fixtures::keys;
@@ -21,11 +21,11 @@ use crate::recorded_calls::project;
 struct Recording(Option<RecordedResult>);
 
 impl ToolExecutor for Recording {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         match self.0.clone() {
             Some(RecordedResult::Output(output)) => Ok(output.into()),
             Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
-            None => Ok(ToolAnswer { output: Value::Null, dry: true, interim: false }),
+            None => Ok(ToolResponse { output: Value::Null, dry: true, interim: false }),
         }
     }
 }

@@ -293,7 +293,7 @@ fn undecided_session_values_make_expressions_undecided() {
     for (text, _) in reads {
         assert_eq!(eval_with(text, input.clone(), &session), Ok(true), "{text}");
     }
-    session.unsettle("facts.order");
+    session.mark_unknown("facts.order");
     for (text, undecided) in reads {
         let result = eval_with(text, input.clone(), &session);
         match undecided {
@@ -304,7 +304,7 @@ fn undecided_session_values_make_expressions_undecided() {
             false => assert_eq!(result, Ok(true), "{text}"),
         }
     }
-    session.unsettle("labels");
+    session.mark_unknown("labels");
     assert!(eval_with("\"a\" in session.labels", input, &session).unwrap_err().contains("`labels`"));
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callgate::OutcomeKind;
 use callgate::ToolError;
-use callgate::host::{BoxFuture, Clock, ManualClock, Refusal, StateStore, StoreFuture, Take};
+use callgate::host::{BoxFuture, Clock, LimitAcquisition, ManualClock, Refusal, StateStore, StoreFuture};
 use callgate::json::json;
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
@@ -34,7 +34,7 @@ impl Alteration for Failing {
         &'a self,
         good: StoreFuture<'a, Vec<Refusal>>,
         _: &'a MemoryStore,
-        takes: &'a [Take],
+        takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<Refusal>> {
         let refusal = |index| Refusal { index, retry_after: Some(Duration::ZERO) };
         match self {
@@ -156,7 +156,7 @@ impl Alteration for JustFreed {
         &'a self,
         good: StoreFuture<'a, Vec<Refusal>>,
         inner: &'a MemoryStore,
-        takes: &'a [Take],
+        takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<Refusal>> {
         Box::pin(async move {
             let refusals = good.await?;

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use callgate::host::{Account, Allowance, Amount, Record, RecordKey, StateStore, Take, Write};
+use callgate::host::{Account, Allowance, Amount, LimitAcquisition, Record, RecordKey, StateStore, Write};
 use callgate::json::{Value, json};
 use callgate::state::SqliteStore;
 use jiff::Timestamp;
@@ -62,8 +62,8 @@ fn write(store: &dyn StateStore, name: &str, value: &Value, over: Option<u64>) -
     run(store.write_record(at(0), Write { over, ..Write::new(key(name), value, Account::NOBODY) })).unwrap()
 }
 
-fn whole(key: &str, allowance: Allowance, cost: u64) -> Take {
-    Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::whole(cost) }
+fn whole(key: &str, allowance: Allowance, cost: u64) -> LimitAcquisition {
+    LimitAcquisition { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::whole(cost) }
 }
 
 fn total(limit: u64) -> Allowance {
@@ -71,7 +71,7 @@ fn total(limit: u64) -> Allowance {
 }
 
 /// Tries to acquire the amount. Returns whether it succeeded.
-fn try_acquire(store: &dyn StateStore, second: i64, take: Take) -> bool {
+fn try_acquire(store: &dyn StateStore, second: i64, take: LimitAcquisition) -> bool {
     run(store.take(at(second), &[take])).unwrap().is_empty()
 }
 

@@ -9,7 +9,7 @@ use callgate::call::Outcome;
 use callgate::host::{Clock, ManualClock};
 use callgate::json::{Value, json};
 use callgate::seal::Keys;
-use callgate::{Engine, EngineBuilder, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
+use callgate::{Engine, EngineBuilder, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
 
 /// Noon, on a clock that stands still.
 pub fn noon() -> ManualClock {
@@ -85,7 +85,7 @@ impl Tool {
 }
 
 impl ToolExecutor for Tool {
-    fn execute(&self, call: &ToolCall) -> impl Future<Output = Result<ToolAnswer, ToolError>> + Send {
+    fn execute(&self, call: &ToolCall) -> impl Future<Output = Result<ToolResponse, ToolError>> + Send {
         let mut calls = self.calls.lock().unwrap();
         calls.push(call.clone());
         let mut script = self.script.lock().unwrap();
@@ -98,7 +98,7 @@ impl ToolExecutor for Tool {
             if !takes.is_zero() {
                 self.clock.sleep(takes).await;
             }
-            gives.map(ToolAnswer::from)
+            gives.map(ToolResponse::from)
         }
     }
 }

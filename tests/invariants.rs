@@ -15,7 +15,7 @@ mod work;
 use std::sync::Mutex;
 
 use callgate::json::{Value, json};
-use callgate::{Effect, Outcome, OutcomeKind, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Effect, Outcome, OutcomeKind, Session, ToolCall, ToolError, ToolExecutor, ToolResponse};
 
 /// The strictness of an effect. Running the tool and answering by a policy count alike, and so do the two kinds of refusal.
 fn strictness(effect: Effect) -> u8 {
@@ -49,7 +49,7 @@ impl Witness {
 }
 
 impl ToolExecutor for Witness {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         self.0.lock().unwrap().push(call.clone());
         Ok(json!({ "echo": call.input }).into())
     }

@@ -1,7 +1,7 @@
 //! Mutation testing: each mutation of a small bundle with a test case that misses it and one that catches it.
 
 use callgate::policy;
-use callgate::suite::mutate::{self, MUTATIONS, MutationReport};
+use callgate::suite::mutation::{self, MUTATIONS, MutationReport};
 use callgate::suite::{self, Report};
 
 /// A mutation, part of the changed line, a policy, a case that misses the mutation, and a case that is needed in addition to catch
@@ -238,7 +238,7 @@ fn mutated(rules: &[(&str, &str)], tests: &str) -> Result<MutationReport, Report
     assert!(built.chains.is_some(), "{rules:?}\n{:?}", built.diagnostics);
     let loaded = suite::load_texts([("rules.test.yaml", tests)]);
     assert!(!loaded.diagnostics.has_errors(), "{tests}\n{:?}", loaded.diagnostics);
-    mutate::mutate(&built, &loaded.suite, None, &mut |_, _| {})
+    mutation::mutate(&built, &loaded.suite, None, &mut |_, _| {})
 }
 
 /// Returns whether a mutant survives the cases.
@@ -329,13 +329,13 @@ const SHOP_CASES: &str = "cases:
 #[test]
 fn surviving_mutants_match_snapshots() {
     let mutated = mutated(&[("shop.yaml", SHOP), ("cards.yaml", CARDS)], SHOP_CASES).unwrap();
-    let shown = format!("{}{}\n", mutate::text(&mutated, false), mutate::summary(&mutated));
+    let shown = format!("{}{}\n", mutation::text(&mutated, false), mutation::summary(&mutated));
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../snapshots");
     settings.set_prepend_module_to_snapshot(false);
     settings.bind(|| {
         insta::assert_snapshot!("mutants", shown);
-        insta::assert_snapshot!("mutants_json", mutate::json(&mutated).unwrap());
+        insta::assert_snapshot!("mutants_json", mutation::json(&mutated).unwrap());
     });
 }
 
@@ -388,9 +388,9 @@ fn comment_with_a_reason_accepts_surviving_mutants() {
 fn assert_all_noticed(bundle: &str) {
     let paths = [std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("policies").join(bundle)];
     let loaded = suite::load(&paths);
-    let mutated = mutate::mutate(&policy::build(&paths), &loaded.suite, None, &mut |_, _| {});
+    let mutated = mutation::mutate(&policy::build(&paths), &loaded.suite, None, &mut |_, _| {});
     let mutated = mutated.unwrap_or_else(|report| panic!("{}", suite::render::text(&report, false)));
-    assert!(mutated.passed() && mutated.changes > 0, "{}", mutate::text(&mutated, false));
+    assert!(mutated.passed() && mutated.changes > 0, "{}", mutation::text(&mutated, false));
 }
 
 #[test]
@@ -463,7 +463,7 @@ fn filter_limits_which_policies_are_mutated() {
     let built = policy::build_texts([("shop.yaml", SHOP), ("cards.yaml", CARDS)]);
     let loaded = suite::load_texts([("rules.test.yaml", SHOP_CASES)]);
     let changed = |only: &str| {
-        let mutated = mutate::mutate(&built, &loaded.suite, Some(only), &mut |_, _| {}).unwrap();
+        let mutated = mutation::mutate(&built, &loaded.suite, Some(only), &mut |_, _| {}).unwrap();
         let files: std::collections::BTreeSet<String> =
             mutated.survivors.iter().map(|survivor| survivor.file.clone()).collect();
         (mutated.changes > 0, files.into_iter().collect::<Vec<_>>().join(" "))

@@ -12,7 +12,7 @@ use callgate::message::{
     CallPart, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
 use callgate::seal::Keys;
-use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
+use callgate::{Engine, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
 
 use crate::corrupted_stores::{Alteration, Altered};
 use crate::fixtures::noon;
@@ -55,7 +55,7 @@ fn normalized_outcome(outcome: &Outcome) -> Value {
 struct RecordedTool(Arc<BTreeMap<String, RecordedResult>>);
 
 impl ToolExecutor for RecordedTool {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         match self.0.get(&call.id).cloned() {
             Some(RecordedResult::Output(output)) => Ok(output.into()),
             Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
@@ -167,15 +167,15 @@ impl Stage {
                 _ => None,
             })
             .collect();
-        let armed = session.arm(self.played.clone());
+        let armed = session.into_sdk_session(self.played.clone());
         if way.regime == Regime::Sdk {
-            armed.tell_round(&calls).await;
+            armed.announce_round(&calls).await;
         }
         for CallPart { id, name, input } in calls {
             armed.call(&id, &name, input).await;
         }
         let outcomes = armed.suspend(history).await.unwrap().outcomes;
-        (armed.disarm().await, outcomes)
+        (armed.into_session().await, outcomes)
     }
 
     /// A round whose process ends before its history is stored, as completed by another process.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use callgate::call::{CallRecord, Outcome, RecordedResult};
 use callgate::json::Value;
-use callgate::{Engine, Session, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
+use callgate::{Engine, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
 
 use crate::fixtures;
 
@@ -13,12 +13,12 @@ use crate::fixtures;
 struct Recording<'a>(&'a [CallRecord]);
 
 impl ToolExecutor for Recording<'_> {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         let record = self.0.iter().find(|record| record.call.id == call.id);
         match record.and_then(|record| record.recorded.clone()) {
             Some(RecordedResult::Output(output)) => Ok(output.into()),
             Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
-            None => Ok(ToolAnswer { output: Value::Null, dry: true, interim: false }),
+            None => Ok(ToolResponse { output: Value::Null, dry: true, interim: false }),
         }
     }
 }

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use callgate::authoring::{Record, Shape};
-use callgate::detect::Detector;
 use callgate::policy::rules_record;
+use callgate::redaction::Detector;
+use callgate::rules_schema::{Record, Shape};
 use callgate::script::{
     Around, FUNCTIONS, Function, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, NUMBERS, SCRIPT_LIMITS, STATEMENTS,
     VARIABLES,

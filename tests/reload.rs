@@ -123,7 +123,7 @@ impl WatchedEngine {
     }
 
     fn wait_for_revision(&self, revision: &str) {
-        self.wait_for(revision, |change| matches!(change, Change::TakenIn { to, .. } if *to == revision));
+        self.wait_for(revision, |change| matches!(change, Change::Applied { to, .. } if *to == revision));
         let status = self.engine.status();
         assert_eq!(status.revision, revision);
         assert!(status.last_rejected.is_none() && status.held.is_none());

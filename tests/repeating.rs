@@ -189,7 +189,7 @@ fn timeout_can_be_recovered() {
 fn panicking_tool_counts_as_failed() {
     struct Panicking;
     impl callgate::ToolExecutor for Panicking {
-        async fn execute(&self, _: &callgate::ToolCall) -> Result<callgate::ToolAnswer, ToolError> {
+        async fn execute(&self, _: &callgate::ToolCall) -> Result<callgate::ToolResponse, ToolError> {
             panic!("a mistake in the tool")
         }
     }

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use callgate::diagnostic::{self, render};
-use callgate::policy::{self, Built};
+use callgate::policy::{self, LoadedBundle};
 use proptest::prelude::*;
 
 /// A valid rules file with a policy of every kind.
 const LARGE: &str = include_str!("large_rules.yaml");
 
-fn positions(built: &Built) -> Vec<(String, usize, &'static str)> {
+fn positions(built: &LoadedBundle) -> Vec<(String, usize, &'static str)> {
     built
         .diagnostics
         .iter()
@@ -20,7 +20,7 @@ fn positions(built: &Built) -> Vec<(String, usize, &'static str)> {
         .collect()
 }
 
-fn rendered(built: &Built) -> String {
+fn rendered(built: &LoadedBundle) -> String {
     render::text(&built.diagnostics, &built.sources, false)
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callgate::call::Outcome;
 use callgate::json::{Value, json};
-use callgate::{Engine, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Engine, OutcomeKind, ToolCall, ToolError, ToolExecutor, ToolResponse};
 use tokio::sync::Notify;
 
 use crate::fixtures::{Tool, call, kind_and_code, noon, rules, run};
@@ -413,7 +413,7 @@ struct Waiting {
 }
 
 impl ToolExecutor for Waiting {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         let gone = self.go.notified();
         self.inside.fetch_add(1, Ordering::SeqCst);
         gone.await;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callgate::host::{
-    BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore, StoreFuture,
-    Take, Write,
+    BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, Lookup, Page, Record, RecordKey, Refusal,
+    StateStore, StoreFuture, Write,
 };
 use callgate::json::{Value, json};
 use callgate::lifecycle::{
@@ -340,7 +340,7 @@ fn each_row_of_the_table_names_an_existing_test() {
 struct OwnStorage(MemoryStore);
 
 impl StateStore for OwnStorage {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>> {
         self.0.take(now, takes)
     }
     fn give_back(&self, key: &str) {

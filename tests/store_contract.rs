@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use callgate::host::{Account, Allowance, Amount, Refusal, StateStore, SystemClock, Take};
+use callgate::host::{Account, Allowance, Amount, LimitAcquisition, Refusal, StateStore, SystemClock};
 use callgate::seal::Keys;
 #[cfg(feature = "file-store")]
 use callgate::state::SqliteStore;
@@ -144,16 +144,16 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-fn take(key: &str, allowance: Allowance, cost: u64) -> Take {
-    Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::whole(cost) }
+fn take(key: &str, allowance: Allowance, cost: u64) -> LimitAcquisition {
+    LimitAcquisition { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::whole(cost) }
 }
 
-fn acquire(store: &dyn StateStore, now: Duration, takes: &[Take]) -> Vec<Refusal> {
+fn acquire(store: &dyn StateStore, now: Duration, takes: &[LimitAcquisition]) -> Vec<Refusal> {
     run(store.take(at(now), takes)).unwrap()
 }
 
 /// Acquires one amount. Returns `Ok`, or the wait until it is available.
-fn acquire_one(store: &dyn StateStore, now: Duration, one: Take) -> Result<(), Option<Duration>> {
+fn acquire_one(store: &dyn StateStore, now: Duration, one: LimitAcquisition) -> Result<(), Option<Duration>> {
     match acquire(store, now, &[one])[..] {
         [] => Ok(()),
         [Refusal { index: 0, retry_after }] => Err(retry_after),

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use callgate::SessionState;
-use callgate::detect::{Detector, Redactor, Sieve, Style};
 use callgate::host::SystemClock;
 use callgate::json::{Value, json};
 use callgate::kernel::{Kernel, Layers};
 use callgate::lifecycle::Chunk;
 use callgate::middleware::{MAX_STREAM_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
 use callgate::policy;
+use callgate::redaction::{Detector, Redactor, Sieve, Style};
 use callgate::seal::Keys;
 use callgate::tools::ToolSet;
 use proptest::prelude::*;
@@ -394,7 +394,7 @@ fn policy_applies_to_turns_where_its_condition_holds_or_is_undecided() {
     let (none, mut labelled, mut unsettled) =
         (SessionState::default(), SessionState::default(), SessionState::default());
     labelled.add_label("untrusted");
-    unsettled.unsettle("labels");
+    unsettled.mark_unknown("labels");
     for (context, session, shown) in [
         (json!({ "level": 1 }), &none, text),
         (json!({ "level": 1 }), &labelled, "to [email], 078-05-1120"),

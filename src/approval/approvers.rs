@@ -1,9 +1,9 @@
 //! The approvers of a policy: parses the entries of `approvers`, and checks whether an approver's answer counts.
 
-use super::permit::ApprovalRequirement;
+use super::requirement::ApprovalRequirement;
 use crate::message::Approver;
 use crate::principal::{Comparison, Principal};
-use crate::text::inert;
+use crate::safe_text::inert;
 
 /// Prefix of an entry that names a role.
 const ROLE: &str = "role:";

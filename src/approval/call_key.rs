@@ -8,9 +8,9 @@
 
 use jiff::ToSpan;
 
-use super::entry::{Entry, Stage};
+use super::bound_request::Question;
 use super::ledger::{Ledger, LedgerError, Name, TRIES};
-use super::question::Question;
+use super::ledger_entry::{Entry, Stage};
 use crate::call::ToolCall;
 use crate::host::{RecordKey, Write, space};
 use crate::json::{self, Digest, Value, json};
@@ -41,7 +41,7 @@ pub struct CallKeys {
 impl CallKeys {
     /// Identifies a call. `requester` must be unique among all requesters.
     pub fn new(keys: &Keys, requester: &str, call: &ToolCall) -> Self {
-        let digest = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
+        let digest = Question::call_digest(&call.tool, call.server.as_deref(), &call.input);
         let content = json!(["call", requester, digest.to_string()]);
         let find_mutation = |name| CallKey::from_name(requester, digest, name);
         let current = find_mutation(keys.digest(Purpose::Record, &content));

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::bound::BoundContext;
-use super::permit::Permit;
+use super::bound_context::BoundContext;
+use super::requirement::Permit;
 use crate::json::json;
 use crate::seal::{Keys, Purpose};
 

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::answer::{seal_answer, verify_answer};
-use super::entry::{Entry, Refused, Stage};
+use super::answer_seal::{seal_answer, verify_answer};
+use super::bound_request::{BoundRequestError, Question};
 use super::grant::Grant;
 use super::ledger::{KeyedEntry, Ledger, LedgerError, Name};
-use super::permit::ApprovalRequirement;
-use super::question::{BoundRequestError, Question};
+use super::ledger_entry::{Entry, Refused, Stage};
+use super::requirement::ApprovalRequirement;
 use super::tally::{Ignored, Standing, tally};
 use crate::call::{ApprovalRequest, Outcome};
 use crate::diagnostic::nearest;
 use crate::host::{Clock, StateStore};
 use crate::message::{Approver, ResponsePart};
 use crate::principal::Principal;
+use crate::safe_text::inert;
 use crate::seal::Keys;
 use crate::state::sealed;
-use crate::text::inert;
 
 /// How many times to retry an answer when others change the request concurrently.
 const TRIES: usize = 8;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan};
 
-use super::entry::{Entry, Refused, Stage};
+use super::bound_request::{BoundRequestError, Question};
 use super::grant::Grant;
-use super::question::{BoundRequestError, Question};
+use super::ledger_entry::{Entry, Refused, Stage};
 use crate::call::{ApprovalRequest, Outcome, SingleUseGuarantee, reason_code};
 use crate::host::{
     Account, Clock, Record, RecordKey, StateStore, StoreError, Write, space, with_store_timeout,

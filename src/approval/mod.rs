@@ -6,28 +6,28 @@
 //!
 #![doc = include_str!("../../docs/asking-people.md")]
 
-mod answer;
+mod answer_seal;
 mod approvers;
-mod bound;
+mod bound_context;
 mod call_key;
-mod edit;
-mod entry;
+mod argument_edit;
+mod ledger_entry;
 mod grant;
 mod inbox;
 mod ledger;
-mod permit;
-mod question;
+mod requirement;
+mod bound_request;
 mod tally;
 
-pub use answer::{AnswerSealError, seal_answer, verify_answer};
+pub use answer_seal::{AnswerSealError, seal_answer, verify_answer};
 pub use approvers::{ApproverEntry, Refusal, name_comparison};
-pub use bound::BoundContext;
+pub use argument_edit::{ArgumentEditError, edited};
+pub use bound_context::BoundContext;
+pub use bound_request::{BoundRequestError, Question, ScriptJournal};
 pub use call_key::{CallKey, CallKeys, RecalledRequest};
-pub use edit::{ArgumentEditError, edited};
-pub use entry::{Entry, Refused, Stage};
 pub use grant::{Grant, GrantKey};
 pub use inbox::{Inbox, InboxError, Item, Progress, RequirementStatus};
 pub use ledger::{ClaimResult, KeyedEntry, Ledger, LedgerError, Name};
-pub use permit::{ApprovalRequirement, Permit, Remembered};
-pub use question::{BoundRequestError, Question, ScriptJournal};
+pub use ledger_entry::{Entry, Refused, Stage};
+pub use requirement::{ApprovalRequirement, Permit, Remembered};
 pub use tally::{Ignored, Standing, tally};

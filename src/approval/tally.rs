@@ -5,17 +5,17 @@
 //! - The first answer of each approver counts. Anonymous answers may be from several people: of those, the strictest counts.
 //! - A cancellation ends the run; one denial denies the call; the quorum of every policy, for the same arguments, approves it.
 
-use super::answer::verify_answer;
+use super::answer_seal::verify_answer;
 use super::approvers::Refusal;
-use super::edit::{common_editable_paths, edited};
-use super::permit::ApprovalRequirement;
-use super::question::Question;
+use super::argument_edit::{common_editable_paths, edited};
+use super::bound_request::Question;
+use super::requirement::ApprovalRequirement;
 use crate::json::{self, Digest, Value};
 use crate::message::{Approver, ResponsePart};
 use crate::path::{Path, Step};
 use crate::principal::{Comparison, Principal};
+use crate::safe_text::inert;
 use crate::seal::Keys;
-use crate::text::inert;
 
 /// The result of counting the answers.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::json::{self, Map, Value};
-use crate::meter;
+use crate::work_limit;
 
 /// A shorter string is only masked where it is a whole value: as a part of other strings it would be found everywhere.
 const MIN_SUBSTRING: usize = 4;
@@ -126,11 +126,11 @@ impl Masks {
     }
 
     /// The masks that match something in this value.
-    pub fn found_in(&self, value: &Value) -> Self {
+    pub fn matching(&self, value: &Value) -> Self {
         let mut found = Self::new();
         if !self.is_empty() {
             // A mask that is part of another one is found in it, too.
-            match self.searching(MatchKind::Standard) {
+            match self.build_searcher(MatchKind::Standard) {
                 Some((search, raws)) => self.find_in(value, &search, &raws, &mut found),
                 None => found.unite(self),
             }
@@ -165,10 +165,10 @@ impl Masks {
 
     /// The searcher for masks that may be substrings, with the strings that it searches for. Returns `None` if the search would
     /// exceed the work limit.
-    fn searching(&self, kind: MatchKind) -> Option<(AhoCorasick, Vec<&str>)> {
+    fn build_searcher(&self, kind: MatchKind) -> Option<(AhoCorasick, Vec<&str>)> {
         let raws: Vec<&str> = self.parts().map(|(raw, _)| raw).collect();
         let bytes: usize = raws.iter().map(|raw| raw.len()).sum();
-        meter::spend(bytes.saturating_mul(UNITS_PER_MASKED_BYTE) as u64).ok()?;
+        work_limit::spend(bytes.saturating_mul(UNITS_PER_MASKED_BYTE) as u64).ok()?;
         let search = AhoCorasick::builder().match_kind(kind).build(&raws).ok()?;
         Some((search, raws))
     }
@@ -184,9 +184,9 @@ impl Masks {
         if self.is_empty() {
             return Cow::Borrowed(text);
         }
-        let search = self.search.get_or_init(|| Some(self.searching(MatchKind::LeftmostLongest)?.0));
+        let search = self.search.get_or_init(|| Some(self.build_searcher(MatchKind::LeftmostLongest)?.0));
         match search {
-            Some(search) if meter::spend_on(text.len(), SEARCHED_PER_UNIT).is_ok() => {
+            Some(search) if work_limit::spend_on(text.len(), SEARCHED_PER_UNIT).is_ok() => {
                 let mut rest = 0;
                 let mut masked = String::new();
                 for part in search.find_iter(text) {
@@ -291,14 +291,14 @@ mod tests {
         let key = "-----BEGIN\nabc\"def\n-----END";
         let masks = masks(&json!({ "key": key }), &json!({ "key": "[key]" }));
         assert_eq!(masks.text(&format!("invalid: {}", json!({ "key": key }))), r#"invalid: {"key":"[key]"}"#);
-        let found = masks.found_in(&json!({ "kept": key }));
+        let found = masks.matching(&json!({ "kept": key }));
         assert_eq!(found.text(&json!([key]).to_string()), r#"["[key]"]"#);
     }
 
     #[test]
     fn selects_masks_found_in_a_value_and_round_trips_json() {
         let masks = masks(&json!(["4711", "hunter22"]), &json!(["[pin]", "[pw]"]));
-        let found = masks.found_in(&json!({ "k": ["it is 4711"] }));
+        let found = masks.matching(&json!({ "k": ["it is 4711"] }));
         assert_eq!(found.text("4711 hunter22"), "[pin] hunter22");
         let read = Masks::from_map(json::from_value(masks.to_json()).unwrap());
         assert_eq!(read, masks);
@@ -314,7 +314,7 @@ mod tests {
         masks.value(&mut value);
         assert_eq!(value, redacted);
         assert_eq!(masks.text("to mail-4999@example.org"), "to [email]");
-        assert_eq!(masks.found_in(&raw), masks);
+        assert_eq!(masks.matching(&raw), masks);
     }
 
     #[test]

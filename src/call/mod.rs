@@ -1,25 +1,25 @@
 //! Tool calls, the session state they read, and their outcomes: plain, serializable data for all later modules.
 
 mod amount;
-mod asking;
+mod approval;
 mod context_reads;
 mod masks;
 mod outcome;
-mod record;
-mod session;
-mod shadow;
-mod view;
+mod call_record;
+mod session_state;
+mod shadow_effects;
+mod call_document;
 
 pub use amount::Amount;
-pub use asking::{ApprovalDecision, ApprovalRequest, Approved, CardLabels, SingleUseGuarantee};
+pub use approval::{ApprovalDecision, ApprovalRequest, Approved, CardLabels, SingleUseGuarantee};
+pub use call_document::{CallView, Node, Root};
+pub use call_record::{CallRecord, CallRecordError, RecordedResult};
 pub use context_reads::ContextReads;
 pub use masks::Masks;
 pub use outcome::{AuditEntry, Outcome, OutcomeKind, Phase, PolicyTrace, Reason, Verdict, reason_code};
-pub use record::{CallRecord, CallRecordError, RecordedResult};
-pub(crate) use session::SessionChanges;
-pub use session::SessionState;
-pub use shadow::RunShadowEffect;
-pub use view::{CallView, Node, Root};
+pub(crate) use session_state::SessionChanges;
+pub use session_state::SessionState;
+pub use shadow_effects::RunShadowEffect;
 
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::action::{ActionId, Choice};
-use super::shown::{MAX_BUTTON, message};
+use super::action_id::{ActionId, Choice};
+use super::truncation::{MAX_BUTTON, message};
 use crate::call::CardLabels;
 
 /// The version of the card format.

@@ -3,7 +3,7 @@
 use crate::call::CardLabels;
 use crate::json::{self, JsonType, Map, Value, json};
 use crate::message::RequestPart;
-use crate::text::{cut, inert};
+use crate::safe_text::{cut, inert};
 
 /// The version of the payload format.
 pub const PAYLOAD_VERSION: u64 = 1;

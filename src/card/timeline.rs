@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::json::Value;
 use crate::message::{
-    CallPart, Content, Dialect, History, Message, Occurrence, Part, Place, RequestPart, ResponsePart,
+    CallOccurrence, CallPart, Content, Dialect, History, Message, Part, Place, RequestPart, ResponsePart,
     ResultPart, Role, Settled,
 };
 
@@ -153,7 +153,7 @@ fn add<'a>(entries: &mut BTreeMap<Place, Entry<'a>>, mut entry: Entry<'a>) {
     }
 }
 
-fn subject<'a>(occurrence: &Occurrence<'a>) -> Subject<'a> {
+fn subject<'a>(occurrence: &CallOccurrence<'a>) -> Subject<'a> {
     let status = status(occurrence.request, &occurrence.responses, occurrence.result);
     match occurrence.request {
         Some(request) => Subject::Approval {

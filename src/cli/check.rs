@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use super::check_fix;
 use super::exit::{ExitStatus, Stop};
-use super::files::read_tools;
-use super::mend;
+use super::json_inputs::read_tools;
 use super::output::{BOLD, GREEN, Output, RED, YELLOW, amount};
+use crate::argument_schema::ArgumentSchema;
 use crate::diagnostic::{
     Diagnostic, Diagnostics, INVALID_SCHEMA, MISSING_PATH, NO_RULES_FILES, UNREADABLE_FILE, render,
 };
 use crate::lint::{LintInputs, LintResult, lint};
 use crate::policy::{self, CompiledPolicies, Mode};
-use crate::schema::ArgumentSchema;
 use crate::suite;
 use crate::tools::ToolDescriptor;
 
@@ -76,10 +76,10 @@ pub(super) fn check(arguments: &Check, output: &mut Output) -> Result<ExitStatus
     let beside = LintInputs { tools: tools.as_deref(), tests: Some(&tests) };
     let mut linted = lint(built, &beside);
     if arguments.diff {
-        return mend::diff(linted, &beside, output);
+        return check_fix::diff(linted, &beside, output);
     }
     if arguments.fix {
-        linted = mend::write(linted, &beside)?;
+        linted = check_fix::write(linted, &beside)?;
     }
     show(arguments.format, &linted, output)?;
     Ok(match exit(&linted.diagnostics) {

@@ -5,16 +5,16 @@ use std::io::{self, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Format;
+use super::OutputFormat;
 use super::check;
 use super::exit::{ExitStatus, Stop};
-use super::files::{read_context, read_tools};
+use super::json_inputs::{read_context, read_tools};
 use super::output::{Output, print_build_errors};
-use super::rules;
+use super::rules_args;
 use super::run::line_reader::Lines;
 use super::run::open_sessions::{Keeping, OpenSessions};
 use super::run::{record, warn_about_invalid_schemas};
-use super::state::runtime;
+use super::state_store::runtime;
 use crate::call::CallRecord;
 use crate::diagnostic::{SourceMap, nearest};
 use crate::engine::Engine;
@@ -62,8 +62,8 @@ pub(super) struct Explain {
     #[arg(long)]
     all: bool,
     /// Output format: text, or one JSON document for programs
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
     /// The call, or several as JSON Lines; `-` for stdin
     #[arg(value_name = "CALL")]
     calls: Option<PathBuf>,
@@ -72,7 +72,7 @@ pub(super) struct Explain {
 pub(super) fn explain(arguments: &Explain, output: &mut Output) -> Result<ExitStatus, Stop> {
     let which = "no call given; add a file with the call, or `-` for stdin: `callgate explain --policies policies call.json`";
     let (policies, calls) =
-        rules::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
+        rules_args::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
     let mut built = policy::build(policies);
@@ -238,12 +238,14 @@ fn write(
     let failed = |error: json::Error| Stop::trouble(error.to_string());
     let why_not = arguments.why_not.as_deref().and_then(|policy| explanation.why_not(policy));
     match (arguments.format, why_not) {
-        (Format::Json, Some(why_not)) => writeln!(output, "{}", render::json(&why_not).map_err(failed)?)?,
-        (Format::Json, None) => writeln!(output, "{}", render::json(explanation).map_err(failed)?)?,
-        (Format::Text, Some(why_not)) => {
+        (OutputFormat::Json, Some(why_not)) => {
+            writeln!(output, "{}", render::json(&why_not).map_err(failed)?)?
+        }
+        (OutputFormat::Json, None) => writeln!(output, "{}", render::json(explanation).map_err(failed)?)?,
+        (OutputFormat::Text, Some(why_not)) => {
             write!(output, "{}", render::why_not(&why_not, Some(sources), output.colour))?;
         }
-        (Format::Text, None) => {
+        (OutputFormat::Text, None) => {
             write!(output, "{}", render::text(explanation, Some(sources), output.colour, arguments.all))?;
         }
     }

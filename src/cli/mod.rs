@@ -3,30 +3,30 @@
 //! Results go to stdout, everything else to stderr. Exit status: 0 success, 1 negative result, 2 usage or I/O error.
 
 mod approvals;
-mod attend;
+mod supervise;
 mod check;
 mod completions;
-mod ending;
+mod shutdown_signal;
 mod exit;
 mod explain;
-mod files;
+mod json_inputs;
 mod init;
 mod install;
-mod listening;
-mod mend;
-mod mutate;
+mod proxy_http;
+mod check_fix;
+mod test_mutate;
 mod output;
 mod pins;
 mod progress;
 mod proxy;
-mod rule;
-mod rules;
+mod diagnostic_page;
+mod rules_args;
 mod run;
 mod schema;
-mod servers;
-mod state;
+mod server_args;
+mod state_store;
 mod test;
-mod watching;
+mod reload_output;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -60,21 +60,21 @@ enum Command {
     Run(run::Run),
     Explain(explain::Explain),
     Approvals(approvals::Approvals),
-    State(state::StateArgs),
+    State(state_store::StateArgs),
     Proxy(proxy::Proxy),
     Pins(pins::Pins),
     Install(install::Install),
     Uninstall(install::Uninstall),
     Schema(schema::Schema),
     Init(init::Init),
-    Rule(rule::Rule),
+    Rule(diagnostic_page::Rule),
     Completions(completions::Completions),
-    Attend(attend::Attend),
+    Attend(supervise::Attend),
 }
 
 /// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum OutputFormat {
     /// Human-readable text
     Text,
     /// JSON for programs, stable
@@ -98,16 +98,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(arguments) => run::run(&arguments, &mut output),
         Command::Explain(arguments) => explain::explain(&arguments, &mut output),
         Command::Approvals(arguments) => approvals::approvals(&arguments, &mut output),
-        Command::State(arguments) => state::state(&arguments, &mut output),
+        Command::State(arguments) => state_store::state(&arguments, &mut output),
         Command::Proxy(arguments) => proxy::proxy(&arguments),
         Command::Pins(arguments) => pins::pins(&arguments, &mut output),
         Command::Install(arguments) => install::install(&arguments, &mut output),
         Command::Uninstall(arguments) => install::uninstall(&arguments, &mut output),
         Command::Schema(arguments) => schema::schema(&arguments, &mut output),
         Command::Init(arguments) => init::init(&arguments, &mut output),
-        Command::Rule(arguments) => rule::rule(&arguments, &mut output),
+        Command::Rule(arguments) => diagnostic_page::rule(&arguments, &mut output),
         Command::Completions(arguments) => completions::completions(&arguments, &mut output),
-        Command::Attend(arguments) => attend::attend(&arguments),
+        Command::Attend(arguments) => supervise::attend(&arguments),
     };
     // Output written before an error is part of the result.
     let ended = output.end().and(ended);
@@ -115,7 +115,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(exit) => exit.into(),
         Err(Stop::OutputClosed) => ExitStatus::Done.into(),
         Err(Stop::Trouble(message)) => {
-            output::complain(&message);
+            output::print_error(&message);
             ExitStatus::Trouble.into()
         }
     }

@@ -11,8 +11,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::exit::Stop;
 use crate::diagnostic::{Diagnostics, SourceMap, render};
 use crate::engine::Refusal;
-use crate::policy::Built;
-use crate::text::{escape_name, is_hidden};
+use crate::policy::LoadedBundle;
+use crate::safe_text::{escape_name, is_hidden};
 
 pub(super) const RED: Style = AnsiColor::Red.on_default();
 pub(super) const GREEN: Style = AnsiColor::Green.on_default();
@@ -63,7 +63,7 @@ impl Write for Output {
 }
 
 /// Prints an error to stderr.
-pub(super) fn complain(message: impl Display) {
+pub(super) fn print_error(message: impl Display) {
     say(RED.effects(Effects::BOLD), "error:", message);
 }
 
@@ -84,7 +84,7 @@ fn say(style: Style, word: &str, message: impl Display) {
 }
 
 /// Prints the diagnostics of rules that can't be loaded to stderr.
-pub(super) fn print_build_errors(built: &Built) {
+pub(super) fn print_build_errors(built: &LoadedBundle) {
     print_diagnostics(&built.diagnostics, &built.sources);
 }
 
@@ -93,13 +93,13 @@ pub(super) fn print_diagnostics(diagnostics: &Diagnostics, sources: &SourceMap) 
     let text = render::text(diagnostics, sources, true);
     // The stream removes the colours where they are not supported.
     let _ = writeln!(anstream::stderr(), "{text}");
-    complain(render::summary(diagnostics, sources));
+    print_error(render::summary(diagnostics, sources));
 }
 
 /// Prints the report of policy tests because of which rules were rejected to stderr, and the reason in one line.
 pub(super) fn print_test_failures(text: &str, why: &Refusal) {
     let _ = writeln!(anstream::stderr(), "{text}");
-    complain(why.summary());
+    print_error(why.summary());
 }
 
 /// A number with its noun, singular or plural: `1 call`, `2 calls`.

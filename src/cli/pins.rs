@@ -9,18 +9,18 @@ use clap::Subcommand;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
-use super::Format;
+use super::OutputFormat;
 use super::exit::{ExitStatus, Stop};
 use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, amount, warn};
-use super::servers::{Said, ServerArgs};
+use super::server_args::{Said, ServerArgs};
 use crate::diagnostic::nearest;
 use crate::engine::{self, Engine};
 use crate::json::{Value, json};
 use crate::mcp::{
-    Flag, Gateway, Inspected, LockError, LockFile, PinnedTool, ServerSpec, Signers, SigningKey, Standing,
-    flags,
+    DescriptionFinding, Gateway, LockFile, LockFileError, PinnedTool, ServerSpec, Signers, SigningKey,
+    Standing, ToolInventory, flags,
 };
-use crate::text::inert;
+use crate::safe_text::inert;
 
 /// Review and pin the tools of MCP servers.
 ///
@@ -55,8 +55,8 @@ enum Command {
         #[command(flatten)]
         file: File,
         /// Output format
-        #[arg(long, value_enum, default_value_t = Format::Text)]
-        format: Format,
+        #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+        format: OutputFormat,
         #[command(flatten)]
         servers: ServerArgs,
     },
@@ -103,12 +103,12 @@ struct ToolReview {
     tool: String,
     standing: &'static str,
     #[serde(serialize_with = "places")]
-    flags: Vec<Flag>,
+    flags: Vec<DescriptionFinding>,
     was: Option<Value>,
     is: Option<Value>,
 }
 
-fn places<S: serde::Serializer>(flags: &[Flag], serializer: S) -> Result<S::Ok, S::Error> {
+fn places<S: serde::Serializer>(flags: &[DescriptionFinding], serializer: S) -> Result<S::Ok, S::Error> {
     let list =
         flags.iter().map(|flag| json!({ "place": flag.place, "what": flag.what, "excerpt": flag.excerpt }));
     serializer.collect_seq(list)
@@ -121,11 +121,11 @@ pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<ExitStatus, 
             let Some(inspected) = inspect(servers)? else { return Ok(ExitStatus::Fails) };
             let reviewed = compare(&lock, &inspected);
             match format {
-                Format::Json => {
+                OutputFormat::Json => {
                     let document = json!({ "version": 1, "tools": reviewed });
                     writeln!(output, "{document:#}")?;
                 }
-                Format::Text => write_text(&reviewed, &file.path, output)?,
+                OutputFormat::Text => write_text(&reviewed, &file.path, output)?,
             }
             let is_fine = reviewed.iter().all(|tool| tool.standing == "accepted" && tool.flags.is_empty());
             Ok(if is_fine { ExitStatus::Done } else { ExitStatus::Fails })
@@ -195,7 +195,7 @@ fn base(file: &File, key: Option<&SigningKey>) -> Result<LockFile, Stop> {
     };
     match LockFile::read_signed(&file.path, &signers) {
         Ok(lock) => Ok(lock),
-        Err(why @ (LockError::Unsigned(_) | LockError::UnknownSigner { .. })) => {
+        Err(why @ (LockFileError::Unsigned(_) | LockFileError::UnknownSigner { .. })) => {
             warn(format!(
                 "{why}; its entries are dropped, and the new lock file has only the tools accepted now"
             ));
@@ -206,7 +206,7 @@ fn base(file: &File, key: Option<&SigningKey>) -> Result<LockFile, Stop> {
 }
 
 /// Requests the tools of the servers. Returns `None` if the config file has errors, which have been reported.
-fn inspect(servers: &ServerArgs) -> Result<Option<Vec<Inspected>>, Stop> {
+fn inspect(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, Stop> {
     let Said::Config(config) = servers.read()? else { return Ok(None) };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -219,13 +219,13 @@ fn inspect(servers: &ServerArgs) -> Result<Option<Vec<Inspected>>, Stop> {
         reach: server.reach,
         rules: None,
     });
-    let gateway = Gateway::new(Engine::new(rules), specs).logging(|message| warn(message));
+    let gateway = Gateway::new(Engine::new(rules), specs).with_log(|message| warn(message));
     runtime.block_on(Arc::new(gateway).inspect()).map(Some).map_err(Stop::Trouble)
 }
 
-fn compare(lock: &LockFile, inspected: &[Inspected]) -> Vec<ToolReview> {
+fn compare(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {
     let mut reviewed = Vec::new();
-    for Inspected { server, tools } in inspected {
+    for ToolInventory { server, tools } in inspected {
         let pinned = lock.servers.get(server);
         let names: BTreeSet<&String> = tools.iter().map(|(name, _)| name).collect();
         for (name, tool) in tools {
@@ -317,7 +317,7 @@ fn accept(
     file: &File,
     chosen: &[String],
     sign: Option<&Path>,
-    inspected: &[Inspected],
+    inspected: &[ToolInventory],
     output: &mut Output,
 ) -> Result<ExitStatus, Stop> {
     let key = sign.map(read_signing_key).transpose()?;
@@ -330,7 +330,7 @@ fn accept(
         return Err(Stop::trouble(format!("no server has a tool `{}`{hint}", inert(unknown))));
     }
     let mut accepted = 0;
-    for Inspected { server, tools } in inspected {
+    for ToolInventory { server, tools } in inspected {
         let pinned = lock.servers.entry(server.clone()).or_default();
         if chosen.is_empty() {
             pinned.tools.retain(|name, _| tools.iter().any(|(known, _)| known == name));

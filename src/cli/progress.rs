@@ -37,7 +37,7 @@ impl Progress {
     }
 
     /// Sets the count out of a total, for slow steps.
-    pub(super) fn step_of(&mut self, count: usize, of: usize) {
+    pub(super) fn set(&mut self, count: usize, of: usize) {
         self.count = count;
         if self.watched && Instant::now() >= self.next {
             self.next = Instant::now() + UPDATE_INTERVAL;

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::attend;
-use super::ending::{ReadUntilShutdown, wait_for_shutdown};
 use super::exit::{ExitStatus, Stop};
-use super::files::read_context;
-use super::listening::{self, HttpArgs};
+use super::json_inputs::read_context;
 use super::output::{quote_shell_word, warn};
 use super::pins::read_signers;
-use super::rules;
-use super::servers::{Said, ServerArgs, over};
-use super::state::State;
-use super::watching;
+use super::proxy_http::{self, HttpArgs};
+use super::reload_output;
+use super::rules_args;
+use super::server_args::{Said, ServerArgs, over};
+use super::shutdown_signal::{ReadUntilShutdown, wait_for_shutdown};
+use super::state_store::State;
+use super::supervise;
 use crate::engine::{Change, Engine};
 use crate::mcp::{self, Gateway, Reach, ServerSpec};
 
@@ -59,7 +59,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<ExitStatus, Stop> {
     let given = arguments.context.as_deref().map(read_context).transpose()?;
     let context = over(given, config.context);
     let policies = [arguments.policies.clone(), config.policies].concat();
-    let rules = match rules::of(&policies) {
+    let rules = match rules_args::of(&policies) {
         Ok(rules) => rules,
         Err(exit) => return Ok(exit),
     };
@@ -83,7 +83,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<ExitStatus, Stop> {
         let rules = match server.policies.is_empty() {
             true => None,
             false => {
-                let engine = match rules::load(&server.policies) {
+                let engine = match rules_args::load(&server.policies) {
                     Ok(rules) => Engine::new(rules),
                     Err(exit) => return Ok(exit),
                 };
@@ -92,12 +92,12 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<ExitStatus, Stop> {
             }
         };
         let reach = match server.reach {
-            Reach::Child(child) => Reach::Child(child.attended(attend::NAME).map_err(Stop::trouble)?),
+            Reach::Child(child) => Reach::Child(child.attended(supervise::NAME).map_err(Stop::trouble)?),
             over_http => over_http,
         };
         servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach, rules });
     }
-    let mut gateway = Gateway::new(engine, servers).with_context(context).logging(|message| warn(message));
+    let mut gateway = Gateway::new(engine, servers).with_context(context).with_log(|message| warn(message));
     let signers = arguments.pins_signed_by.as_ref().or(config.pins_signed_by.as_ref());
     let signers = signers.map(|path| read_signers(path)).transpose()?;
     match arguments.pins.clone().or(config.pins) {
@@ -120,13 +120,13 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<ExitStatus, Stop> {
     }
     let gateway = Arc::new(gateway);
     let door = match arguments.listening.door(&gateway)? {
-        listening::Said::Nothing => None,
-        listening::Said::Door(door) => Some(door),
-        listening::Said::Errors => return Ok(ExitStatus::Fails),
+        proxy_http::Said::Nothing => None,
+        proxy_http::Said::Door(door) => Some(door),
+        proxy_http::Said::Errors => return Ok(ExitStatus::Fails),
     };
     let mut watches = Vec::new();
     for (engine, policies) in watched.iter().filter(|(_, policies)| !policies.is_empty()) {
-        watches.push(watching::begin(engine, policies)?);
+        watches.push(reload_output::begin(engine, policies)?);
         notify_clients_of_reloads(engine, &gateway, runtime.handle());
     }
     let served = runtime.block_on(async {
@@ -166,7 +166,7 @@ fn answered_in(state: &str) -> Option<String> {
 fn notify_clients_of_reloads(engine: &Engine, gateway: &Arc<Gateway>, runtime: &tokio::runtime::Handle) {
     let (gateway, runtime) = (Arc::downgrade(gateway), runtime.clone());
     engine.on_change(move |change| {
-        if let (Change::TakenIn { .. }, Some(gateway)) = (change, gateway.upgrade()) {
+        if let (Change::Applied { .. }, Some(gateway)) = (change, gateway.upgrade()) {
             runtime.spawn(async move { gateway.tools_changed().await });
         }
     });

@@ -6,11 +6,11 @@ use clap::ValueEnum;
 
 use super::exit::{ExitStatus, Stop};
 use super::output::Output;
-use crate::authoring::{Constraint, json_schema};
 use crate::matcher::CONDITION_RECORD;
 use crate::mcp::{config_record, identity_record};
 use crate::middleware::KINDS;
 use crate::policy::rules_record;
+use crate::rules_schema::{KeyConstraint, json_schema};
 use crate::suite::test_file_record;
 
 /// Print the JSON Schema of rules, test, gateway or identity files, for editors.
@@ -53,7 +53,7 @@ pub(super) fn schema(arguments: &Schema, output: &mut Output) -> Result<ExitStat
 
 fn rules_schema() -> crate::json::Value {
     let needing_a_matcher = KINDS.iter().filter(|kind| kind.needs_matcher);
-    let policy = Constraint {
+    let policy = KeyConstraint {
         record: "policy",
         one_of: KINDS.iter().map(|kind| kind.name).collect(),
         together: needing_a_matcher.map(|kind| (kind.name, "match")).collect(),
@@ -62,7 +62,7 @@ fn rules_schema() -> crate::json::Value {
 }
 
 fn tests_schema() -> crate::json::Value {
-    let step = Constraint {
+    let step = KeyConstraint {
         record: "step",
         one_of: vec!["tool", "wait", "round", "approve", "deny", "edit", "answer", "cancel", "resume"],
         together: Vec::new(),
@@ -70,9 +70,9 @@ fn tests_schema() -> crate::json::Value {
     json_schema(test_file_record(), "Callgate policy tests", &[step, condition()])
 }
 
-fn condition() -> Constraint {
+fn condition() -> KeyConstraint {
     let tests = CONDITION_RECORD.fields.iter().filter(|field| !FORMS.contains(&field.name));
-    Constraint {
+    KeyConstraint {
         record: CONDITION_RECORD.name,
         one_of: FORMS.to_vec(),
         together: tests.map(|field| (field.name, "path")).collect(),

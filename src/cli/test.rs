@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-use super::Format;
+use super::OutputFormat;
 use super::check;
 use super::exit::{ExitStatus, Stop};
-use super::mutate;
 use super::output::{GREEN, Output, RED};
 use super::progress::Progress;
+use super::test_mutate;
 use crate::diagnostic::{Diagnostic, Diagnostics, render};
-use crate::policy::{self, Built};
+use crate::policy::{self, LoadedBundle};
 use crate::suite::{self, CaseReport, Coverage, CoverageReport, LoadedSuite, Report, Suite, rules_paths};
 
 /// Run policy tests and report failures.
@@ -104,13 +104,13 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<ExitStatus, 
     let suite = chosen(&loaded.suite, arguments)?;
     if arguments.mutate {
         let format = match arguments.format {
-            Form::Text => Format::Text,
-            Form::Json => Format::Json,
+            Form::Text => OutputFormat::Text,
+            Form::Json => OutputFormat::Json,
             Form::Junit | Form::Github | Form::Lcov => {
                 return Err(Stop::trouble("`--mutate` supports only the formats `text` and `json`"));
             }
         };
-        return mutate::run(&built, &suite, arguments.filter.as_deref(), format, output);
+        return test_mutate::run(&built, &suite, arguments.filter.as_deref(), format, output);
     }
     let mut progress = Progress::new("cases", true);
     let mut times = Vec::new();
@@ -165,7 +165,7 @@ fn chosen(suite: &Suite, arguments: &Test) -> Result<Suite, Stop> {
 /// Reports the errors of rules and test files, whose cases are not run.
 fn report_errors(
     form: Form,
-    built: &Built,
+    built: &LoadedBundle,
     loaded: &LoadedSuite,
     output: &mut Output,
 ) -> Result<ExitStatus, Stop> {
@@ -200,7 +200,7 @@ fn report_errors(
 }
 
 /// The diagnostics of the test files, without those of unreadable paths that the rules' diagnostics already have.
-fn test_diagnostics(built: &Built, loaded: &LoadedSuite) -> Diagnostics {
+fn test_diagnostics(built: &LoadedBundle, loaded: &LoadedSuite) -> Diagnostics {
     let mut found = Diagnostics::default();
     let told = |one: &Diagnostic| one.span.is_none() && built.diagnostics.iter().any(|other| other == one);
     loaded.diagnostics.iter().filter(|one| !told(one)).cloned().for_each(|one| found.push(one));
@@ -211,7 +211,7 @@ fn test_diagnostics(built: &Built, loaded: &LoadedSuite) -> Diagnostics {
 fn write_document(
     form: Form,
     report: Option<(&Report, Option<&CoverageReport>, &[Duration])>,
-    built: &Built,
+    built: &LoadedBundle,
     loaded: &LoadedSuite,
     output: &mut Output,
 ) -> Result<(), Stop> {

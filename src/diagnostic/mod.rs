@@ -3,12 +3,12 @@
 mod codes;
 mod fix;
 pub mod render;
-mod span;
+mod source_map;
 
 pub use codes::*;
 pub use codes::{ALL, Code, by_name};
 pub use fix::{Edit, Fix};
-pub use span::{Location, Source, SourceId, SourceMap, Span};
+pub use source_map::{Location, Source, SourceId, SourceMap, Span};
 
 use serde::Serialize;
 

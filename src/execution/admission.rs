@@ -8,11 +8,11 @@ use jiff::Timestamp;
 
 use super::{CallContext, EngineServices};
 use crate::call::{Amount, Reason, SessionState, ToolCall, Verdict};
-use crate::host::{Account, Allowance, StateStore, StoreError, Take, before, guarded};
+use crate::host::{Account, Allowance, LimitAcquisition, StateStore, StoreError, before, guarded};
 use crate::kernel::{
     Decision, Effect, Event, Kernel, Layers, LimitAsked, Pending, evaluate_effect, is_used_up, tell,
 };
-use crate::middleware::{CountedCalls, Limit, Measure, OnExceed, Rule};
+use crate::middleware::{CountedCalls, Limit, LimitCharge, OnExceed, Rule};
 use crate::policy::{Mode, Policy};
 
 /// The limits that a call holds while it runs. Slots are released when this is dropped, however the call ends.
@@ -89,10 +89,10 @@ impl<'l> LimitClaim<'l> {
     }
 
     /// The acquisition from the store. `None` if the limit counts in the session.
-    fn take(&self) -> Option<Take> {
+    fn take(&self) -> Option<LimitAcquisition> {
         let (Rule::Store(allowance) | Rule::Conversation(allowance)) = self.limit.rule else { return None };
-        let Measure { key, cost } = &self.pending.measure;
-        Some(Take { key: key.clone(), account: self.account, allowance, cost: *cost })
+        let LimitCharge { key, cost } = &self.pending.measure;
+        Some(LimitAcquisition { key: key.clone(), account: self.account, allowance, cost: *cost })
     }
 
     fn is_slot(&self) -> bool {

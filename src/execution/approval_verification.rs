@@ -115,7 +115,7 @@ impl EngineServices {
             }
         };
         let Question { request, conversation: asked_in, call: asked, .. } = &verified.question;
-        let digest = Question::digest_of_call(&call.tool, call.server.as_deref(), &call.input);
+        let digest = Question::call_digest(&call.tool, call.server.as_deref(), &call.input);
         if asked_in != conversation {
             return Err("the request was made in another conversation".to_owned().into());
         }

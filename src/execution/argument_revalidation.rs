@@ -58,7 +58,10 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             Ok(()) => None,
             Err(violations) => fail(
                 reason_code::SCHEMA_VIOLATION,
-                format!("the arguments no longer match the tool's schema: {}", crate::schema::summary(&violations)),
+                format!(
+                    "the arguments no longer match the tool's schema: {}",
+                    crate::argument_schema::summary(&violations)
+                ),
             ),
         }
     }

@@ -30,12 +30,12 @@ impl<'s> BudgetAccount<'s> {
     async fn used_up(
         &self,
         state: &SessionState,
-        binds: &impl Fn(OnBudgetExceeded) -> bool,
+        is_joint: &impl Fn(OnBudgetExceeded) -> bool,
     ) -> (Option<BudgetExceeded>, Vec<BudgetExceeded>) {
         let mut strictest: Option<BudgetExceeded> = None;
         let mut shadows = Vec::new();
         for (reference, policy, budget) in self.budgets(state) {
-            if !binds(budget.at_bound) {
+            if !is_joint(budget.at_bound) {
                 continue;
             }
             let found = match self.used(reference, policy, budget, state).await {
@@ -61,10 +61,10 @@ impl<'s> BudgetAccount<'s> {
         &self,
         state: &mut SessionState,
         next: Used,
-        binds: impl Fn(OnBudgetExceeded) -> bool,
+        is_joint: impl Fn(OnBudgetExceeded) -> bool,
         shadows: &mut Vec<BudgetExceeded>,
     ) -> Result<BudgetReservation, BudgetExceeded> {
-        let (refused, would_refuse) = self.used_up(state, &binds).await;
+        let (refused, would_refuse) = self.used_up(state, &is_joint).await;
         shadows.extend(would_refuse);
         if let Some(refused) = refused {
             return Err(refused);
@@ -76,7 +76,7 @@ impl<'s> BudgetAccount<'s> {
             if counted.is_empty() {
                 continue;
             }
-            let binding = policy.mode == Mode::Enforce && binds(budget.at_bound);
+            let binding = policy.mode == Mode::Enforce && is_joint(budget.at_bound);
             let refused = match owner {
                 Ok(None) => {
                     for (what, amount) in &counted {
@@ -163,9 +163,9 @@ impl<'s> BudgetAccount<'s> {
                     Ok(Some(json!(["principal", self.run.context.get("tenant"), principal.key()])))
                 }
                 Named::Nobody => Err(StoreError::Unavailable("the context names no principal".to_owned())),
-                Named::Invalid(found) => Err(StoreError::Unavailable(format!(
-                    "`context.principal` must be a string, not {found}"
-                ))),
+                Named::Invalid(found) => {
+                    Err(StoreError::Unavailable(format!("`context.principal` must be a string, not {found}")))
+                }
             },
         }
     }
@@ -180,9 +180,7 @@ impl<'s> BudgetAccount<'s> {
         let names = budget.bounds.each().map(|(what, _)| what);
         Ok(match self.owner(budget)? {
             None if state.is_untrusted() => {
-                return Err(StoreError::Unavailable(
-                    "the session's state is unknown".to_owned(),
-                ));
+                return Err(StoreError::Unavailable("the session's state is unknown".to_owned()));
             }
             None => names.map(|what| (what, state.taken(&of_run(reference, policy, what)))).to_vec(),
             Some(owner) => {

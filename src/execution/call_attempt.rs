@@ -60,7 +60,7 @@ impl<'c> CallAttempt<'c> {
     pub(crate) fn ledger_entry(&self) -> Entry {
         self.entry.clone().unwrap_or_else(|| {
             let ToolCall { id, tool, server, input, .. } = self.requested();
-            Entry::new(id, tool, Question::digest_of_call(tool, server.as_deref(), input))
+            Entry::new(id, tool, Question::call_digest(tool, server.as_deref(), input))
         })
     }
 

@@ -172,7 +172,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let Tallied { verified, tally, ignored } = tallied;
         let resumed = |outcome: Outcome| ResumedCall { outcome, ignored: ignored.clone() };
         if let NextStep::StayPending { is_early } = step {
-            let why = is_early.then(|| "the approval request was made later than the present time".to_owned());
+            let why =
+                is_early.then(|| "the approval request was made later than the present time".to_owned());
             return Ok(resumed(self.pending(call, verified.request(), why)));
         }
         // Answers are recorded before anything is done about them.

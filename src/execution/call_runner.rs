@@ -13,8 +13,8 @@ use crate::call::{
 };
 use crate::host::{StoreError, ToolCallSpan, ToolCallStart, ToolExecutor, guarded};
 use crate::kernel::{Decision, Effect, Event, Execution, Held, Kernel, tell};
-use crate::meter::WorkMeter;
 use crate::middleware::{OnBudgetExceeded, Used};
+use crate::work_limit::WorkMeter;
 
 /// Runs the calls of one session, one after the other.
 pub(crate) struct CallRunner<'r, E> {
@@ -374,11 +374,11 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
 
     fn report_start(&self, decision: &Decision<'_>) {
         let CallContext { kernel, services, hooks, .. } = &self.context;
-        tell(kernel.listener, &Event::Executing(decision.call()));
+        tell(kernel.listener, &Event::ExecutionStarted(decision.call()));
         if services.observers.is_empty() {
             return;
         }
-        let (call, args) = (decision.call(), kernel.shown_input(decision, self.state));
+        let (call, args) = (decision.call(), kernel.redacted_input(decision, self.state));
         let start = ToolCallStart {
             request_id: &hooks.run.request_id,
             iteration: hooks.run.iteration,

@@ -50,14 +50,15 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                     );
                     if self.context.session.is_recorded {
                         // What it left in the session is unknown as well.
-                        self.state.distrust();
+                        self.state.mark_untrusted();
                         let _ = self.save_state().await;
                     }
                     return OtherRunner::Unknown(message);
                 }
                 Stage::Claimed { .. } | Stage::Waiting if waited < PATIENCE => {}
                 Stage::Claimed { .. } | Stage::Waiting => {
-                    let message = "its request was answered otherwise in the meantime; resume the session again";
+                    let message =
+                        "its request was answered otherwise in the meantime; resume the session again";
                     return OtherRunner::Unknown(message.to_owned());
                 }
             }

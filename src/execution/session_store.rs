@@ -25,7 +25,7 @@ impl StoredSession {
         match self {
             Self::Found(state, version) => return (*state, Some(version)),
             Self::Missing => {}
-            Self::Unknown => state.distrust(),
+            Self::Unknown => state.mark_untrusted(),
         }
         (state, None)
     }
@@ -98,7 +98,9 @@ impl EngineServices {
                 return Ok(());
             }
         }
-        Err(StoreError::Unavailable(format!("the session `{conversation}` was changed by too many writers; try again")))
+        Err(StoreError::Unavailable(format!(
+            "the session `{conversation}` was changed by too many writers; try again"
+        )))
     }
 
     /// Replaces the version `over` of a session's record. Returns whether that was still the present one. If the caller's share is used

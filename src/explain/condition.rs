@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::veil::{ExplanationRedactor, bounded};
+use super::explanation_redaction::{ExplanationRedactor, bounded};
 use crate::call::Root;
 use crate::diagnostic::{Location, SourceMap, Span};
 use crate::json::Value;

@@ -2,11 +2,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::draft::Draft;
 use super::explanation::Explanation;
+use super::explanation_builder::Draft;
 use crate::call::{Outcome, Phase};
 use crate::diagnostic::SourceMap;
-use crate::kernel::{Asking, Deciding, Decision, Event, LimitAsked, Listener};
+use crate::kernel::{Asking, Decision, DecisionStarted, Event, LimitAsked, Listener};
 
 /// The maximum number of calls in progress; beyond it, the oldest are not explained.
 const MAX_OPEN: usize = 4096;
@@ -62,13 +62,13 @@ impl Listener for Explainer {
     fn hear(&self, event: &Event<'_>) {
         let mut heard = self.lock();
         match event {
-            Event::Deciding(deciding) => heard.begin(deciding, self.wanted.as_deref()),
+            Event::DecisionStarted(deciding) => heard.begin(deciding, self.wanted.as_deref()),
             Event::Asking(asking) => heard.ask(asking, self.sources.as_ref()),
             Event::Decided(decision) => heard.decided(decision),
             Event::Limit(limit) => heard.limit(limit),
-            Event::Executing(call) => {
+            Event::ExecutionStarted(call) => {
                 if let Some(draft) = heard.open.iter_mut().find(|draft| draft.is_of(&call.id)) {
-                    draft.executes();
+                    draft.start_execution();
                 }
             }
             // The handling of errors is part of later events.
@@ -82,10 +82,10 @@ impl Listener for Explainer {
 }
 
 impl ExplainerState {
-    fn begin(&mut self, deciding: &Deciding<'_>, wanted: Option<&str>) {
+    fn begin(&mut self, deciding: &DecisionStarted<'_>, wanted: Option<&str>) {
         // A decision while a call runs is one on a nested call.
         let running = self.open.iter().position(Draft::is_running);
-        let known = self.open.iter().position(|draft| draft.is_at(deciding.view.call));
+        let known = self.open.iter().position(|draft| draft.is_call(deciding.view.call));
         if let Some(place) = running.or(known) {
             self.deciding = Some(place);
             if let Some(draft) = self.open.get_mut(place) {

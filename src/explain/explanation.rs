@@ -35,7 +35,7 @@ pub struct Explanation {
     pub unmatched: Vec<UnmatchedLayer>,
     /// The nested calls that scripts made for this one, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub again: Vec<Again>,
+    pub again: Vec<NestedCall>,
     /// How often the tool was called, if more than once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
@@ -71,7 +71,7 @@ pub struct UnmatchedLayer {
 
 /// A nested call, made by a script or by host code for a running call. It has a decision of its own.
 #[derive(Clone, Debug, Serialize)]
-pub struct Again {
+pub struct NestedCall {
     /// Its final arguments, redacted.
     pub input: Value,
     /// The decision.

@@ -18,19 +18,19 @@
 //! assert_eq!(why_not.words, "`$.input.amount` is 50, not `gt: 100`");
 //! ```
 
-mod completing;
+mod explanation_completion;
 mod condition;
-mod draft;
+mod explanation_builder;
 mod explainer;
 mod explanation;
 pub mod render;
 mod step;
-mod veil;
+mod explanation_redaction;
 mod why_not;
-mod words;
+mod phrases;
 
 pub use condition::{Condition, Form, FoundValue, Operator, Test, TruthValue};
 pub use explainer::Explainer;
-pub use explanation::{Again, ExplainedCall, Explanation, UnmatchedLayer, VERSION};
+pub use explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};
 pub use step::{Changed, ExplainedLimit, Heard, Pattern, Step};
 pub use why_not::{WhyNot, WhyNotReason};

@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use serde::Serialize;
 
 use super::condition::{Condition, ConditionExplainer};
-use super::veil::{ExplanationRedactor, WITHHELD, bounded, counterpart};
+use super::explanation_redaction::{ExplanationRedactor, WITHHELD, bounded, counterpart};
 use crate::call::{Amount, Masks, Phase, Root, Verdict};
 use crate::diagnostic::{Location, SourceMap};
 use crate::json::{self, Number, Value};
 use crate::kernel::{Asking, Change, Layers, Said, Unasked, measure};
 use crate::matcher::{ExaminedPattern, Truth};
-use crate::middleware::{Kind, Measure, Rule};
+use crate::middleware::{Kind, LimitCharge, Rule};
 use crate::policy::{Mode, Policy};
 
 /// The maximum number of listed differences of one change.
@@ -215,7 +215,7 @@ impl Step {
         }
         match (measure(layer, policy, limit, &view), limit.rule) {
             (Err(why), _) => self.problem = Some(veil.text(&why)),
-            (Ok(Measure { key, cost }), Rule::Run(allowed)) => {
+            (Ok(LimitCharge { key, cost }), Rule::Run(allowed)) => {
                 self.limit = Some(ExplainedLimit {
                     limit: limit.words.clone(),
                     cost: number(cost),

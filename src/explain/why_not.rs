@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::explanation::Explanation;
+use super::phrases::{because, layer_name};
 use super::step::{Heard, Step};
-use super::words::{because, layer_name};
 use crate::call::{Verdict, reason_code};
 use crate::diagnostic::Location;
 use crate::kernel::Unasked;

@@ -46,16 +46,16 @@ impl Clock for SystemClock {
 /// ```
 #[derive(Clone, Debug)]
 pub struct ManualClock {
-    time: Arc<Mutex<Time>>,
+    time: Arc<Mutex<ManualTime>>,
 }
 
 #[derive(Debug)]
-struct Time {
+struct ManualTime {
     now: Timestamp,
     sleepers: Vec<(Timestamp, Waker)>,
 }
 
-impl Time {
+impl ManualTime {
     /// Moves the time forward and wakes the sleepers whose time has come.
     fn reach(&mut self, time: Timestamp) {
         self.now = self.now.max(time);
@@ -69,7 +69,7 @@ impl Time {
 impl ManualClock {
     /// A clock that shows this time.
     pub fn new(now: Timestamp) -> Self {
-        Self { time: Arc::new(Mutex::new(Time { now, sleepers: Vec::new() })) }
+        Self { time: Arc::new(Mutex::new(ManualTime { now, sleepers: Vec::new() })) }
     }
 
     /// Moves the time forward.
@@ -115,7 +115,7 @@ impl ManualClock {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Time> {
+    fn lock(&self) -> MutexGuard<'_, ManualTime> {
         self.time.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

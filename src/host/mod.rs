@@ -2,21 +2,21 @@
 
 mod account;
 mod clock;
-mod guard;
+mod panic_guard;
 mod record;
 mod store;
-mod toolbox;
+mod closure_tools;
 
 pub use account::Account;
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
-pub(crate) use guard::{before, guarded};
+pub(crate) use panic_guard::{before, guarded};
 pub use record::{LARGEST_RECORD, Page, Record, RecordKey, WhenFull, Write, space};
 pub(crate) use store::with_store_timeout;
 pub use store::{
-    Allowance, CacheEntry, CacheSpace, Lookup, Refusal, StateStore, StoreError, StoreFuture, Take,
+    Allowance, CacheEntry, CacheSpace, LimitAcquisition, Lookup, Refusal, StateStore, StoreError, StoreFuture,
 };
 
-pub use toolbox::ClosureTools;
+pub use closure_tools::ClosureTools;
 
 use std::future::Future;
 
@@ -49,7 +49,7 @@ impl ToolError {
 
 /// The successful response of a tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToolAnswer {
+pub struct ToolResponse {
     /// The result.
     pub output: Value,
     /// No tool was called: the output is a placeholder without meaning.
@@ -58,7 +58,7 @@ pub struct ToolAnswer {
     pub interim: bool,
 }
 
-impl From<Value> for ToolAnswer {
+impl From<Value> for ToolResponse {
     fn from(output: Value) -> Self {
         Self { output, dry: false, interim: false }
     }
@@ -70,7 +70,7 @@ impl From<Value> for ToolAnswer {
 /// the executor must stop any work that continues in the background.
 pub trait ToolExecutor: Sync {
     /// Runs one call to completion.
-    fn execute(&self, call: &ToolCall) -> impl Future<Output = Result<ToolAnswer, ToolError>> + Send;
+    fn execute(&self, call: &ToolCall) -> impl Future<Output = Result<ToolResponse, ToolError>> + Send;
 }
 
 /// The start of a `tool.call` span: a call that is about to reach its tool, or a wrapper that answers in the tool's place.

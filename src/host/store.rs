@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::guard::{before, guarded};
+use super::panic_guard::{before, guarded};
 use super::record::{Page, Record, RecordKey, Write};
 use super::{Account, BoxFuture, Clock};
 use crate::call::{Amount, reason_code};
@@ -86,7 +86,7 @@ pub enum Allowance {
 
 /// A request to acquire part of one limit for one call. A cost of zero is always admitted and acquires nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Take {
+pub struct LimitAcquisition {
     /// The limit, and whom it applies to.
     pub key: String,
     /// The account whose share of the store is charged for a limit that is not tracked yet.
@@ -156,11 +156,11 @@ pub trait StateStore: Send + Sync {
     /// # Errors
     /// If it is unknown whether enough is left, or if the share of an account is full, so that the acquisition can't be
     /// stored. Then nothing is acquired.
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>>;
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>>;
 
     /// The amount that could be acquired now. `take` names the limit; its cost is ignored. Acquires nothing. For status
     /// displays only: no decision depends on it, and a store without this information returns `None`.
-    fn left<'a>(&'a self, now: Timestamp, take: &'a Take) -> StoreFuture<'a, Option<Amount>> {
+    fn left<'a>(&'a self, now: Timestamp, take: &'a LimitAcquisition) -> StoreFuture<'a, Option<Amount>> {
         let _ = (now, take);
         Box::pin(async { Ok(None) })
     }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-use super::number_text::Digits;
+use super::number_text::DigitBuffer;
 
 /// The exact decimal value of a [`Number`](super::Number): `±digits × 10^exponent`.
 pub struct Decimal<'a> {
@@ -15,7 +15,7 @@ pub struct Decimal<'a> {
 
 enum SignificantDigits<'a> {
     Borrowed(&'a str),
-    Written(Digits),
+    Written(DigitBuffer),
 }
 
 /// An [`Exponent`], borrowed.
@@ -45,7 +45,7 @@ impl<'a> Decimal<'a> {
             rest /= 10;
             magnitude += 1;
         }
-        let mut digits = Digits::default();
+        let mut digits = DigitBuffer::default();
         while rest != 0 {
             digits.push_front(b'0' + (rest % 10) as u8);
             rest /= 10;

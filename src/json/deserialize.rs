@@ -10,7 +10,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::error::Step;
-use super::{Error, Map, Number, Value, exchange};
+use super::{Error, Map, Number, Value, lossless_transfer};
 
 /// Converts a value into any `Deserialize` type. JSON values inside that type keep the text of their numbers, except in `untagged` and
 /// internally tagged enums and in flattened members: serde buffers these in its own form, and numbers that would change in it are
@@ -29,7 +29,7 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
 ///
 /// As [`parse`](super::parse), or the type does not accept a value; the error has line and column.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
-    from_value(super::parse(text)?).map_err(|error| error.located(text))
+    from_value(super::parse(text)?).map_err(|error| error.with_position(text))
 }
 
 /// Parses JSON text in bytes into any `Deserialize` type.
@@ -38,7 +38,8 @@ pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
 ///
 /// As [`from_str`], or the bytes are not UTF-8.
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
-    from_value(super::parse_bytes(bytes)?).map_err(|error| error.located(&String::from_utf8_lossy(bytes)))
+    from_value(super::parse_bytes(bytes)?)
+        .map_err(|error| error.with_position(&String::from_utf8_lossy(bytes)))
 }
 
 struct ValueDeserializer(Value);
@@ -69,10 +70,10 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        if name != exchange::NAME {
+        if name != lossless_transfer::NAME {
             return visitor.visit_newtype_struct(self);
         }
-        exchange::offer(self.0, || visitor.visit_newtype_struct(Self(Value::Null)))
+        lossless_transfer::offer_to_visitor(self.0, || visitor.visit_newtype_struct(Self(Value::Null)))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -337,7 +338,7 @@ impl<'de> VariantAccess<'de> for Content {
 /// Other deserializers pass numbers as integers and floats: a float becomes the shortest decimal that reads back as it.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_newtype_struct(exchange::NAME, Announced)
+        deserializer.deserialize_newtype_struct(lossless_transfer::NAME, Announced)
     }
 }
 
@@ -372,7 +373,7 @@ impl<'de> Visitor<'de> for Announced {
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        match exchange::take() {
+        match lossless_transfer::take() {
             Some(value) => Ok(value),
             None => deserializer.deserialize_any(ForeignVisitor),
         }

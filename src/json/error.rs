@@ -38,9 +38,9 @@ impl Error {
     }
 
     /// Adds the position in the text from which the value was read.
-    pub(super) fn located(mut self, text: &str) -> Self {
+    pub(super) fn with_position(mut self, text: &str) -> Self {
         if let Self::Data(error) = &mut self {
-            error.position = super::reader::position_of(text, error.steps.iter().rev());
+            error.position = super::parser::position_of(text, error.steps.iter().rev());
         }
         self
     }

@@ -7,36 +7,36 @@
 //! Depending on Callgate adds one feature to the `serde_json` of the same program, through the `jsonschema` crate: `float_roundtrip`,
 //! which reads each float as the nearest one. It changes no type.
 
-mod canonical;
-mod convert;
+mod canonical_form;
+mod conversions;
 mod decimal;
 mod deserialize;
 mod difference;
 mod error;
-mod exchange;
-mod interop;
+mod lossless_transfer;
+mod serde_json_interop;
 mod macros;
 mod map;
 mod number;
 mod number_text;
 mod parse_error;
-mod reader;
+mod parser;
 mod serialize;
 mod value;
 mod writer;
 
-pub use canonical::{Digest, InvalidDigest, canonical, digest};
+pub use canonical_form::{Digest, InvalidDigest, canonical, digest};
 pub use decimal::Decimal;
 pub use deserialize::{from_slice, from_str, from_value};
 pub use difference::{Difference, differences};
 pub use error::{DataError, Error};
-pub use interop::InexactNumber;
 pub use macros::json;
 pub use map::{Entry, Map};
 pub use number::{InvalidNumber, Number};
 pub use number_text::Text;
 pub use parse_error::{ParseError, ParseErrorKind};
-pub use reader::{LoneSurrogates, parse, parse_bytes, parse_with};
+pub use parser::{LoneSurrogates, parse, parse_bytes, parse_with};
+pub use serde_json_interop::InexactNumber;
 #[doc(hidden)]
 pub use serialize::{empty_array, serialized};
 pub use serialize::{to_string, to_string_pretty, to_value, to_writer};

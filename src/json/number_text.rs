@@ -124,7 +124,7 @@ pub struct Text<'a>(Held<'a>);
 #[derive(Clone)]
 enum Held<'a> {
     Borrowed(&'a str),
-    Written(Digits),
+    Written(DigitBuffer),
 }
 
 impl<'a> Text<'a> {
@@ -133,7 +133,7 @@ impl<'a> Text<'a> {
     }
 
     pub(super) fn from_plain(coefficient: i64, scale: u8) -> Self {
-        let mut digits = Digits::default();
+        let mut digits = DigitBuffer::default();
         let mut rest = coefficient.unsigned_abs();
         let mut written = 0;
         // At least one digit comes before the point.
@@ -177,19 +177,19 @@ impl fmt::Debug for Text<'_> {
 
 /// A stack buffer for ASCII text, filled from its end.
 #[derive(Clone)]
-pub(super) struct Digits {
+pub(super) struct DigitBuffer {
     /// Large enough for a sign, nineteen digits and a point.
     bytes: [u8; 24],
     start: u8,
 }
 
-impl Default for Digits {
+impl Default for DigitBuffer {
     fn default() -> Self {
         Self { bytes: [0; 24], start: 24 }
     }
 }
 
-impl Digits {
+impl DigitBuffer {
     pub(super) fn push_front(&mut self, byte: u8) {
         self.start = self.start.saturating_sub(1);
         if let Some(place) = self.bytes.get_mut(usize::from(self.start)) {

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde::ser::{self, Error as _, Serialize};
 
-use super::{Error, Map, Number, Value, exchange};
+use super::{Error, Map, Number, Value, lossless_transfer};
 
 /// Converts any `Serialize` type into a value. JSON values inside it keep the text of their numbers.
 ///
@@ -12,7 +12,7 @@ use super::{Error, Map, Number, Value, exchange};
 ///
 /// The type's own errors, and keys that are not strings, numbers or booleans. Infinity and NaN become `null`.
 pub fn to_value<T: Serialize>(value: T) -> Result<Value, Error> {
-    value.serialize(ToValue)
+    value.serialize(ValueSerializer)
 }
 
 /// Converts any `Serialize` type into compact JSON text.
@@ -58,7 +58,7 @@ pub fn serialized<T: ?Sized + Serialize>(value: &T) -> Value {
     }
 }
 
-struct ToValue;
+struct ValueSerializer;
 
 macro_rules! primitives {
     ($($method:ident: $primitive:ty)*) => {$(
@@ -68,7 +68,7 @@ macro_rules! primitives {
     )*};
 }
 
-impl ser::Serializer for ToValue {
+impl ser::Serializer for ValueSerializer {
     type Ok = Value;
     type Error = Error;
     type SerializeSeq = Items;
@@ -129,10 +129,10 @@ impl ser::Serializer for ToValue {
         name: &'static str,
         value: &T,
     ) -> Result<Value, Error> {
-        if name != exchange::NAME {
+        if name != lossless_transfer::NAME {
             return value.serialize(self);
         }
-        let (given, serialized) = exchange::receive(|| value.serialize(self));
+        let (given, serialized) = lossless_transfer::receive(|| value.serialize(self));
         given.map_or(serialized, Ok)
     }
 
@@ -196,7 +196,7 @@ struct Items(Vec<Value>);
 
 impl Items {
     fn push<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Error> {
-        self.0.push(value.serialize(ToValue)?);
+        self.0.push(value.serialize(ValueSerializer)?);
         Ok(())
     }
 
@@ -214,7 +214,7 @@ struct Members {
 
 impl Members {
     fn insert<T: ?Sized + Serialize>(&mut self, key: String, value: &T) -> Result<(), Error> {
-        self.map.insert(key, value.serialize(ToValue)?);
+        self.map.insert(key, value.serialize(ValueSerializer)?);
         Ok(())
     }
 
@@ -270,7 +270,7 @@ impl ser::SerializeMap for Members {
     type Error = Error;
 
     fn serialize_key<T: ?Sized + Serialize>(&mut self, key: &T) -> Result<(), Error> {
-        self.key = Some(match key.serialize(ToValue)? {
+        self.key = Some(match key.serialize(ValueSerializer)? {
             Value::String(key) => key,
             Value::Number(number) => number.to_string(),
             Value::Bool(value) => value.to_string(),
@@ -319,7 +319,7 @@ impl ser::SerializeStructVariant for Variant<Members> {
 /// a 128-bit integer. Fails if none of these has the exact value.
 impl Serialize for Value {
     fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_newtype_struct(exchange::NAME, &Announced(self))
+        serializer.serialize_newtype_struct(lossless_transfer::NAME, &Announced(self))
     }
 }
 
@@ -342,7 +342,7 @@ struct Announced<'a>(&'a Value);
 
 impl Serialize for Announced<'_> {
     fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if exchange::give(|| self.0.clone()) {
+        if lossless_transfer::give(|| self.0.clone()) {
             return serializer.serialize_unit();
         }
         match self.0 {

@@ -35,7 +35,7 @@ fn array(items: &[Value], indent: Option<usize>, out: &mut impl Write) -> fmt::R
     out.write_char('[')?;
     let inner = indent.map(|indent| indent + 1);
     for (index, item) in items.iter().enumerate() {
-        separate(index, inner, out)?;
+        write_separator(index, inner, out)?;
         value(item, inner, out)?;
     }
     close(items.is_empty(), indent, out)?;
@@ -46,7 +46,7 @@ fn object(members: &Map, indent: Option<usize>, out: &mut impl Write) -> fmt::Re
     out.write_char('{')?;
     let inner = indent.map(|indent| indent + 1);
     for (index, (key, item)) in members.iter().enumerate() {
-        separate(index, inner, out)?;
+        write_separator(index, inner, out)?;
         string(key, out)?;
         out.write_str(if indent.is_some() { ": " } else { ":" })?;
         value(item, inner, out)?;
@@ -55,7 +55,7 @@ fn object(members: &Map, indent: Option<usize>, out: &mut impl Write) -> fmt::Re
     out.write_char('}')
 }
 
-fn separate(index: usize, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+fn write_separator(index: usize, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
     if index > 0 {
         out.write_char(',')?;
     }

@@ -2,16 +2,16 @@
 
 use smallvec::SmallVec;
 
-use super::limits::Pending;
+use super::limit_requests::Pending;
 use super::{Decision, Kernel, Subject};
 use crate::approval::{ApprovalRequirement, BoundContext, Permit, Remembered, name_comparison};
+use crate::argument_schema::{self, ArgumentSchema};
 use crate::call::{CallView, ContextReads, SessionState, ToolCall};
 use crate::json::{self, Digest, Value, json};
 use crate::middleware::{Approval, Kind};
 use crate::path::Places;
 use crate::policy::Policy;
 use crate::principal::Comparison;
-use crate::schema::{self, ArgumentSchema};
 
 /// The number of argument paths that a request names as relevant.
 const MAX_RELEVANT: usize = 64;
@@ -105,7 +105,7 @@ impl Kernel<'_> {
     /// allow the edit. Errors: what is violated.
     pub(crate) fn fits_edits(&self, call: &ToolCall, askers: &[ApprovalRequirement]) -> Result<(), String> {
         let check = |schema: &ArgumentSchema| {
-            schema.check(&call.input).map_err(|violations| schema::summary(&violations))
+            schema.check(&call.input).map_err(|violations| argument_schema::summary(&violations))
         };
         let own = self.tools.get(call).and_then(|tool| tool.schema.as_ref());
         match own {

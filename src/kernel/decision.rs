@@ -6,9 +6,9 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::execution_result::ToolResponse;
-use super::limits::Pending;
+use super::limit_requests::Pending;
 use super::trace::{Layers, PolicyRef, Trace};
-use super::wrap::Wrapper;
+use super::wrapper_selection::Wrapper;
 use crate::approval::{ApprovalRequirement, Permit, ScriptJournal};
 use crate::call::{Phase, PolicyTrace, Reason, ToolCall, Verdict, reason_code};
 use crate::json::{self, Digest, Value};
@@ -33,7 +33,7 @@ pub enum Effect {
 
 /// A script's approval request.
 #[derive(Clone, Debug)]
-pub(super) struct OwnQuestion {
+pub(super) struct ScriptQuestion {
     /// The script's policy.
     pub(super) policy: PolicyRef,
     pub(super) text: String,
@@ -69,7 +69,7 @@ pub struct Decision<'c> {
     /// The policies that wrap the execution, the outermost first.
     pub(super) wrappers: SmallVec<[Wrapper; 2]>,
     /// A request that a script makes.
-    pub(super) question: Option<Box<OwnQuestion>>,
+    pub(super) question: Option<Box<ScriptQuestion>>,
     /// Required approvals beside those of policies.
     pub(super) required: Vec<Requirement>,
     /// A hook's answer in the tool's place, with the hook's id.
@@ -202,7 +202,7 @@ impl<'c> Decision<'c> {
     /// Suspends the call for a policy's request that is not an `approval` policy's.
     pub(crate) fn ask(&mut self, policy: PolicyRef, reason: Reason, text: String, about: Digest) {
         self.refuse(Effect::Suspend, reason, None);
-        self.question = Some(Box::new(OwnQuestion { policy, text, about }));
+        self.question = Some(Box::new(ScriptQuestion { policy, text, about }));
     }
 
     /// Requires an approval of the final arguments, unless the call has it already.

@@ -7,10 +7,10 @@ use super::Subject;
 use super::decision::Decision;
 use super::trace::PolicyRef;
 use crate::call::{OutcomeKind, Reason, reason_code};
+use crate::durations::in_words;
 use crate::host::ToolError;
 use crate::json::{Map, Value};
 use crate::middleware::Kind;
-use crate::spans::in_words;
 
 /// What a tool gave, or what was given in its place.
 #[derive(Clone, Debug)]

@@ -5,20 +5,20 @@ use smallvec::SmallVec;
 use super::Subject;
 use super::approval_requirements::Held;
 use super::decision::Effect;
-use super::hearing::{Evaluation, Said, Unasked};
-use super::limits::{self, Pending};
-use super::shown::Shown;
+use super::events::{Evaluation, Said, Unasked};
+use super::limit_requests::{self, Pending};
+use super::redacted_call::Shown;
 use super::trace::{PolicyHandle, PolicyRef, Trace};
 use crate::call::{CallView, CardLabels, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::matcher::Truth;
-use crate::middleware::{Application, CardTemplates, CountedCalls, Kind, Limit, Measure};
+use crate::middleware::{Application, CardTemplates, CountedCalls, Kind, Limit, LimitCharge};
 use crate::policy::{Mode, Policy, Unmatched};
 use crate::template::Template;
 
 /// The result of gate.
-pub(super) struct Conclusion {
+pub(super) struct GateResult {
     pub(super) effect: Effect,
-    cause: Cause,
+    cause: DecisionCause,
     pub(super) permitted_by: Option<PolicyRef>,
     /// An approval is part of why it may run.
     pub(super) approved: bool,
@@ -30,7 +30,7 @@ pub(super) struct Conclusion {
     pub(super) limits: Vec<Pending>,
 }
 
-enum Cause {
+enum DecisionCause {
     /// Nothing stops the call.
     Nothing,
     /// The arguments are invalid.
@@ -51,10 +51,10 @@ pub(super) fn run(
     failure: Option<Reason>,
     held: Held<'_>,
     trace: &mut Trace,
-) -> Conclusion {
+) -> GateResult {
     let failed = failure.is_some();
     let hearing = subject.hearing(Phase::Gate);
-    let mut conclusion = Conclusion::start(failure);
+    let mut conclusion = GateResult::start(failure);
     for (layer, (chains, chain)) in (0u32..).zip(subject.layers.iter().zip(&subject.chains)) {
         let mut permitted = false;
         for index in chain.gate.candidates(&view) {
@@ -75,9 +75,9 @@ pub(super) fn run(
                 Unmatched::Approval if held.has_yes(layer, None, view.input) => conclusion.approved = true,
                 Unmatched::Approval => {
                     conclusion.unmatched.push(layer);
-                    conclusion.tighten(Effect::Suspend, Cause::Unmatched);
+                    conclusion.tighten(Effect::Suspend, DecisionCause::Unmatched);
                 }
-                Unmatched::Deny => conclusion.tighten(Effect::Deny, Cause::Unmatched),
+                Unmatched::Deny => conclusion.tighten(Effect::Deny, DecisionCause::Unmatched),
             }
         }
     }
@@ -104,15 +104,15 @@ fn verdict(policy: &Policy) -> Verdict {
     }
 }
 
-impl Conclusion {
+impl GateResult {
     fn start(failure: Option<Reason>) -> Self {
         let (effect, cause) = match failure {
-            None => (Effect::Run, Cause::Nothing),
+            None => (Effect::Run, DecisionCause::Nothing),
             // Arguments that are not an object are denied: nothing in them can be corrected.
             Some(reason) if reason.code == reason_code::INVALID_ARGUMENTS => {
-                (Effect::Deny, Cause::Failure(reason))
+                (Effect::Deny, DecisionCause::Failure(reason))
             }
-            Some(reason) => (Effect::Invalid, Cause::Failure(reason)),
+            Some(reason) => (Effect::Invalid, DecisionCause::Failure(reason)),
         };
         Self {
             effect,
@@ -146,8 +146,8 @@ impl Conclusion {
             Application::Undecided(_, why) => Some(why.to_owned()),
         };
         if let Some(limit) = policy.kind.as_limit() {
-            let measured = limits::measure(reference.layer, policy, limit, view);
-            let holds = |measure: &Measure| {
+            let measured = limit_requests::measure(reference.layer, policy, limit, view);
+            let holds = |measure: &LimitCharge| {
                 held.limits.iter().any(|pending| pending.policy == reference && pending.measure == *measure)
             };
             if measured.as_ref().is_ok_and(holds) {
@@ -180,7 +180,7 @@ impl Conclusion {
         &mut self,
         reference: PolicyRef,
         policy: &Policy,
-        measured: Result<Measure, String>,
+        measured: Result<LimitCharge, String>,
         session: &SessionState,
         trace: &mut Trace,
         open: bool,
@@ -188,16 +188,16 @@ impl Conclusion {
         let limit = policy.kind.as_limit()?;
         let enforced = policy.mode != Mode::Shadow;
         let (verdict, cause, measure) = match measured {
-            Ok(measure) if limits::is_used_up(limit, &measure, session) => {
-                (refusing(limit), Some(Cause::UsedUp(reference)), Some(measure))
+            Ok(measure) if limit_requests::is_used_up(limit, &measure, session) => {
+                (refusing(limit), Some(DecisionCause::UsedUp(reference)), Some(measure))
             }
             Ok(measure) => (Verdict::Pass, None, Some(measure)),
             // If its key or cost is unknown, it may be used up.
-            Err(why) => (refusing(limit), Some(Cause::Policy(reference, Some(why))), None),
+            Err(why) => (refusing(limit), Some(DecisionCause::Policy(reference, Some(why))), None),
         };
         trace.note(reference, Phase::Gate, verdict, open || measure.is_none());
         if let Some(cause) = cause.filter(|_| enforced) {
-            self.tighten(limits::effect(limit.on_exceed), cause);
+            self.tighten(limit_requests::effect(limit.on_exceed), cause);
         }
         self.limits.extend(measure.map(|measure| Pending { policy: reference, measure }));
         Some(verdict)
@@ -205,23 +205,23 @@ impl Conclusion {
 
     /// Denies a call if it is undecided whether a policy wraps its execution.
     pub(super) fn undecided(&mut self, reference: PolicyRef, why: String) {
-        self.tighten(Effect::Deny, Cause::Policy(reference, Some(why)));
+        self.tighten(Effect::Deny, DecisionCause::Policy(reference, Some(why)));
     }
 
     /// Applies a matching policy. Returns whether it lifts `defaults.unmatched`.
     fn hear(&mut self, reference: PolicyRef, policy: &Policy, why: Option<String>) -> bool {
         match policy.kind {
-            Kind::Deny(_) => self.tighten(Effect::Deny, Cause::Policy(reference, why)),
-            Kind::Halt(_) => self.tighten(Effect::Halt, Cause::Policy(reference, why)),
+            Kind::Deny(_) => self.tighten(Effect::Deny, DecisionCause::Policy(reference, why)),
+            Kind::Halt(_) => self.tighten(Effect::Halt, DecisionCause::Policy(reference, why)),
             Kind::Approval(_) => {
                 self.approvals.push(reference);
-                self.tighten(Effect::Suspend, Cause::Policy(reference, why));
+                self.tighten(Effect::Suspend, DecisionCause::Policy(reference, why));
                 return true;
             }
             Kind::Respond(_) => {
                 self.permitted_by.get_or_insert(reference);
                 self.answer.get_or_insert(reference);
-                self.tighten(Effect::Answer, Cause::Nothing);
+                self.tighten(Effect::Answer, DecisionCause::Nothing);
                 return true;
             }
             _ => {
@@ -233,7 +233,7 @@ impl Conclusion {
     }
 
     /// Of two equally strict causes the first is kept.
-    fn tighten(&mut self, effect: Effect, cause: Cause) {
+    fn tighten(&mut self, effect: Effect, cause: DecisionCause) {
         if effect > self.effect {
             self.effect = effect;
             self.cause = cause;
@@ -243,32 +243,33 @@ impl Conclusion {
     /// Why the call does not run. Returns `None` if it runs.
     pub(super) fn reason(&self, subject: &Subject<'_>, view: CallView<'_>) -> Option<Reason> {
         let (code, policy, message) = match &self.cause {
-            Cause::Nothing => return None,
-            Cause::Failure(reason) => (reason.code.as_str(), reason.policy.clone(), reason.message.clone()),
-            Cause::Unmatched => {
+            DecisionCause::Nothing => return None,
+            DecisionCause::Failure(reason) => {
+                (reason.code.as_str(), reason.policy.clone(), reason.message.clone())
+            }
+            DecisionCause::Unmatched => {
                 let message = match self.effect {
-                    Effect::Suspend => format!("no policy permits `{}` without an approval", subject.call.tool),
+                    Effect::Suspend => {
+                        format!("no policy permits `{}` without an approval", subject.call.tool)
+                    }
                     _ => format!("no policy permits `{}`", subject.call.tool),
                 };
                 (reason_code::UNMATCHED, None, message)
             }
-            Cause::UsedUp(reference) => {
+            DecisionCause::UsedUp(reference) => {
                 let shown = Shown::of(subject, view);
                 let mut reason =
-                    limits::refusal(subject, subject.policy(*reference)?, None, &shown.view(view))?;
+                    limit_requests::refusal(subject, subject.policy(*reference)?, None, &shown.view(view))?;
                 reason.message = shown.text(&reason.message);
                 return Some(reason);
             }
-            Cause::Policy(reference, why) => {
+            DecisionCause::Policy(reference, why) => {
                 let policy = subject.policy(*reference)?;
                 let shown = Shown::of(subject, view);
                 let (code, message) = match why {
                     Some(why) => (
                         reason_code::UNDECIDED,
-                        format!(
-                            "`{}` is undecided for this call, so it applies: {why}",
-                            policy.id
-                        ),
+                        format!("`{}` is undecided for this call, so it applies: {why}", policy.id),
                     ),
                     None if self.effect == Effect::Suspend => {
                         (reason_code::APPROVAL_REQUIRED, question(subject, &self.approvals, shown.view(view)))
@@ -285,7 +286,7 @@ impl Conclusion {
 
 /// The verdict of a limit that refuses a call.
 fn refusing(limit: &Limit) -> Verdict {
-    match limits::effect(limit.on_exceed) {
+    match limit_requests::effect(limit.on_exceed) {
         Effect::Halt => Verdict::Halt,
         _ => Verdict::Deny,
     }
@@ -306,9 +307,9 @@ pub(super) fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: Cal
     let questions = approvals.iter().filter_map(|reference| {
         let policy = subject.policy(*reference)?;
         match &policy.kind {
-            Kind::Approval(approval) if approval.message.is_none() && policy.description.is_none() => {
-                Some(format!("May `{}` run? The policy `{}` requires an approval.", view.call.tool, policy.id))
-            }
+            Kind::Approval(approval) if approval.message.is_none() && policy.description.is_none() => Some(
+                format!("May `{}` run? The policy `{}` requires an approval.", view.call.tool, policy.id),
+            ),
             Kind::Approval(approval) => Some(said(policy, approval.message.as_ref(), view)),
             _ => None,
         }
@@ -317,7 +318,7 @@ pub(super) fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: Cal
 }
 
 /// The card texts of the first policy that has some.
-pub(super) fn card_words(
+pub(super) fn card_texts(
     subject: &Subject<'_>,
     approvals: &[PolicyRef],
     view: CallView<'_>,

@@ -4,36 +4,36 @@
 //! Policies come in layers (bundle, then prompt, then call). Each layer decides for itself and the strictest
 //! decision counts, so a lower layer can only tighten.
 
-mod arguments;
+mod argument_checks;
 mod approval_requirements;
-mod conclude;
+mod outcome_builder;
 mod decision;
 mod execution_result;
 mod gate;
-mod hearing;
-mod limits;
+mod events;
+mod limit_requests;
 mod normalise;
 mod session_use;
 mod settle;
-mod shown;
-pub(crate) mod stage;
-mod streamed;
-mod suggest;
+mod redacted_call;
+pub(crate) mod run_policies;
+mod stream_policies;
+mod argument_suggestions;
 mod trace;
-mod wrap;
+mod wrapper_selection;
 
 pub(crate) use approval_requirements::Held;
 pub(crate) use decision::Requirement;
 pub use decision::{Decision, Effect};
+pub(crate) use events::tell;
+pub use events::{Asking, Change, DecisionStarted, ErrorAsked, Event, LimitAsked, Listener, Said, Unasked};
 pub(crate) use execution_result::{Broken, Execution, Records, Source, StoppedExecution, ToolResponse};
-pub(crate) use hearing::tell;
-pub use hearing::{Asking, Change, Deciding, ErrorAsked, Event, LimitAsked, Listener, Said, Unasked};
-pub(crate) use limits::{Pending, effect as evaluate_effect, is_used_up, measure};
+pub(crate) use limit_requests::{Pending, effect as evaluate_effect, is_used_up, measure};
+pub(crate) use run_policies::is_never_called;
 pub(crate) use session_use::SessionUse;
-pub(crate) use stage::is_never_called;
 pub use trace::Layers;
 pub(crate) use trace::{PolicyHandle, PolicyRef, Trace};
-pub(crate) use wrap::Wrapper;
+pub(crate) use wrapper_selection::Wrapper;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,13 +47,13 @@ use crate::call::{
 };
 use crate::host::Clock;
 use crate::json::Value;
-use crate::meter::{self, WorkMeter};
 use crate::middleware::Kind;
-use crate::policy::{Chain, Mode, Policy};
+use crate::policy::{Mode, Policy, ToolPolicies};
 use crate::seal::Keys;
 use crate::tools::{Tool, ToolSet};
-use hearing::Hearing;
-use shown::{Ending, Redaction, Shown};
+use crate::work_limit::{self, WorkMeter};
+use events::PhaseRecorder;
+use redacted_call::{Ending, Redaction, Shown};
 
 /// Evaluates calls against the policies: the layers, each of one revision, the known tools and the clock.
 #[derive(Clone, Copy)]
@@ -80,7 +80,7 @@ impl<'k> Kernel<'k> {
     /// Decides a call: normalise, then gate. Nothing is executed, counted or recorded.
     ///
     /// Fails closed: whatever goes wrong, a panic included, denies; so does a call for which the policies need
-    /// more than [`DECISION_UNITS`](crate::meter::DECISION_UNITS) of work.
+    /// more than [`DECISION_UNITS`](crate::work_limit::DECISION_UNITS) of work.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
         let mut meter = WorkMeter::for_decision();
         let mut decision = meter.run(|| self.decide_holding(call, session, Held::default()));
@@ -98,9 +98,9 @@ impl<'k> Kernel<'k> {
         let decision = WorkMeter::for_decision().or_outer(|| {
             let decision = guarded(call, || self.decide_unguarded(call, session, held));
             // A policy that was not evaluated any more could have stopped the call.
-            match meter::is_exceeded() && decision.effect() < Effect::Halt {
+            match work_limit::is_exceeded() && decision.effect() < Effect::Halt {
                 true => {
-                    let why = meter::WorkLimitError.to_string();
+                    let why = work_limit::WorkLimitError.to_string();
                     Decision::refused(call, Effect::Deny, reason_code::WORK_EXCEEDED, &why)
                 }
                 false => decision,
@@ -116,8 +116,8 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
         held: Held<'_>,
     ) -> Decision<'c> {
-        let deciding = Deciding { view: self.view(call, session), layers: self.layers };
-        tell(self.listener, &Event::Deciding(deciding));
+        let deciding = DecisionStarted { view: self.view(call, session), layers: self.layers };
+        tell(self.listener, &Event::DecisionStarted(deciding));
         if let Some(message) = session.halted() {
             return Decision::refused(call, Effect::Halt, reason_code::SESSION_HALTED, message);
         }
@@ -132,7 +132,7 @@ impl<'k> Kernel<'k> {
         let wraps = subject.chains.iter().any(|chain| !chain.execute.is_empty());
         if wraps && matches!(conclusion.effect, Effect::Run | Effect::Suspend) {
             let mut wrapping = Trace::default();
-            let found = wrap::find(&subject, &view, &mut wrapping, &hearing);
+            let found = wrapper_selection::find(&subject, &view, &mut wrapping, &hearing);
             if conclusion.effect == Effect::Run {
                 wrappers = found.inner;
                 trace.append(wrapping);
@@ -201,15 +201,15 @@ impl<'k> Kernel<'k> {
         let view = CallView { input: &decision.input, ..subject.view(session) };
         let shown = Shown::of(&subject, view);
         let policy = by.find(self.layers);
-        let reason =
-            policy.and_then(|policy| limits::refusal(&subject, policy, retry_after, &shown.view(view)));
+        let reason = policy
+            .and_then(|policy| limit_requests::refusal(&subject, policy, retry_after, &shown.view(view)));
         let mut reason = reason.unwrap_or_else(Self::failure);
         reason.message = shown.text(&reason.message);
         reason
     }
 
     /// The final arguments of a call, redacted.
-    pub(crate) fn shown_input(&self, decision: &Decision<'_>, session: &SessionState) -> Value {
+    pub(crate) fn redacted_input(&self, decision: &Decision<'_>, session: &SessionState) -> Value {
         let subject = self.subject(&decision.call);
         let view = CallView { input: &decision.input, ..subject.view(session) };
         Shown::of(&subject, view).input.into_owned()
@@ -270,7 +270,7 @@ impl<'k> Kernel<'k> {
                 masks: &mut masks,
             };
             if !redaction.ending(&call.input, ending) {
-                outcome.output = Some(shown::WITHHELD.into());
+                outcome.output = Some(redacted_call::WITHHELD.into());
             }
         }
     }
@@ -304,7 +304,7 @@ const UNDECIDABLE: &str = "Callgate failed to decide this call";
 struct Subject<'a> {
     call: &'a ToolCall,
     layers: &'a Layers,
-    chains: SmallVec<[Arc<Chain>; 3]>,
+    chains: SmallVec<[Arc<ToolPolicies>; 3]>,
     tool: Option<&'a Tool>,
     listener: Option<&'a dyn Listener>,
     keys: &'a Keys,
@@ -320,7 +320,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The policies of one phase over all layers, in order.
-    fn policies<'s>(&'s self, phase: fn(&Chain) -> &[u32]) -> impl Iterator<Item = PolicyHandle<'a>> {
+    fn policies<'s>(&'s self, phase: fn(&ToolPolicies) -> &[u32]) -> impl Iterator<Item = PolicyHandle<'a>> {
         (0u32..).zip(self.layers.iter().zip(&self.chains)).flat_map(move |(layer, (chains, chain))| {
             phase(chain).iter().filter_map(move |index| {
                 let reference = PolicyRef { layer, index: *index };
@@ -330,8 +330,8 @@ impl<'a> Subject<'a> {
     }
 
     /// The recorder of one phase.
-    fn hearing(&self, phase: Phase) -> Hearing<'a> {
-        Hearing::of(self.listener, phase)
+    fn hearing(&self, phase: Phase) -> PhaseRecorder<'a> {
+        PhaseRecorder::of(self.listener, phase)
     }
 
     fn policy(&self, reference: PolicyRef) -> Option<&'a Policy> {

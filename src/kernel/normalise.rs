@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Subject;
-use super::hearing::{Change, Evaluation, Said, Unasked};
+use super::events::{Change, Evaluation, Said, Unasked};
 use super::trace::Trace;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::json::{JsonType, Value};
@@ -32,7 +32,7 @@ pub(super) fn run<'c>(
             code: reason_code::INVALID_ARGUMENTS.to_owned(),
             message: format!("arguments must be a JSON object, not {}", JsonType::of(input).with_article()),
         };
-        hearing.rest(subject, &view, |_| Said::Unasked(Unasked::NoObject));
+        hearing.rest(subject, &view, |_| Said::Unasked(Unasked::NotAnObject));
         return Normalised { input: Cow::Borrowed(input), failure: Some(failure) };
     }
     let mut input = Cow::Borrowed(input);

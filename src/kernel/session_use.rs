@@ -3,9 +3,9 @@
 use super::{Effect, Kernel};
 use crate::call::{CallView, Phase, SessionState, ToolCall};
 use crate::matcher::Truth;
-use crate::meter::WorkMeter;
 use crate::middleware::{Kind, Rule};
 use crate::policy::Policy;
+use crate::work_limit::WorkMeter;
 
 /// How a call depends on its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Kernel<'_> {
             return SessionUse { reads: false, may_halt: false };
         }
         let mut unknown = session.clone();
-        unknown.distrust();
+        unknown.mark_untrusted();
         let decision = self.decide(call, &unknown);
         let view = CallView { input: decision.input(), ..subject.view(&unknown) };
         let depends = |policy: &&Policy| match &policy.kind {

@@ -4,23 +4,23 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
+use super::argument_suggestions::suggestion;
 use super::decision::{Decision, Effect};
+use super::events::{Change, ErrorAsked, Evaluation, Event, PhaseRecorder, Said, Unasked, tell};
 use super::execution_result::{Execution, OutcomeParts, Records};
-use super::hearing::{Change, ErrorAsked, Evaluation, Event, Hearing, Said, Unasked, tell};
-use super::shown::{Ending, Redaction, Shown};
-use super::suggest::suggestion;
+use super::redacted_call::{Ending, Redaction, Shown};
 use super::trace::{PolicyHandle, Trace};
 use super::{Kernel, Subject, UNDECIDABLE};
 use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::host::ToolError;
 use crate::json::{Value, json};
 use crate::matcher::Truth;
-use crate::meter::{self, WorkLimitError, WorkMeter};
 use crate::middleware::{Application, Found, Kind, Redact, apply_steps};
 use crate::policy::{Mode, Policy};
+use crate::work_limit::{self, WorkLimitError, WorkMeter};
 
 /// A call that is being settled.
-pub(super) struct Settling<'a> {
+pub(super) struct OutcomeBuilder<'a> {
     pub(super) subject: Subject<'a>,
     pub(super) trace: Trace,
     pub(super) kind: OutcomeKind,
@@ -41,7 +41,7 @@ pub(super) struct Settling<'a> {
     remade: bool,
     /// The reason's code is a script's word.
     pub(super) thrown: bool,
-    pub(super) hearing: Hearing<'a>,
+    pub(super) hearing: PhaseRecorder<'a>,
 }
 
 impl Kernel<'_> {
@@ -92,7 +92,7 @@ impl Kernel<'_> {
         }
         let call = decision.call.clone();
         let subject = self.subject(&call);
-        let mut settling = Settling {
+        let mut settling = OutcomeBuilder {
             hearing: subject.hearing(Phase::Settle),
             subject,
             trace: std::mem::take(&mut decision.trace),
@@ -147,7 +147,7 @@ impl Kernel<'_> {
         let parts = OutcomeParts::from_result(result, &subject, &decision);
         let OutcomeParts { kind, output, error, reason, dry, thrown } = parts;
         let failed = output.is_none() && kind != OutcomeKind::Halted;
-        let mut settling = Settling {
+        let mut settling = OutcomeBuilder {
             hearing: subject.hearing(Phase::Settle),
             subject,
             trace: std::mem::take(&mut decision.trace),
@@ -170,13 +170,13 @@ impl Kernel<'_> {
         settling.transform(&decision.input, session);
         settling.redact(&decision.input, session);
         settling.remember(&decision.input, session);
-        settling.learn(&decision.input, session);
+        settling.store_successful_input(&decision.input, session);
         settling.withhold_if_work_is_exceeded();
         settling.finish(self, &decision, session, started)
     }
 }
 
-impl<'a> Settling<'a> {
+impl<'a> OutcomeBuilder<'a> {
     pub(super) fn view<'v>(&'v self, input: &'v Value, session: &'v SessionState) -> CallView<'v> {
         CallView {
             input,
@@ -203,7 +203,7 @@ impl<'a> Settling<'a> {
             let (said, acts) = match &truth {
                 None => (Said::Unasked(Unasked::OtherError), false),
                 Some(Truth::Yes) if invitations >= recover.attempts => {
-                    (Said::Unasked(Unasked::TriedEnough), false)
+                    (Said::Unasked(Unasked::AttemptsExhausted), false)
                 }
                 Some(truth) => (Said::Truth(truth), *truth == Truth::Yes),
             };
@@ -224,7 +224,7 @@ impl<'a> Settling<'a> {
                 let error = shown.text(&error.message);
                 recover.tell(&error, &suggestion, &CallView { error: Some(&error), ..shown.view(view) })
             };
-            session.invite(&policy.id, &self.subject.call.tool);
+            session.count_recovery(&policy.id, &self.subject.call.tool);
             self.kind = OutcomeKind::Recovered;
             self.output = Some(Value::from(message));
             self.error = None;
@@ -254,9 +254,7 @@ impl<'a> Settling<'a> {
                     self.hearing.report(by, &view, Evaluation::new(&truth, None));
                     continue;
                 }
-                Application::Undecided(_, why) => {
-                    Err(format!("it is undecided whether it applies: {why}"))
-                }
+                Application::Undecided(_, why) => Err(format!("it is undecided whether it applies: {why}")),
                 // Values that it puts into the result are redacted.
                 Application::Yes => {
                     let shown = Shown::of(&self.subject, view);
@@ -363,7 +361,7 @@ impl<'a> Settling<'a> {
 
     /// Withholds a result that was not searched completely: it may contain values that policies redact.
     fn withhold_if_work_is_exceeded(&mut self) {
-        if !meter::is_exceeded() {
+        if !work_limit::is_exceeded() {
             return;
         }
         let message = format!("the call ended, but its result is withheld: {WorkLimitError}");
@@ -377,7 +375,7 @@ impl<'a> Settling<'a> {
     }
 
     /// Stores redacted arguments that worked, if a policy may suggest them later.
-    fn learn(&self, input: &Value, session: &mut SessionState) {
+    fn store_successful_input(&self, input: &Value, session: &mut SessionState) {
         let suggests = || {
             self.policies()
                 .iter()
@@ -418,15 +416,15 @@ impl<'a> Settling<'a> {
                 continue;
             }
             match &policy.kind {
-                Kind::Label(label) if open => label.unsettle(session),
+                Kind::Label(label) if open => label.mark_unknown(session),
                 Kind::Label(label) => label.apply(session),
-                Kind::Fact(fact) if open => fact.unsettle(session),
+                Kind::Fact(fact) if open => fact.mark_unknown(session),
                 Kind::Fact(fact) => {
                     let view = self.view(input, session);
                     let found = fact.find(&view);
                     let masks = match &found {
                         Found::Value(key, value) => {
-                            Shown::of(&self.subject, view).masks().found_in(&json!([key, value]))
+                            Shown::of(&self.subject, view).masks().matching(&json!([key, value]))
                         }
                         Found::Nothing | Found::Unreadable => Masks::new(),
                     };

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::chunk::{Chunk, ChunkAction};
-use super::config::{Config, ModelConfigPatch};
-use super::context::RunContext;
+use super::model_config::{Config, ModelConfigPatch};
+use super::run_context::RunContext;
 use crate::call::{Outcome, RunShadowEffect, ToolCall};
 use crate::host::{BoxFuture, ToolError};
 use crate::json::{Map, Value};
@@ -308,7 +308,7 @@ pub trait Middleware: Send + Sync {
     ///
     /// # Errors
     /// A message for the host. The run has ended nevertheless: the error is reported to observers, and
-    /// [`Afterwork::finish`](crate::session::Afterwork::finish) returns it.
+    /// [`DeferredTasks::finish`](crate::session::Afterwork::finish) returns it.
     fn on_end(&self, _run: &RunContext, _ending: &Ending, _stats: &RunStats) -> Result<(), String> {
         Ok(())
     }

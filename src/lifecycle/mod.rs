@@ -2,16 +2,16 @@
 #![doc = include_str!("../../docs/hooks.md")]
 
 mod chunk;
-mod config;
-mod context;
-mod hooks;
+mod model_config;
+mod run_context;
+mod tool_hooks;
 mod middleware;
 
 pub use chunk::{Chunk, ChunkAction};
-pub use config::{Config, ModelConfigPatch};
-pub use context::{Deferred, Phase, RunContext};
-pub use hooks::ToolHooks;
 pub use middleware::{
     Before, Ending, ErrorAction, HookCall, Middleware, Next, NextStep, RequiredApproval, RunStats,
     ToolCallEnd, Usage,
 };
+pub use model_config::{Config, ModelConfigPatch};
+pub use run_context::{DeferredWork, Phase, RunContext};
+pub use tool_hooks::ToolHooks;

@@ -1,7 +1,7 @@
 //! Lint: tests that permit a call if one of several values passes.
 
-use super::checked::Checked;
-use super::condition::{Each, TestSource};
+use super::condition_source::{Each, TestSource};
+use super::lint_context::Checked;
 use super::{Lint, Needs};
 use crate::call::Root;
 use crate::diagnostic::{ANY_OF_SEVERAL, Diagnostics};

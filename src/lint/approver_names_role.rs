@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::checked::Checked;
-use super::scalars::{replaceable, replacement_source};
+use super::lint_context::Checked;
+use super::scalars::{replaceable_span, replacement_source};
 use super::{Lint, Needs};
 use crate::approval::ApproverEntry;
 use crate::call::Root;
@@ -68,7 +68,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 None if known.is_principal(name) || !looks_like_role(name) => continue,
                 None => "which looks like a role".to_owned(),
             };
-            let span = replaceable(checked.sources, entry);
+            let span = replaceable_span(checked.sources, entry);
             let is_sure = known.role(name).is_some() && !known.is_principal(name);
             let fix = span.filter(|_| is_sure).map(|span| {
                 let role = format!("role:{name}");

@@ -1,6 +1,6 @@
 //! Lint: caches for tools with side effects.
 
-use super::checked::Checked;
+use super::lint_context::Checked;
 use super::{Lint, Needs};
 use crate::diagnostic::{CACHE_OF_CHANGES, Diagnostics};
 use crate::json::Value;

@@ -4,9 +4,9 @@
 //! reaches the wrong person only if the scope is wider, and if either the execution depends on the caller, or a gate policy decides
 //! by an argument that is not part of the key.
 
-use super::checked::Checked;
-use super::condition::TestSource;
-use super::written::Written;
+use super::condition_source::TestSource;
+use super::lint_context::Checked;
+use super::policy_source::Written;
 use super::{Lint, Needs};
 use crate::call::Root;
 use crate::diagnostic::{CACHE_SHARED_TOO_WIDELY, Diagnostics, Span};
@@ -23,7 +23,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             continue;
         }
         for other in checked.beside(cache).into_iter().filter(|other| other.acts()) {
-            let Some((span, what)) = dependence(other, word, &key) else { continue };
+            let Some((span, what)) = caller_dependence(other, word, &key) else { continue };
             let who = if word == "shared" { "all callers" } else { "all callers of a tenant" };
             let message = format!("{who} share cached results, but `{}` {what}", other.id());
             found.push(
@@ -67,7 +67,7 @@ impl<'a> Key<'a> {
 }
 
 /// Returns how a policy makes a cached result depend on the caller, apart from what the scope separates.
-fn dependence(other: &Written<'_>, scope: &str, key: &Key<'_>) -> Option<(Span, String)> {
+fn caller_dependence(other: &Written<'_>, scope: &str, key: &Key<'_>) -> Option<(Span, String)> {
     if other.is(&["around"]) {
         let script = other.kind.value.get("script")?;
         let reads = script.as_str()?.contains("context.");

@@ -1,10 +1,10 @@
 //! Lint: tests of the same path that no value can pass together.
 
-use super::checked::Checked;
-use super::condition::{Each, TestSource};
-use super::cover::value_passes;
+use super::condition_source::{Each, TestSource};
+use super::lint_context::Checked;
+use super::policy_source::Written;
 use super::scalars::{is_literal, order};
-use super::written::Written;
+use super::subsumption::value_passes;
 use super::{Lint, Needs};
 use crate::diagnostic::{CONTRADICTING_TESTS, Diagnostic, Diagnostics, Span};
 use crate::json::{JsonType, Value};
@@ -33,7 +33,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                 .rev()
                 .find(|(other, earlier)| together(written, test, other) && are_exclusive(earlier, operator));
             if let Some((_, earlier)) = excluded {
-                found.push(contradiction(written, test, operator, (earlier.key_span, earlier)));
+                found.push(contradiction_diagnostic(written, test, operator, (earlier.key_span, earlier)));
             }
         }
         for test in tests.iter().filter(|test| test.exists() == Some(false)) {
@@ -47,10 +47,10 @@ fn together(written: &Written<'_>, a: &TestSource<'_>, b: &TestSource<'_>) -> bo
     a.path.text() == b.path.text()
         && a.exists() != Some(false)
         && b.exists() != Some(false)
-        && (written.scopes.holds_with(a.scope, b.scope) || written.scopes.holds_with(b.scope, a.scope))
+        && (written.scopes.implies(a.scope, b.scope) || written.scopes.implies(b.scope, a.scope))
 }
 
-fn contradiction(
+fn contradiction_diagnostic(
     written: &Written<'_>,
     test: &TestSource<'_>,
     operator: &Entry,
@@ -78,8 +78,7 @@ fn report_absent_and_tested(
     let other = asked.iter().find(|(other, _)| {
         let same = std::ptr::eq(other.node, test.node);
         let path = other.path.text() == test.path.text();
-        path && (same
-            || (other.exists() != Some(false) && written.scopes.holds_with(test.scope, other.scope)))
+        path && (same || (other.exists() != Some(false) && written.scopes.implies(test.scope, other.scope)))
     });
     let (Some((other, operator)), Some(exists)) = (other, test.operator("exists")) else { return };
     let path = test.path.text();
@@ -156,7 +155,7 @@ fn required_types(operator: &Entry) -> Option<Vec<JsonType>> {
         "type" => {
             let words = operator.value.items().unwrap_or(std::slice::from_ref(&operator.value));
             let schema = Value::Array(words.iter().map(Node::to_json).collect());
-            super::arguments::types(&crate::json::json!({ "type": schema }))?
+            super::argument_lookup::types(&crate::json::json!({ "type": schema }))?
         }
         "gt" | "gte" | "lt" | "lte" | "eq" => vec![of(&operator.value)],
         "starts_with" | "ends_with" | "matches" | "inside" | "host" | "domain" => vec![JsonType::String],

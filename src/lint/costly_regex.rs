@@ -1,7 +1,7 @@
 //! Lint: regular expressions with large repetition counts, which are slow to compile and to match.
 
-use super::checked::Checked;
-use super::written::Written;
+use super::lint_context::Checked;
+use super::policy_source::Written;
 use super::{Lint, Needs};
 use crate::diagnostic::{COSTLY_REGEX, Diagnostics};
 use crate::source::{Node, YamlValue};
@@ -20,7 +20,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 fn collect(written: &Written<'_>, node: &Node, regex: bool, found: &mut Diagnostics) {
     match &node.value {
         YamlValue::String(text) if regex || text.text.starts_with('/') => {
-            let times = repetitions(&text.text);
+            let times = max_repetitions(&text.text);
             if times > MAX_REPETITIONS {
                 let message = format!(
                     "this regular expression repeats up to {times} times, which needs much memory and may be slow"
@@ -41,7 +41,7 @@ fn collect(written: &Written<'_>, node: &Node, regex: bool, found: &mut Diagnost
 }
 
 /// Returns the largest product of nested repetition counts.
-fn repetitions(pattern: &str) -> u64 {
+fn max_repetitions(pattern: &str) -> u64 {
     // The largest product in each open group, innermost last.
     let mut open: Vec<u64> = vec![1];
     let (mut last, mut in_class) = (1, false);
@@ -120,7 +120,7 @@ mod tests {
             ("a+b*", 1),
             (r"(\d{4} ){3}", 12),
         ] {
-            assert_eq!(repetitions(pattern), times, "{pattern}");
+            assert_eq!(max_repetitions(pattern), times, "{pattern}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Lint: scripts that are near the evaluation limits.
 
-use super::checked::Checked;
-use super::written::Written;
+use super::lint_context::Checked;
+use super::policy_source::Written;
 use super::{Lint, Needs};
 use crate::diagnostic::{COSTLY_SCRIPT, Diagnostics};
 use crate::script::{MAX_SCRIPT, SCRIPT_LIMITS};

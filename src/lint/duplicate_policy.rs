@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::checked::Checked;
-use super::written::Written;
+use super::lint_context::Checked;
+use super::policy_source::Written;
 use super::{Lint, Needs};
 use crate::diagnostic::{DUPLICATE_POLICY, Diagnostics, Fix, Span};
 use crate::json;

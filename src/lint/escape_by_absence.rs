@@ -1,8 +1,8 @@
 //! Lint: restricting tests that a call bypasses by omitting the tested field.
 
-use super::checked::Checked;
-use super::condition::{Each, TestSource};
-use super::written::Written;
+use super::condition_source::{Each, TestSource};
+use super::lint_context::Checked;
+use super::policy_source::Written;
 use super::{Lint, Needs};
 use crate::call::Root;
 use crate::diagnostic::{Diagnostics, ESCAPE_BY_ABSENCE, Fix, Span};
@@ -15,7 +15,7 @@ pub(super) static LINT: Lint = Lint { code: &ESCAPE_BY_ABSENCE, needs: Needs::No
 fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     for written in checked.policies.iter().filter(|written| written.is(&["deny", "halt", "approval"])) {
         let mut beside = None;
-        for test in written.tests.iter().filter(|test| escapes(written, test)) {
+        for test in written.tests.iter().filter(|test| can_be_bypassed(written, test)) {
             let Some(operator) =
                 test.operators().find(|operator| ["ne", "not_in"].contains(&operator.key.as_str()))
             else {
@@ -44,7 +44,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Whether an absent value makes the test false, and with it perhaps the policy.
-fn escapes(written: &Written<'_>, test: &TestSource<'_>) -> bool {
+fn can_be_bypassed(written: &Written<'_>, test: &TestSource<'_>) -> bool {
     let said = test.node.get("absent").is_some() || test.absence_counts || test.exists().is_some();
     // Under `not` an absent value makes the policy match. Next to a test with `exists` the author has considered absence.
     let thought_of =

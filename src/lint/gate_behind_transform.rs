@@ -1,10 +1,10 @@
 //! Lint: gate policies that never match, because a `transform` changes the tested argument first.
 
-use super::checked::Checked;
-use super::condition::TestSource;
-use super::cover::{covers, value_passes};
+use super::condition_source::TestSource;
+use super::lint_context::Checked;
+use super::policy_source::Written;
 use super::scalars::{is_literal, order};
-use super::written::Written;
+use super::subsumption::{covers, value_passes};
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, GATE_BEHIND_TRANSFORM};
 use crate::json::Value;
@@ -41,7 +41,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             if !covers(transform, gate) {
                 continue;
             }
-            let Some((change, why)) = defeats(step, test) else { continue };
+            let Some((change, why)) = defeating_change(step, test) else { continue };
             let message = format!("`{}` never matches: `{}` {why} first", gate.id(), transform.id());
             found.push(
                 gate.tells(&GATE_BEHIND_TRANSFORM, test.place.span, message)
@@ -74,7 +74,7 @@ fn touches(step: &Node, path: &str) -> bool {
 }
 
 /// Returns the change of a step after which a test never holds, with a description.
-fn defeats<'a>(step: &'a Node, test: &TestSource<'_>) -> Option<(&'a Entry, String)> {
+fn defeating_change<'a>(step: &'a Node, test: &TestSource<'_>) -> Option<(&'a Entry, String)> {
     let at = step.get("path")?.as_str()?;
     let change = step.entries()?.iter().find(|entry| entry.key != "path")?;
     let (path, exact) = (test.path.text(), at == test.path.text());

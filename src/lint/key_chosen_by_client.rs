@@ -1,8 +1,8 @@
 //! Lint: rate limits whose key the agent controls, so that it can bypass them.
 
-use super::checked::Checked;
-use super::covering::SubsumptionIndex;
-use super::written::Written;
+use super::lint_context::Checked;
+use super::policy_source::Written;
+use super::subsumption_index::SubsumptionIndex;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, KEY_CHOSEN_BY_CLIENT};
 use crate::source::Node;

@@ -12,22 +12,22 @@
 //! assert_eq!(codes, ["CG501"]);
 //! ```
 
-mod allowance;
+mod suppressions;
 mod any_of_several;
 mod approver_names_role;
-mod arguments;
+mod argument_lookup;
 mod cache_of_changes;
 mod cache_shared_too_widely;
-mod checked;
-mod condition;
+mod lint_context;
+mod condition_source;
 mod contradicting_tests;
 mod costly_regex;
 mod costly_script;
-mod cover;
-mod covering;
+mod subsumption;
+mod subsumption_index;
 mod duplicate_policy;
 mod escape_by_absence;
-mod fixing;
+mod fixes;
 mod gate_behind_transform;
 mod key_chosen_by_client;
 mod moot_behind_respond;
@@ -43,18 +43,18 @@ mod unknown_argument;
 mod unknown_enum_value;
 mod unknown_tool;
 mod untested_policy;
-mod witness;
-mod written;
+mod example_call;
+mod policy_source;
 
-pub use fixing::{Fixed, fix};
+pub use fixes::{Fixed, fix};
 
 use std::sync::Arc;
 
 use crate::diagnostic::{ALLOWANCE_WITHOUT_REASON, Code, Diagnostics, UNUSED_ALLOWANCE};
-use crate::policy::{Built, CompiledPolicies};
+use crate::policy::{CompiledPolicies, LoadedBundle};
 use crate::suite::LoadedSuite;
 use crate::tools::ToolDescriptor;
-use checked::Checked;
+use lint_context::Checked;
 
 /// Optional inputs of the linter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,19 +123,19 @@ pub struct LintResult {
     /// The compiled bundle. `None` if there is an error.
     pub chains: Option<Arc<CompiledPolicies>>,
     /// The built bundle, with the lints among its diagnostics, and without its `chains`.
-    pub built: Built,
+    pub built: LoadedBundle,
 }
 
 impl std::ops::Deref for LintResult {
-    type Target = Built;
+    type Target = LoadedBundle;
 
-    fn deref(&self) -> &Built {
+    fn deref(&self) -> &LoadedBundle {
         &self.built
     }
 }
 
 /// Runs every lint whose input is available, and removes what comments in the files suppress. A bundle with errors is not linted.
-pub fn lint(mut built: Built, beside: &LintInputs<'_>) -> LintResult {
+pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
     let Some(chains) = built.chains.take().map(Arc::new) else { return LintResult { chains: None, built } };
     let checked = Checked::new(&chains, &built, beside);
     let mut found = Diagnostics::default();
@@ -144,7 +144,7 @@ pub fn lint(mut built: Built, beside: &LintInputs<'_>) -> LintResult {
         (lint.check)(&checked, &mut found);
     }
     let codes: Vec<&Code> = asked.iter().map(|lint| lint.code).collect();
-    allowance::apply(&checked, &codes, &mut found);
+    suppressions::apply(&checked, &codes, &mut found);
     built.diagnostics.extend(found);
     built.diagnostics.sort();
     LintResult { chains: Some(chains), built }

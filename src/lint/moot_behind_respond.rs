@@ -1,7 +1,7 @@
 //! Lint: policies about a tool's execution that never happens, because a `respond` policy returns a result instead.
 
-use super::checked::Checked;
-use super::covering::SubsumptionIndex;
+use super::lint_context::Checked;
+use super::subsumption_index::SubsumptionIndex;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, MOOT_BEHIND_RESPOND};
 

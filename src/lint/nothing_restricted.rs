@@ -1,6 +1,6 @@
 //! Lint: bundles that restrict nothing.
 
-use super::checked::Checked;
+use super::lint_context::Checked;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostic, Diagnostics, NOTHING_RESTRICTED};
 use crate::policy::Unmatched;

@@ -1,9 +1,9 @@
 //! Lint: overlapping policies of one kind, of which only one has an effect, or whose effects multiply.
 
-use super::checked::Checked;
-use super::covering::SubsumptionIndex;
 use super::duplicate_policy::is_same;
-use super::written::Written;
+use super::lint_context::Checked;
+use super::policy_source::Written;
+use super::subsumption_index::SubsumptionIndex;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, OVERLAPPING_POLICIES};
 use crate::middleware::Kind;

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::checked::Checked;
-use super::cover::covers;
+use super::lint_context::Checked;
+use super::subsumption::covers;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, QUESTION_SHOWS_REDACTED};
 use crate::source::{Node, span_in};

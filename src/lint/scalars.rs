@@ -37,7 +37,7 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 /// Returns the span of a scalar whose source is its exact text, so that it can be replaced. Returns `None` for aliases and block scalars.
-pub(super) fn replaceable(sources: &SourceMap, node: &Node) -> Option<Span> {
+pub(super) fn replaceable_span(sources: &SourceMap, node: &Node) -> Option<Span> {
     let written = sources.get(node.span.source)?.text().get(node.span.start..node.span.end)?;
     let fits = match &node.value {
         YamlValue::String(text) => match text.style {

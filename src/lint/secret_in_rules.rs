@@ -1,9 +1,9 @@
 //! Lint: hard-coded secrets (passwords, keys, tokens) in rules files.
 
-use super::checked::Checked;
+use super::lint_context::Checked;
 use super::{Lint, Needs};
-use crate::detect::Detector;
 use crate::diagnostic::{Diagnostic, Diagnostics, SECRET_IN_RULES};
+use crate::redaction::Detector;
 use crate::source::{Node, YamlValue, span_in};
 
 pub(super) static LINT: Lint = Lint { code: &SECRET_IN_RULES, needs: Needs::Nothing, check };

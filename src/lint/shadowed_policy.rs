@@ -1,9 +1,9 @@
 //! Lint: policies that a stricter policy always overrides.
 
-use super::checked::Checked;
-use super::covering::SubsumptionIndex;
-use super::witness::ExampleCall;
-use super::written::Written;
+use super::example_call::ExampleCall;
+use super::lint_context::Checked;
+use super::policy_source::Written;
+use super::subsumption_index::SubsumptionIndex;
 use super::{Lint, Needs};
 use crate::call::Phase;
 use crate::diagnostic::{Diagnostics, SHADOWED_POLICY};
@@ -18,7 +18,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     let mut asked = 0;
     let refusing = SubsumptionIndex::new(checked, |written| written.is(&["deny", "halt"]));
     for narrow in checked.acting().filter(|written| can_be_overridden(written)) {
-        let wide = refusing.of(narrow).into_iter().find(|wide| beats(wide, narrow));
+        let wide = refusing.of(narrow).into_iter().find(|wide| overrides(wide, narrow));
         let Some(wide) = wide else { continue };
         // Report only what the engine confirms.
         let Some(example) = ExampleCall::of(checked, narrow) else { continue };
@@ -56,7 +56,7 @@ fn can_be_overridden(written: &Written<'_>) -> bool {
 }
 
 /// Whether `wide` decides calls that both match. The first of equally strict policies provides the reason.
-fn beats(wide: &Written<'_>, narrow: &Written<'_>) -> bool {
+fn overrides(wide: &Written<'_>, narrow: &Written<'_>) -> bool {
     let earlier = wide.index < narrow.index;
     match (&wide.policy.kind, &narrow.policy.kind) {
         (Kind::Deny(_), Kind::Halt(_)) => false,

@@ -1,8 +1,8 @@
 //! Lint: tests that need a value of another type than the tool's schema permits.
 
-use super::arguments::{Arguments, Place, types};
-use super::checked::Checked;
-use super::scalars::{is_literal, quoted, replaceable};
+use super::argument_lookup::{Arguments, Place, types};
+use super::lint_context::Checked;
+use super::scalars::{is_literal, quoted, replaceable_span};
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, Fix, SourceMap, TEST_OF_WRONG_TYPE};
 use crate::json::{JsonType, Value};
@@ -74,7 +74,7 @@ fn conversion_fix(sources: &SourceMap, literal: &Node, taken: &[JsonType]) -> Op
     if others.iter().any(|other| other != taken) {
         return None;
     }
-    let span = replaceable(sources, literal)?;
+    let span = replaceable_span(sources, literal)?;
     let text = match (literal.as_str(), literal.as_number(), taken) {
         (Some(text), _, JsonType::Number) => {
             crate::json::from_str::<Value>(text).ok().filter(Value::is_number)?.to_string()

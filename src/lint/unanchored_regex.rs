@@ -1,6 +1,6 @@
 //! Lint: unanchored regular expressions as allowlists, which also match parts of longer strings.
 
-use super::checked::Checked;
+use super::lint_context::Checked;
 use super::{Lint, Needs};
 use crate::call::Root;
 use crate::diagnostic::{Diagnostics, UNANCHORED_REGEX};

@@ -1,7 +1,7 @@
 //! Lint: paths to arguments that no tool has.
 
-use super::arguments::{Arguments, Place, first_name};
-use super::checked::Checked;
+use super::argument_lookup::{Arguments, Place, first_name};
+use super::lint_context::Checked;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, UNKNOWN_ARGUMENT, nearest};
 use crate::path::{Path, Step};

@@ -1,8 +1,8 @@
 //! Lint: literals that the tool's schema does not permit.
 
-use super::arguments::{Arguments, Place, values};
-use super::checked::Checked;
-use super::scalars::{is_literal, replaceable, replacement_source, shown};
+use super::argument_lookup::{Arguments, Place, values};
+use super::lint_context::Checked;
+use super::scalars::{is_literal, replaceable_span, replacement_source, shown};
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_ENUM_VALUE, nearest};
 use crate::json::Value;
@@ -37,7 +37,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
                     }
                 };
                 let fix = same_letters.and_then(|near| {
-                    let span = replaceable(checked.sources, literal)?;
+                    let span = replaceable_span(checked.sources, literal)?;
                     Some(Fix::replace(format!("write `{near}`"), span, replacement_source(literal, near)))
                 });
                 let message = format!(

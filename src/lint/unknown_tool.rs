@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::checked::Checked;
-use super::scalars::{replaceable, replacement_source};
+use super::lint_context::Checked;
+use super::scalars::{replaceable_span, replacement_source};
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_TOOL, nearest};
 use crate::matcher::NamePattern;
@@ -37,7 +37,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             };
             let same_letters = near.filter(|near| near.eq_ignore_ascii_case(text));
             let fix = same_letters.and_then(|near| {
-                let span = replaceable(checked.sources, node)?;
+                let span = replaceable_span(checked.sources, node)?;
                 Some(Fix::replace(format!("write `{near}`"), span, replacement_source(node, near)))
             });
             found.push(written.tells(&UNKNOWN_TOOL, node.span, message).help(help).fix(fix));

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::checked::Checked;
+use super::lint_context::Checked;
 use super::{Lint, Needs};
 use crate::diagnostic::{Diagnostics, UNTESTED_POLICY};
 

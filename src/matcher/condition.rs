@@ -1,10 +1,10 @@
 //! `where`: three-valued conditions over the call document, nested with `all`, `any` and `not`.
 
-use super::test::{self, Test};
+use super::field_test::{self, Test};
 use super::truth::Truth;
-use crate::authoring::{Field, Reader, Record, ScriptProblem, Shape, head};
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
+use crate::rules_schema::{Field, Reader, Record, ScriptProblem, Shape, head};
 use crate::script::Predicate;
 use crate::source::Node;
 
@@ -61,28 +61,28 @@ pub static CONDITION_RECORD: Record = Record {
              that returns `true`. Comparing values of different types or reading a missing value is an error. On an error the condition \
              is undecided and fails closed: restricting policies apply, permitting ones do not.",
         ),
-        test::PATH,
-        test::EQ,
-        test::NE,
-        test::GT,
-        test::GTE,
-        test::LT,
-        test::LTE,
-        test::IN,
-        test::NOT_IN,
-        test::CONTAINS,
-        test::STARTS_WITH,
-        test::ENDS_WITH,
-        test::MATCHES,
-        test::EXISTS,
-        test::TYPE,
-        test::LENGTH,
-        test::INSIDE,
-        test::BASE,
-        test::HOST,
-        test::DOMAIN,
-        test::EACH,
-        test::ABSENT,
+        field_test::PATH,
+        field_test::EQ,
+        field_test::NE,
+        field_test::GT,
+        field_test::GTE,
+        field_test::LT,
+        field_test::LTE,
+        field_test::IN,
+        field_test::NOT_IN,
+        field_test::CONTAINS,
+        field_test::STARTS_WITH,
+        field_test::ENDS_WITH,
+        field_test::MATCHES,
+        field_test::EXISTS,
+        field_test::TYPE,
+        field_test::LENGTH,
+        field_test::INSIDE,
+        field_test::BASE,
+        field_test::HOST,
+        field_test::DOMAIN,
+        field_test::EACH,
+        field_test::ABSENT,
     ],
 };
 

@@ -1,36 +1,36 @@
 //! Matcher of a policy: patterns for tool and server, and conditions over the call document. Call → [`Truth`].
 
-mod compare;
+mod comparison;
 mod condition;
-mod domain;
-mod examine;
-mod examined;
-mod host;
-mod inside;
-mod name;
+mod mail_domain;
+mod examination;
+mod examination_result;
+mod url_host;
+mod path_containment;
+mod host_name;
 mod operand;
 mod operator;
-mod pattern;
-mod test;
+mod name_pattern;
+mod field_test;
 mod truth;
 mod undecided;
 
 pub use condition::{CONDITION_RECORD, Condition};
-pub use domain::{DomainPattern, every_domain_matches, parse_address_domains};
-pub use examined::{
+pub use examination_result::{
     Asked, Compared, ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedPattern, ExaminedTest,
     ExaminedValue, Found,
 };
-pub use host::HostPattern;
-pub use inside::Directory;
-pub use pattern::NamePattern;
-pub use test::{Each, ScalarKey, Test};
+pub use field_test::{Each, ScalarKey, Test};
+pub use mail_domain::{DomainPattern, every_domain_matches, parse_address_domains};
+pub use name_pattern::NamePattern;
+pub use path_containment::Directory;
 pub use truth::Truth;
 pub use undecided::Undecided;
+pub use url_host::HostPattern;
 
-use crate::authoring::{Field, Reader, Record, Shape};
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, Span};
+use crate::rules_schema::{Field, Reader, Record, Shape};
 use crate::source::{Node, YamlValue};
 
 const PATTERN: Shape =
@@ -78,7 +78,7 @@ impl Matcher {
     /// Reads `match:` and reports problems to `reader`.
     pub fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
         if !matches!(node.value, YamlValue::Mapping(_)) {
-            let tools = NamePattern::read_many(node, reader);
+            let tools = NamePattern::read_list(node, reader);
             return Self { tools, places: [pattern_places(Some(node)), Box::default()], ..Self::default() };
         }
         if node.entries().is_some_and(<[_]>::is_empty) {
@@ -88,7 +88,7 @@ impl Matcher {
             );
         }
         let mut patterns =
-            |key| node.get(key).map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();
+            |key| node.get(key).map(|node| NamePattern::read_list(node, reader)).unwrap_or_default();
         let (tools, servers) = (patterns("tool"), patterns("server"));
         let condition = node.get("where").and_then(|node| Condition::read_all(node, reader));
         let places = ["tool", "server"].map(|key| pattern_places(node.get(key)));

@@ -3,11 +3,11 @@
 use smallvec::SmallVec;
 
 use super::truth::Truth;
-use crate::authoring::{Polarity, Reader};
 use crate::call::{CallView, Node};
 use crate::diagnostic::{Diagnostic, INVALID_OPERAND};
 use crate::json::Value;
 use crate::path::Path;
+use crate::rules_schema::{Polarity, Reader};
 use crate::source;
 
 /// The value of an operand.

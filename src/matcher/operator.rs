@@ -2,16 +2,16 @@
 
 use regex::Regex;
 
-use super::compare::{self, Comparison, any_matches, with_string};
-use super::domain::{DomainPattern, every_domain_matches};
-use super::host::HostPattern;
-use super::inside::Directory;
+use super::comparison::{self, Comparison, any_matches, with_string};
+use super::mail_domain::{DomainPattern, every_domain_matches};
 use super::operand::{self, Compared, Operand, OperandSet, PatternSet};
+use super::path_containment::Directory;
 use super::truth::Truth;
-use crate::authoring::{Field, Reader, Record, Shape};
+use super::url_host::HostPattern;
 use crate::call::{CallView, Node};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_OPERAND};
 use crate::json::{JsonType, Value};
+use crate::rules_schema::{Field, Reader, Record, Shape};
 use crate::source;
 
 /// The shape of `{ path: … }` as an operand.
@@ -151,11 +151,11 @@ impl Operator {
             Self::In { set, negated } => {
                 let operator = if *negated { "not_in" } else { "in" };
                 let found = match set {
-                    OperandSet::Literals(values) => compare::member(node, values, operator),
+                    OperandSet::Literals(values) => comparison::member(node, values, operator),
                     OperandSet::Path { path, may_be_empty } => {
                         match operand::listed(path, *may_be_empty, view) {
                             Ok(values) => Truth::any(values.iter().map(|value| {
-                                compare::equals(node, Compared { value: *value, written: false }, operator)
+                                comparison::equals(node, Compared { value: *value, written: false }, operator)
                             })),
                             Err(open) => return open,
                         }
@@ -164,7 +164,7 @@ impl Operator {
                 if *negated { !found } else { found }
             }
             Self::Contains(operand) => match operand.value(view) {
-                Ok(operand) => compare::contains(node, operand),
+                Ok(operand) => comparison::contains(node, operand),
                 Err(open) => open,
             },
             Self::StartsWith(texts) => with_string(node, "starts_with", |text| {
@@ -176,8 +176,8 @@ impl Operator {
                 texts.with(view, literal, |texts| texts.iter().any(|end| text.ends_with(end.as_str())).into())
             }),
             Self::Matches(regex) => with_string(node, "matches", |text| regex.is_match(text).into()),
-            Self::Type(words) => words.iter().any(|word| compare::is_of_type(node, word)).into(),
-            Self::Length(bounds) => compare::length(node, bounds),
+            Self::Type(words) => words.iter().any(|word| comparison::is_of_type(node, word)).into(),
+            Self::Length(bounds) => comparison::length(node, bounds),
             Self::Inside { directories, base } => with_string(node, "inside", |text| {
                 directories.with(
                     view,
@@ -210,7 +210,7 @@ impl Operator {
                 value.as_array().is_some_and(|items| items.iter().any(holds))
             }
             (Self::Length(LengthBounds { of: None, .. }), Truth::Yes | Truth::No) => {
-                compare::any_nested_string(value, &mut |text| self.eval(Node::Json(text), view) != truth)
+                comparison::any_nested_string(value, &mut |text| self.eval(Node::Json(text), view) != truth)
             }
             _ => false,
         };

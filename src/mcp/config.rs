@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use self::prefixes::default_prefix;
-use super::child::StdioSpec;
-use super::server::Reach;
-use super::upstream::HttpSpec;
-use crate::authoring::{Field, Reader, Record, Shape};
+use super::http_upstream::HttpSpec;
+use super::stdio_upstream::StdioSpec;
+use super::upstream_server::Reach;
 use crate::diagnostic::{
     CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, MISSING_KEY, SourceMap, Span,
     UNKNOWN_VALUE, WRONG_TYPE,
@@ -17,8 +16,9 @@ use crate::diagnostic::{
 use crate::json::{Map, Value};
 use crate::policy;
 use crate::principal::{Comparison, Named};
+use crate::rules_schema::{Field, Reader, Record, Shape};
+use crate::safe_text::{cut, inert};
 use crate::source::{self, Node};
-use crate::text::{cut, inert};
 
 const PATHS: Shape = Shape::OneOrMany(&Shape::Text("a path, from this file"));
 

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::link::{Link, Who};
-use super::pins::{LockError, Pins, Signers, Standing};
-use super::server::{Reach, ServerSpec};
+use super::connection::{Link, Who};
+use super::pins::{LockFileError, Pins, Signers, Standing};
+use super::upstream_server::{Reach, ServerSpec};
 use crate::engine::Engine;
 use crate::json::Value;
 use crate::policy::CompiledPolicies;
+use crate::safe_text::inert;
 use crate::session::ConcurrentSession;
-use crate::text::inert;
 
 /// The default maximum size of a message, in bytes.
 pub const DEFAULT_MAX_MESSAGE_SIZE: usize = 64 << 20;
@@ -89,7 +89,7 @@ impl Gateway {
     ///
     /// # Errors
     /// The file can't be read, was edited, or lacks a valid signature.
-    pub fn with_pins(mut self, lock_file: PathBuf, signers: Option<Signers>) -> Result<Self, LockError> {
+    pub fn with_pins(mut self, lock_file: PathBuf, signers: Option<Signers>) -> Result<Self, LockFileError> {
         self.pins = Some(Pins::read(lock_file, signers)?);
         Ok(self)
     }
@@ -109,7 +109,7 @@ impl Gateway {
 
     /// Sets the operator's log: it receives each problem that can't be reported to a client, as one line without a line end.
     #[must_use]
-    pub fn logging(mut self, log: impl Fn(&str) + Send + Sync + 'static) -> Self {
+    pub fn with_log(mut self, log: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.log = Box::new(log);
         self
     }

@@ -1,6 +1,6 @@
 //! The MCP methods and members that the gateway handles itself. It forwards all other methods unchanged.
 
-pub(super) use crate::text::fold_name as plain;
+pub(super) use crate::safe_text::fold_name as plain;
 
 use crate::json::Value;
 

@@ -4,52 +4,52 @@
 //! A [`Gateway`] holds the rules and the servers. Each client gets its own connection to each server and its own session. Messages are
 //! parsed strictly ([`frame`]); tool lists leave out tools that are always denied.
 
-mod answer;
-mod arguments;
-mod asking;
-mod attended;
-mod binary;
-mod calls;
-mod child;
-mod client;
+mod call_result;
+mod argument_names;
+mod approval_channels;
+mod child_supervision;
+mod binary_content;
+mod tool_calls;
+mod stdio_upstream;
+mod client_info;
 mod config;
-mod door;
-mod flags;
-pub mod frame;
+mod http_server;
+mod description_scan;
+pub mod jsonrpc;
 mod gateway;
-mod http_words;
+mod http_headers;
 mod identity;
-mod inspect;
-mod lines;
-mod link;
-mod listing;
-mod many;
+mod tool_inventory;
+mod line_codec;
+mod connection;
+mod tool_list;
+mod multiplexing;
 mod method;
-mod outlet;
-mod pending;
+mod client_sender;
+mod pending_messages;
 mod pins;
 mod requester;
-mod server;
-mod stdio;
-mod streams;
+mod upstream_server;
+mod stdio_server;
+mod stdio_streams;
 mod tasks;
-mod unreadable;
-mod upstream;
+mod malformed_recovery;
+mod http_upstream;
 
-pub use answer::{OUTCOME, QUARANTINED};
-pub use attended::become_server;
-pub use child::StdioSpec;
+pub use call_result::{OUTCOME, QUARANTINED};
+pub use child_supervision::become_server;
 pub use config::{Config, ConfigError, ConfiguredServer, config_record};
-pub use door::{DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, HttpDoor, SessionNameSource};
-pub use flags::{Flag, flags};
+pub use connection::Who;
+pub use description_scan::{DescriptionFinding, flags};
 pub use gateway::{DEFAULT_MAX_MESSAGE_SIZE, Gateway};
+pub use http_server::{DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, HttpServer, SessionNameSource};
+pub use http_upstream::HttpSpec;
 pub use identity::{Identity, IdentityError, IdentityFile, identity_record};
-pub use inspect::Inspected;
-pub use link::Who;
 pub use pins::{
-    LockError, LockFile, PinnedServer, PinnedTool, PublicKey, Signature, SignerError, Signers, SigningKey,
-    Standing,
+    LockFile, LockFileError, PinnedServer, PinnedTool, PublicKey, Signature, SignerError, Signers,
+    SigningKey, Standing,
 };
-pub use server::{Reach, ServerSpec};
-pub use streams::{stdin, stdout};
-pub use upstream::HttpSpec;
+pub use stdio_streams::{stdin, stdout};
+pub use stdio_upstream::StdioSpec;
+pub use tool_inventory::ToolInventory;
+pub use upstream_server::{Reach, ServerSpec};

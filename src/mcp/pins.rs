@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use signature::{PublicKey, Signature, SignerError, Signers, SigningKey};
 
 use crate::json::{self, Value, json};
-use crate::text::inert;
+use crate::safe_text::inert;
 use signature::Verification;
 
 /// The version of the file format.
@@ -75,7 +75,7 @@ pub enum Standing {
 
 /// The error of an unusable lock file.
 #[derive(Debug, thiserror::Error)]
-pub enum LockError {
+pub enum LockFileError {
     /// It can't be read or written.
     #[error("the lock file `{}`: {error}", path.display())]
     File {
@@ -140,22 +140,24 @@ impl LockFile {
     ///
     /// # Errors
     /// The file can't be read or is not a lock file, or a digest does not match its tool.
-    pub fn read(path: &Path) -> Result<Self, LockError> {
+    pub fn read(path: &Path) -> Result<Self, LockFileError> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::empty()),
-            Err(error) => return Err(LockError::File { path: path.to_owned(), error }),
+            Err(error) => return Err(LockFileError::File { path: path.to_owned(), error }),
         };
-        let form = |error| LockError::Form { path: path.to_owned(), error };
+        let form = |error| LockFileError::Form { path: path.to_owned(), error };
         let file: Self = json::from_str(&text).map_err(form)?;
         if file.callgate != VERSION {
-            return Err(LockError::Version { path: path.to_owned(), version: file.callgate });
+            return Err(LockFileError::Version { path: path.to_owned(), version: file.callgate });
         }
         match file.find_edited() {
             None => Ok(file),
-            Some((server, tool)) => {
-                Err(LockError::Edited { path: path.to_owned(), server: server.clone(), tool: tool.clone() })
-            }
+            Some((server, tool)) => Err(LockFileError::Edited {
+                path: path.to_owned(),
+                server: server.clone(),
+                tool: tool.clone(),
+            }),
         }
     }
 
@@ -163,19 +165,19 @@ impl LockFile {
     ///
     /// # Errors
     /// As [`read`](Self::read); or nobody signed it, somebody else did, or it was edited since.
-    pub fn read_signed(path: &Path, signers: &Signers) -> Result<Self, LockError> {
+    pub fn read_signed(path: &Path, signers: &Signers) -> Result<Self, LockFileError> {
         let file = Self::read(path)?;
         if file.servers.is_empty() {
             return Ok(file);
         }
         let path = path.to_owned();
-        let Some(signature) = &file.signature else { return Err(LockError::Unsigned(path)) };
+        let Some(signature) = &file.signature else { return Err(LockFileError::Unsigned(path)) };
         match signers.verify(&file.signed_content(), signature) {
             Verification::Signed => Ok(file),
             Verification::UnknownSigner => {
-                Err(LockError::UnknownSigner { path, key: signature.key().to_owned() })
+                Err(LockFileError::UnknownSigner { path, key: signature.key().to_owned() })
             }
-            Verification::Broken => Err(LockError::BrokenSignature(path)),
+            Verification::Broken => Err(LockFileError::BrokenSignature(path)),
         }
     }
 
@@ -210,10 +212,10 @@ impl LockFile {
     }
 
     /// Writes the file atomically.
-    pub fn write(&self, path: &Path) -> Result<(), LockError> {
-        let failed = |error| LockError::File { path: path.to_owned(), error };
-        let mut text =
-            json::to_string_pretty(self).map_err(|error| LockError::Form { path: path.to_owned(), error })?;
+    pub fn write(&self, path: &Path) -> Result<(), LockFileError> {
+        let failed = |error| LockFileError::File { path: path.to_owned(), error };
+        let mut text = json::to_string_pretty(self)
+            .map_err(|error| LockFileError::Form { path: path.to_owned(), error })?;
         text.push('\n');
         let draft = path.with_extension(format!("{:08x}.new", fastrand::u32(..)));
         let written = fs::File::create(&draft).and_then(|mut file| {
@@ -247,12 +249,12 @@ pub(super) struct Pins {
 }
 
 impl Pins {
-    pub(super) fn read(path: PathBuf, signers: Option<Signers>) -> Result<Self, LockError> {
+    pub(super) fn read(path: PathBuf, signers: Option<Signers>) -> Result<Self, LockFileError> {
         let file = Mutex::new(Self::read_file(&path, signers.as_ref())?);
         Ok(Self { path, signers, file })
     }
 
-    fn read_file(path: &Path, signers: Option<&Signers>) -> Result<LockFile, LockError> {
+    fn read_file(path: &Path, signers: Option<&Signers>) -> Result<LockFile, LockFileError> {
         match signers {
             Some(signers) => LockFile::read_signed(path, signers),
             None => LockFile::read(path),
@@ -359,7 +361,7 @@ mod tests {
         );
         // Under another key than its name.
         fs::write(&path, text.replace("\"read\": {", "\"delete\": {")).expect("it is edited");
-        assert!(matches!(LockFile::read(&path), Err(LockError::Edited { .. })));
+        assert!(matches!(LockFile::read(&path), Err(LockFileError::Edited { .. })));
     }
 
     #[test]
@@ -402,13 +404,13 @@ mod tests {
         let signers = Signers::from(ana.public());
         assert!(LockFile::read_signed(&path, &signers).is_ok(), "a missing file accepts nothing");
         written(&path, None);
-        assert!(matches!(LockFile::read_signed(&path, &signers), Err(LockError::Unsigned(_))));
+        assert!(matches!(LockFile::read_signed(&path, &signers), Err(LockFileError::Unsigned(_))));
         written(&path, Some(&eve));
-        assert!(matches!(LockFile::read_signed(&path, &signers), Err(LockError::UnknownSigner { .. })));
+        assert!(matches!(LockFile::read_signed(&path, &signers), Err(LockFileError::UnknownSigner { .. })));
         assert!(LockFile::read_signed(&path, &signers.clone().with(eve.public())).is_ok());
         // With the public key of another signer.
         let text = fs::read_to_string(&path).expect("it is there");
         fs::write(&path, text.replace(&eve.public().to_string(), &ana.public().to_string())).expect("edited");
-        assert!(matches!(LockFile::read_signed(&path, &signers), Err(LockError::BrokenSignature(_))));
+        assert!(matches!(LockFile::read_signed(&path, &signers), Err(LockFileError::BrokenSignature(_))));
     }
 }

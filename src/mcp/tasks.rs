@@ -6,12 +6,12 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use super::frame::{Frame, code};
-use super::link::Link;
+use super::connection::Link;
+use super::jsonrpc::{Frame, code};
 use super::method;
 use crate::call::ToolCall;
 use crate::json::Value;
-use crate::text::inert;
+use crate::safe_text::inert;
 
 /// The maximum number of tasks that are tracked. Beyond it the oldest is evicted.
 const MAX_TASKS: usize = 1024;
@@ -24,11 +24,11 @@ const PLAIN: [&str; 6] = ["taskId", "status", "createdAt", "lastUpdatedAt", "ttl
 
 /// The tasks of one connection, with their calls.
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
+pub(super) struct TaskRegistry {
     known: Mutex<VecDeque<(String, ToolCall)>>,
 }
 
-impl Tasks {
+impl TaskRegistry {
     /// Records a call whose response starts a task.
     pub(super) fn note(&self, call: &ToolCall, answer: &Frame) {
         let Some(result) = answer.result_value() else { return };

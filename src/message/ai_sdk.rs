@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::approval::{self, object};
-use super::blocks;
+use super::approval_parts::{self, object};
+use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::layout::{self, Segment};
 use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::AiSdk;
@@ -18,10 +18,10 @@ pub(super) const DENIED: &str = "Tool execution denied.";
 pub(super) fn read(json: &Value) -> Message {
     let role = json.get("role").and_then(Value::as_str).map(Role::named);
     let (Some(map), Some(role)) = (json.as_object(), role) else {
-        return layout::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
+        return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
     };
     let theirs = executed_by_provider(map);
-    let (parts, emptied) = blocks::read_content(DIALECT, map.get("content"), |block| {
+    let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("content"), |block| {
         read_block(block, &role, &theirs).unwrap_or(Content::Other)
     });
     let mut frame = map.clone();
@@ -39,7 +39,7 @@ fn executed_by_provider(map: &Map) -> BTreeSet<&str> {
 }
 
 fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Content> {
-    if let Some(approval) = approval::read(block, role) {
+    if let Some(approval) = approval_parts::read(block, role) {
         return Some(approval);
     }
     let map = block.as_object()?;
@@ -47,17 +47,17 @@ fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Con
     if kind == "text" {
         return Some(Content::Text(map.get("text")?.as_str()?.to_owned()));
     }
-    let id = blocks::string_or_empty(map, "toolCallId")?;
+    let id = content_blocks::string_or_empty(map, "toolCallId")?;
     match (kind, role) {
         ("tool-call" | "tool-result", Role::Assistant) if theirs.contains(id.as_str()) => None,
         ("tool-call", Role::Assistant) => Some(Content::Call(CallPart {
             id,
             name: map.get("toolName")?.as_str()?.to_owned(),
-            input: blocks::arguments(map.get("input").or(map.get("args"))),
+            input: content_blocks::arguments(map.get("input").or(map.get("args"))),
         })),
         ("tool-result", Role::Assistant | Role::Tool) => {
             let (output, settled) = read_output(map.get("output").or(map.get("result")));
-            let name = blocks::string_or_empty(map, "toolName")?;
+            let name = content_blocks::string_or_empty(map, "toolName")?;
             Some(Content::Result(ResultPart { call_id: id, name, output, settled }))
         }
         _ => None,
@@ -74,12 +74,14 @@ fn read_output(written: Option<&Value>) -> (Output, Settled) {
             let reason = written.and_then(|written| written.get("reason")).and_then(Value::as_str);
             (Output::Text(reason.unwrap_or(DENIED).to_owned()), Settled::Denied)
         }
-        ("content", Some(value)) => (blocks::read_output(DIALECT, Some(value), &["text"]), Settled::Output),
+        ("content", Some(value)) => {
+            (content_blocks::read_output(DIALECT, Some(value), &["text"]), Settled::Output)
+        }
         // There is a result, whatever its form.
         _ => (Output::of(written.cloned().unwrap_or_default()), Settled::Output),
     };
     match written.and_then(Value::as_object) {
-        Some(written) => (blocks::restore_unsupported_parts(DIALECT, output, written), settled),
+        Some(written) => (content_blocks::restore_unsupported_parts(DIALECT, output, written), settled),
         None => (output, settled),
     }
 }
@@ -89,13 +91,13 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
         last.role == next.role && matches!(next.role, Role::Assistant | Role::Tool)
     };
     let mut written = Vec::new();
-    for segment in layout::segments(DIALECT, messages, joins) {
+    for segment in segments::segments(DIALECT, messages, joins) {
         let role = match &segment.role {
             Role::Developer => "system",
-            other => layout::new_message_role(other),
+            other => segments::new_message_role(other),
         };
         let plain = segment.role != Role::Tool;
-        if segment.frame.is_none() && segment.role.instructs() {
+        if segment.frame.is_none() && segment.role.is_instruction() {
             // A system message is one string.
             let alone = |part| Segment { role: Role::System, frame: None, parts: vec![part] };
             let each = segment.parts.iter().map(|part| alone(*part));
@@ -109,10 +111,10 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 
 fn write_block(part: &Part) -> Value {
     if part.own(DIALECT).is_some() {
-        return blocks::write_foreign_part(DIALECT, part);
+        return content_blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {
-        Content::Text(text) => blocks::text_block(text),
+        Content::Text(text) => content_blocks::text_block(text),
         Content::Call(call) => object([
             ("type", Some("tool-call".into())),
             ("toolCallId", Some(call.id.clone().into())),
@@ -125,7 +127,7 @@ fn write_block(part: &Part) -> Value {
             ("toolName", Some(result.name.clone().into())),
             ("output", Some(write_output(result))),
         ]),
-        _ => blocks::write_foreign_part(DIALECT, part),
+        _ => content_blocks::write_foreign_part(DIALECT, part),
     }
 }
 
@@ -142,7 +144,7 @@ fn write_output(result: &ResultPart) -> Value {
     };
     let mut written = Map::from_iter([("type".to_owned(), kind.into()), (member.to_owned(), value)]);
     if result.settled != Settled::Output {
-        blocks::add_unsupported_parts(DIALECT, &result.output, &mut written);
+        content_blocks::add_unsupported_parts(DIALECT, &result.output, &mut written);
     }
     written.into()
 }

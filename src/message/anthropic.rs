@@ -1,11 +1,11 @@
 //! Anthropic Messages: results in a user message right after the calls, before any text.
 
-use super::approval::{self, object};
-use super::blocks;
+use super::approval_parts::{self, object};
+use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::layout::{self, Segment};
 use super::part::{CallPart, Content, Part, ResultPart, Settled};
+use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::Anthropic;
@@ -13,14 +13,14 @@ const DIALECT: Dialect = Dialect::Anthropic;
 pub(super) fn read(json: &Value) -> Message {
     let named = json.get("role").and_then(Value::as_str).map(Role::named);
     let (Some(map), Some(named)) = (json.as_object(), named) else {
-        return layout::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
+        return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
     };
     let settles = |block: &Value| {
-        approval::is_answer_or_state(block)
+        approval_parts::is_answer_or_state(block)
             || block.get("type").and_then(Value::as_str) == Some("tool_result")
     };
-    let role = layout::role_of_user_message(named, map.get("content"), settles);
-    let (parts, emptied) = blocks::read_content(DIALECT, map.get("content"), |block| {
+    let role = segments::role_of_user_message(named, map.get("content"), settles);
+    let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("content"), |block| {
         read_block(block, &role).unwrap_or(Content::Other)
     });
     let mut frame = map.clone();
@@ -31,16 +31,16 @@ pub(super) fn read(json: &Value) -> Message {
 }
 
 fn read_block(block: &Value, role: &Role) -> Option<Content> {
-    if let Some(approval) = approval::read(block, role) {
+    if let Some(approval) = approval_parts::read(block, role) {
         return Some(approval);
     }
     let map = block.as_object()?;
     match (map.get("type")?.as_str()?, role) {
         ("text", _) => Some(Content::Text(map.get("text")?.as_str()?.to_owned())),
         ("tool_use", Role::Assistant) => Some(Content::Call(CallPart {
-            id: blocks::string_or_empty(map, "id")?,
+            id: content_blocks::string_or_empty(map, "id")?,
             name: map.get("name")?.as_str()?.to_owned(),
-            input: blocks::unboxed(map.get("input")),
+            input: content_blocks::unwrap_arguments(map.get("input")),
         })),
         ("tool_result", Role::User | Role::Tool) => Some(Content::Result(read_result(map)?)),
         _ => None,
@@ -50,20 +50,20 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
 fn read_result(map: &Map) -> Option<ResultPart> {
     let failed = map.get("is_error").and_then(Value::as_bool).unwrap_or_default();
     Some(ResultPart {
-        call_id: blocks::string_or_empty(map, "tool_use_id")?,
+        call_id: content_blocks::string_or_empty(map, "tool_use_id")?,
         name: String::new(),
-        output: blocks::read_output(DIALECT, map.get("content"), &["text"]),
+        output: content_blocks::read_output(DIALECT, map.get("content"), &["text"]),
         settled: if failed { Settled::Error } else { Settled::Output },
     })
 }
 
 pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
-    let segments = layout::segments(DIALECT, messages, layout::is_same_turn);
+    let segments = segments::segments(DIALECT, messages, segments::is_same_turn);
     let write = |segment: &Segment| {
         let role = match &segment.role {
             Role::Developer => "system",
             Role::Tool => "user",
-            other => layout::new_message_role(other),
+            other => segments::new_message_role(other),
         };
         segment.write(DIALECT, (role, "content"), true, write_block)
     };
@@ -72,22 +72,22 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 
 fn write_block(part: &Part) -> Value {
     if part.own(DIALECT).is_some() {
-        return blocks::write_foreign_part(DIALECT, part);
+        return content_blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {
-        Content::Text(text) => blocks::text_block(text),
+        Content::Text(text) => content_blocks::text_block(text),
         Content::Call(call) => object([
             ("type", Some("tool_use".into())),
             ("id", Some(call.id.clone().into())),
             ("name", Some(call.name.clone().into())),
-            ("input", Some(blocks::boxed(&call.input))),
+            ("input", Some(content_blocks::boxed(&call.input))),
         ]),
         Content::Result(result) => object([
             ("type", Some("tool_result".into())),
             ("tool_use_id", Some(result.call_id.clone().into())),
-            ("content", Some(blocks::write_output(&result.output, write_block))),
+            ("content", Some(content_blocks::write_output(&result.output, write_block))),
             ("is_error", (result.settled != Settled::Output).then(|| true.into())),
         ]),
-        _ => blocks::write_foreign_part(DIALECT, part),
+        _ => content_blocks::write_foreign_part(DIALECT, part),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::history::{Frame, History, Message, Role, Root};
 use super::part::{Content, Part, Slot};
-use super::{ai_sdk, anthropic, gemini, identity, layout, openai_chat, openai_responses};
+use super::{ai_sdk, anthropic, gemini, id_assignment, openai_chat, openai_responses, segments};
 use crate::json::{MAX_DEPTH, Map, Value, is_deeper_than};
 
 /// The message format of a provider or a library.
@@ -124,7 +124,7 @@ impl Dialect {
         let spoken = |member: &str, value: Value| {
             Value::from(Map::from_iter([("role".to_owned(), "assistant".into()), (member.to_owned(), value)]))
         };
-        let said = |role| layout::message(role, self.said(), vec![part.clone()].into());
+        let said = |role| segments::message(role, self.said(), vec![part.clone()].into());
         let messages = match slot {
             // The content of an OpenAI tool message is one result, not parts.
             Slot::Content if self == Self::OpenaiChat => ["user", "assistant"].map(said).to_vec(),
@@ -177,7 +177,7 @@ impl History {
                 .ok_or_else(|| shape(format!("an object without the array `{}`", dialect.list())))?,
             other => return Err(shape(crate::json::JsonType::of(other).with_article().to_owned())),
         };
-        identity::settle(&mut history.messages);
+        id_assignment::settle(&mut history.messages);
         Ok(history)
     }
 
@@ -189,7 +189,7 @@ impl History {
     /// Use this form for storage: it contains approval parts, and the parts of other dialects in an envelope, which
     /// providers reject. To send a history, write the result of [`History::for_provider`].
     pub fn write(&self, dialect: Dialect) -> Value {
-        let leading = self.messages.iter().take_while(|message| message.role.instructs()).count();
+        let leading = self.messages.iter().take_while(|message| message.role.is_instruction()).count();
         let (head, tail) = self.messages.split_at_checked(leading).unwrap_or_default();
         let apart = |message: &&Message| match message.frame_in(dialect) {
             Some(frame) => frame.at_root,
@@ -239,7 +239,7 @@ fn read_request(dialect: Dialect, request: &Map) -> Option<History> {
             Value::Array(Vec::new())
         }
         Value::String(text) if dialect == Dialect::OpenaiResponses => {
-            messages.push(dialect.read_message(&layout::message(
+            messages.push(dialect.read_message(&segments::message(
                 "user",
                 dialect.said(),
                 text.clone().into(),
@@ -260,7 +260,7 @@ fn read_system(dialect: Dialect, system: &Value) -> Option<Message> {
         }
         (Dialect::Gemini, _) => return None,
         (Dialect::Anthropic, Value::String(_) | Value::Array(_)) | (_, Value::String(_)) => {
-            layout::message("system", dialect.said(), system.clone())
+            segments::message("system", dialect.said(), system.clone())
         }
         _ => return None,
     };
@@ -276,11 +276,11 @@ fn write_system(dialect: Dialect, system: &[&Message]) -> Option<Value> {
     let mut written = dialect.write_messages(system).into_iter();
     let first = written.next()?;
     let whole = written.fold(first, |mut whole, next| {
-        layout::append(&mut whole, dialect.said(), &next);
+        segments::append(&mut whole, dialect.said(), &next);
         whole
     });
     match dialect {
-        Dialect::Gemini => Some(layout::without_role(whole, system)),
+        Dialect::Gemini => Some(segments::without_role(whole, system)),
         _ => whole.get(dialect.said()).cloned(),
     }
 }

@@ -1,11 +1,11 @@
 //! Gemini `contents`: the roles model and user; calls and results as parts, often without ids.
 
-use super::approval::{self, object};
-use super::blocks;
+use super::approval_parts::{self, object};
+use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::layout::{self, Segment};
 use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::Gemini;
@@ -16,19 +16,20 @@ const RESULT: [&str; 2] = ["functionResponse", "function_response"];
 
 pub(super) fn read(json: &Value) -> Message {
     let Some(map) = json.as_object() else {
-        return layout::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
+        return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
     };
     let named = match map.get("role") {
         // The API's own default.
         None | Some(Value::Null) => Role::User,
         Some(Value::String(name)) => Role::named(name),
         Some(_) => {
-            return layout::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
+            return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
         }
     };
-    let settles = |block: &Value| approval::is_answer_or_state(block) || either(block, RESULT).is_some();
-    let role = layout::role_of_user_message(named, map.get("parts"), settles);
-    let (parts, emptied) = blocks::read_content(DIALECT, map.get("parts"), |block| {
+    let settles =
+        |block: &Value| approval_parts::is_answer_or_state(block) || either(block, RESULT).is_some();
+    let role = segments::role_of_user_message(named, map.get("parts"), settles);
+    let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("parts"), |block| {
         read_block(block, &role).unwrap_or(Content::Other)
     });
     let mut frame = map.clone();
@@ -49,14 +50,14 @@ pub(super) fn has_no_id(call: &Part) -> bool {
 }
 
 fn read_block(block: &Value, role: &Role) -> Option<Content> {
-    if let Some(approval) = approval::read(block, role) {
+    if let Some(approval) = approval_parts::read(block, role) {
         return Some(approval);
     }
     match (either(block, CALL), either(block, RESULT), role) {
         (Some(call), None, Role::Assistant) => Some(Content::Call(CallPart {
-            id: blocks::string_or_empty(call, "id")?,
+            id: content_blocks::string_or_empty(call, "id")?,
             name: call.get("name")?.as_str()?.to_owned(),
-            input: blocks::unboxed(call.get("args")),
+            input: content_blocks::unwrap_arguments(call.get("args")),
         })),
         (None, Some(result), Role::User | Role::Tool) => Some(Content::Result(read_result(result)?)),
         (None, None, _)
@@ -76,25 +77,25 @@ fn read_result(map: &Map) -> Option<ResultPart> {
         _ => (Output::of(response.cloned().unwrap_or_default()), Settled::Output),
     };
     let output = match response.and_then(Value::as_object) {
-        Some(response) => blocks::restore_unsupported_parts(DIALECT, output, response),
+        Some(response) => content_blocks::restore_unsupported_parts(DIALECT, output, response),
         None => output,
     };
     Some(ResultPart {
-        call_id: blocks::string_or_empty(map, "id")?,
-        name: blocks::string_or_empty(map, "name")?,
+        call_id: content_blocks::string_or_empty(map, "id")?,
+        name: content_blocks::string_or_empty(map, "name")?,
         output,
         settled,
     })
 }
 
 pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
-    let segments = layout::segments(DIALECT, messages, layout::is_same_turn);
+    let segments = segments::segments(DIALECT, messages, segments::is_same_turn);
     let write = |segment: &Segment| {
         let role = match &segment.role {
             Role::Assistant => "model",
             Role::Tool => "user",
             Role::Developer => "system",
-            other => layout::new_message_role(other),
+            other => segments::new_message_role(other),
         };
         segment.write(DIALECT, (role, "parts"), false, write_block)
     };
@@ -103,7 +104,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 
 fn write_block(part: &Part) -> Value {
     if part.own(DIALECT).is_some() {
-        return blocks::write_foreign_part(DIALECT, part);
+        return content_blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {
         Content::Text(text) => object([("text", Some(text.clone().into()))]),
@@ -111,7 +112,7 @@ fn write_block(part: &Part) -> Value {
             let call = object([
                 ("id", Some(call.id.clone().into())),
                 ("name", Some(call.name.clone().into())),
-                ("args", Some(blocks::boxed(&call.input))),
+                ("args", Some(content_blocks::boxed(&call.input))),
             ]);
             object([("functionCall", Some(call))])
         }
@@ -123,7 +124,7 @@ fn write_block(part: &Part) -> Value {
             ]);
             object([("functionResponse", Some(result))])
         }
-        _ => blocks::write_foreign_part(DIALECT, part),
+        _ => content_blocks::write_foreign_part(DIALECT, part),
     }
 }
 
@@ -134,6 +135,6 @@ fn write_response(result: &ResultPart) -> Value {
         other => other.text().into(),
     };
     let mut response = Map::from_iter([(member.to_owned(), output)]);
-    blocks::add_unsupported_parts(DIALECT, &result.output, &mut response);
+    content_blocks::add_unsupported_parts(DIALECT, &result.output, &mut response);
     response.into()
 }

@@ -149,7 +149,7 @@ impl Role {
     }
 
     /// Whether the message contains instructions of the agent's operator.
-    pub fn instructs(&self) -> bool {
+    pub fn is_instruction(&self) -> bool {
         matches!(self, Self::System | Self::Developer)
     }
 }

@@ -4,25 +4,27 @@
 //! ambiguous part gets the least permissive interpretation.
 
 mod ai_sdk;
-mod answer;
+mod history_edit;
 mod anthropic;
-mod approval;
-mod blocks;
+mod approval_parts;
+mod content_blocks;
 mod dialect;
 mod gemini;
 mod history;
-mod identity;
-mod layout;
-mod matching;
+mod id_assignment;
+mod segments;
+mod call_matching;
 mod occurrence;
 mod openai_chat;
 mod openai_responses;
 mod part;
-mod provider;
+mod provider_history;
 
-pub use answer::{CallResult, HistoryEditError, approval_response, approval_response_message, denied_output};
-pub use approval::{Approver, RequestPart, ResponsePart, StatePart};
+pub use approval_parts::{Approver, RequestPart, ResponsePart, StatePart};
 pub use dialect::{Dialect, DialectError};
 pub use history::{History, Message, Role};
-pub use occurrence::{Occurrence, Place};
+pub use history_edit::{
+    CallResult, HistoryEditError, approval_response, approval_response_message, denied_output,
+};
+pub use occurrence::{CallOccurrence, Place};
 pub use part::{CallPart, Content, Output, Part, ResultPart, Settled};

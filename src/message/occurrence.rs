@@ -1,8 +1,8 @@
 //! Calls of a history, each with its approval request, answers and result.
 
-use super::approval::{RequestPart, ResponsePart};
+use super::approval_parts::{RequestPart, ResponsePart};
+use super::call_matching::{Matched, match_calls};
 use super::history::History;
-use super::matching::{Matched, match_calls};
 use super::part::{CallPart, Content, Part, ResultPart};
 use crate::json::{self, Digest};
 
@@ -17,7 +17,7 @@ pub struct Place {
 
 /// A call at one position in a history, with everything that belongs to it.
 #[derive(Clone, Debug)]
-pub struct Occurrence<'a> {
+pub struct CallOccurrence<'a> {
     /// The position of the call.
     pub place: Place,
     /// The index of its round, a sequence of consecutive model messages, from 0.
@@ -52,19 +52,19 @@ impl History {
     /// assert!(calls[0].result.is_some() && calls[1].result.is_none());
     /// assert_ne!(calls[0].digest, calls[1].digest);
     /// ```
-    pub fn occurrences(&self) -> Vec<Occurrence<'_>> {
+    pub fn occurrences(&self) -> Vec<CallOccurrence<'_>> {
         match_calls(&self.messages).into_iter().filter_map(|matched| self.occurrence(matched)).collect()
     }
 
     /// The calls without a result, in order.
-    pub fn calls_without_result(&self) -> Vec<Occurrence<'_>> {
+    pub fn calls_without_result(&self) -> Vec<CallOccurrence<'_>> {
         self.occurrences().into_iter().filter(|occurrence| occurrence.result.is_none()).collect()
     }
 
-    fn occurrence(&self, matched: Matched) -> Option<Occurrence<'_>> {
+    fn occurrence(&self, matched: Matched) -> Option<CallOccurrence<'_>> {
         let content = |place: Place| self.part(place).map(Part::content);
         let Some(Content::Call(call)) = content(matched.place) else { return None };
-        Some(Occurrence {
+        Some(CallOccurrence {
             place: matched.place,
             round: matched.round,
             repeat: matched.repeat,

@@ -1,28 +1,28 @@
 //! OpenAI Chat Completions: calls beside the content, one `tool` message for each result, arguments and results as text.
 
-use super::approval::{self, object};
-use super::blocks;
+use super::approval_parts::{self, object};
+use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::layout::{self, Segment};
 use super::part::{CallPart, Content, Part, ResultPart, Settled, Slot};
+use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::OpenaiChat;
 
 pub(super) fn read(json: &Value) -> Message {
-    let unknown = |role| layout::message_of_one_part(DIALECT, role, json, Content::Other);
+    let unknown = |role| segments::message_of_one_part(DIALECT, role, json, Content::Other);
     let Some(map) = json.as_object() else { return unknown(Role::Other(String::new())) };
     let Some(role) = map.get("role").and_then(Value::as_str).map(Role::named) else {
         return unknown(Role::Other(String::new()));
     };
     if role == Role::Tool && !contains_answers(map) {
         let result = read_result(map).map_or(Content::Other, Content::Result);
-        return layout::message_of_one_part(DIALECT, role, json, result);
+        return segments::message_of_one_part(DIALECT, role, json, result);
     }
     let mut frame = map.clone();
-    let (mut parts, emptied) = blocks::read_content(DIALECT, map.get("content"), |block| {
-        approval::read(block, &role).unwrap_or_else(|| blocks::text_content(block, &["text"]))
+    let (mut parts, emptied) = content_blocks::read_content(DIALECT, map.get("content"), |block| {
+        approval_parts::read(block, &role).unwrap_or_else(|| content_blocks::text_content(block, &["text"]))
     });
     if let Some(emptied) = emptied {
         frame.insert("content".to_owned(), emptied);
@@ -38,7 +38,7 @@ fn contains_answers(map: &Map) -> bool {
     let blocks = map.get("content").and_then(Value::as_array);
     !map.contains_key("tool_call_id")
         && !map.contains_key("name")
-        && blocks.is_some_and(|blocks| blocks.iter().any(approval::is_answer_or_state))
+        && blocks.is_some_and(|blocks| blocks.iter().any(approval_parts::is_answer_or_state))
 }
 
 /// Reads the parts of a model's message besides its content.
@@ -63,7 +63,7 @@ fn read_model_parts(map: &Map, frame: &mut Map, parts: &mut Vec<Part>) {
 
 fn read_call(call: &Value) -> Option<CallPart> {
     let map = call.as_object()?;
-    let id = blocks::string_or_empty(map, "id")?;
+    let id = content_blocks::string_or_empty(map, "id")?;
     match (map.get("function"), map.get("custom")) {
         (Some(function), None) => read_function(id, function.as_object()?),
         (None, Some(custom)) => Some(CallPart {
@@ -79,18 +79,18 @@ fn read_call(call: &Value) -> Option<CallPart> {
 fn read_function(id: String, function: &Map) -> Option<CallPart> {
     let name = function.get("name")?.as_str()?.to_owned();
     let input = match function.get("arguments") {
-        Some(Value::String(text)) => blocks::arguments_of(text),
+        Some(Value::String(text)) => content_blocks::arguments_of(text),
         // Some servers send the arguments as a JSON value.
-        other => blocks::arguments(other),
+        other => content_blocks::arguments(other),
     };
     Some(CallPart { id, name, input })
 }
 
 fn read_result(map: &Map) -> Option<ResultPart> {
     Some(ResultPart {
-        call_id: blocks::string_or_empty(map, "tool_call_id")?,
+        call_id: content_blocks::string_or_empty(map, "tool_call_id")?,
         name: map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        output: blocks::read_output(DIALECT, map.get("content"), &["text"]),
+        output: content_blocks::read_output(DIALECT, map.get("content"), &["text"]),
         settled: Settled::Output,
     })
 }
@@ -103,7 +103,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
             && (&last.role, &next.role) == (&Role::Assistant, &Role::Assistant)
     };
     let mut written = Vec::new();
-    for segment in layout::segments(DIALECT, messages, joins) {
+    for segment in segments::segments(DIALECT, messages, joins) {
         let mut draft = Draft::new(&segment);
         for part in &segment.parts {
             draft.add(part, &mut written);
@@ -126,7 +126,7 @@ struct Draft<'a> {
 impl<'a> Draft<'a> {
     fn new(segment: &'a Segment) -> Self {
         Self {
-            role: layout::new_message_role(&segment.role),
+            role: segments::new_message_role(&segment.role),
             frame: segment.frame.map(|frame| frame.json.clone()),
             said: Vec::new(),
             calls: Vec::new(),
@@ -177,7 +177,7 @@ impl<'a> Draft<'a> {
         let fresh = || Map::from_iter([("role".to_owned(), self.role.into())]);
         let was_read = self.frame.is_some();
         let mut map = self.frame.take().unwrap_or_else(fresh);
-        let content = layout::said(map.get("content"), &self.said, true, write_block);
+        let content = segments::said(map.get("content"), &self.said, true, write_block);
         // A model message without text has `null` content.
         if let Some(content) = content.or((!was_read).then_some(Value::Null)) {
             map.insert("content".to_owned(), content);
@@ -198,8 +198,8 @@ impl<'a> Draft<'a> {
 
 fn write_block(part: &Part) -> Value {
     match (part.own(DIALECT), part.as_text()) {
-        (None, Some(text)) => blocks::text_block(text),
-        _ => blocks::write_foreign_part(DIALECT, part),
+        (None, Some(text)) => content_blocks::text_block(text),
+        _ => content_blocks::write_foreign_part(DIALECT, part),
     }
 }
 
@@ -221,6 +221,6 @@ fn write_result(result: &ResultPart) -> Value {
     object([
         ("role", Some("tool".into())),
         ("tool_call_id", Some(result.call_id.clone().into())),
-        ("content", Some(blocks::write_output(&result.output, write_block))),
+        ("content", Some(content_blocks::write_output(&result.output, write_block))),
     ])
 }

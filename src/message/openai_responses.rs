@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::approval::{self, RequestPart, ResponsePart, object};
-use super::blocks;
+use super::approval_parts::{self, RequestPart, ResponsePart, object};
+use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::layout::{self, Segment};
 use super::part::{CallPart, Content, Part, ResultPart, Settled, Slot};
+use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::OpenaiResponses;
@@ -24,7 +24,7 @@ const HOSTED_REQUEST: &str = "mcp_approval_request";
 const HOSTED_RESPONSE: &str = "mcp_approval_response";
 
 pub(super) fn read(json: &Value) -> Message {
-    let whole = |role, content| layout::message_of_one_part(DIALECT, role, json, content);
+    let whole = |role, content| segments::message_of_one_part(DIALECT, role, json, content);
     let Some(map) = json.as_object() else { return whole(Role::Other(String::new()), Content::Other) };
     let role = map.get("role").and_then(Value::as_str).map(Role::named);
     let kind = match (map.get("type"), role) {
@@ -40,8 +40,8 @@ pub(super) fn read(json: &Value) -> Message {
         HOSTED_REQUEST => (Role::Assistant, read_hosted_request(map).map(Content::Request)),
         HOSTED_RESPONSE => (Role::Tool, read_hosted_response(map).map(Content::Response)),
         kind => {
-            let role = approval::role_of_item(kind).unwrap_or_else(|| role_of_unknown(kind));
-            let content = approval::read(json, &role);
+            let role = approval_parts::role_of_item(kind).unwrap_or_else(|| role_of_unknown(kind));
+            let content = approval_parts::read(json, &role);
             (role, content)
         }
     };
@@ -58,8 +58,8 @@ fn role_of_unknown(kind: &str) -> Role {
 }
 
 fn read_message(map: &Map, role: Role) -> Message {
-    let (parts, emptied) = blocks::read_content(DIALECT, map.get("content"), |block| {
-        approval::read(block, &role).unwrap_or_else(|| blocks::text_content(block, &TEXTS))
+    let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("content"), |block| {
+        approval_parts::read(block, &role).unwrap_or_else(|| content_blocks::text_content(block, &TEXTS))
     });
     let mut frame = map.clone();
     if let Some(emptied) = emptied {
@@ -70,18 +70,18 @@ fn read_message(map: &Map, role: Role) -> Message {
 
 fn read_call(map: &Map) -> Option<CallPart> {
     Some(CallPart {
-        id: blocks::string_or_empty(map, "call_id")?,
+        id: content_blocks::string_or_empty(map, "call_id")?,
         name: map.get("name")?.as_str()?.to_owned(),
         input: match map.get("arguments") {
-            Some(Value::String(text)) => blocks::arguments_of(text),
-            other => blocks::arguments(other),
+            Some(Value::String(text)) => content_blocks::arguments_of(text),
+            other => content_blocks::arguments(other),
         },
     })
 }
 
 fn read_custom_call(map: &Map) -> Option<CallPart> {
     Some(CallPart {
-        id: blocks::string_or_empty(map, "call_id")?,
+        id: content_blocks::string_or_empty(map, "call_id")?,
         name: map.get("name")?.as_str()?.to_owned(),
         // Free text, even where it looks like JSON.
         input: map.get("input")?.as_str()?.into(),
@@ -90,9 +90,9 @@ fn read_custom_call(map: &Map) -> Option<CallPart> {
 
 fn read_result(map: &Map) -> Option<ResultPart> {
     Some(ResultPart {
-        call_id: blocks::string_or_empty(map, "call_id")?,
+        call_id: content_blocks::string_or_empty(map, "call_id")?,
         name: map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        output: blocks::read_output(DIALECT, map.get("output"), &TEXTS),
+        output: content_blocks::read_output(DIALECT, map.get("output"), &TEXTS),
         settled: Settled::Output,
     })
 }
@@ -103,7 +103,7 @@ fn read_hosted_request(map: &Map) -> Option<RequestPart> {
         approval_id: id.to_owned(),
         tool_call_id: id.to_owned(),
         tool_name: Some(map.get("name")?.as_str()?.to_owned()),
-        input: Some(blocks::arguments_of(map.get("arguments")?.as_str()?)),
+        input: Some(content_blocks::arguments_of(map.get("arguments")?.as_str()?)),
         ..RequestPart::default()
     })
 }
@@ -152,7 +152,7 @@ fn custom_calls<'a>(messages: &[&'a Message]) -> BTreeSet<&'a str> {
 pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
     let custom = custom_calls(messages);
     let mut items = Vec::new();
-    for segment in layout::segments(DIALECT, messages, |_, _| false) {
+    for segment in segments::segments(DIALECT, messages, |_, _| false) {
         let mut said = Segment { role: segment.role.clone(), frame: segment.frame, parts: Vec::new() };
         for part in &segment.parts {
             let within =
@@ -176,7 +176,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 
 fn finish(said: &mut Segment, items: &mut Vec<Value>) {
     if said.frame.is_some() || !said.parts.is_empty() {
-        let role = layout::new_message_role(&said.role);
+        let role = segments::new_message_role(&said.role);
         items.push(said.write(DIALECT, (role, "content"), true, |part| write_block(role, part)));
     }
     said.frame = None;
@@ -186,7 +186,7 @@ fn finish(said: &mut Segment, items: &mut Vec<Value>) {
 /// The part as a separate item. Returns `None` if it is not one.
 fn write_item(part: &Part, custom: &BTreeSet<&str>) -> Option<Value> {
     let fresh = part.own(DIALECT).is_none();
-    if let Some(item) = layout::whole(DIALECT, part) {
+    if let Some(item) = segments::whole(DIALECT, part) {
         return Some(item.clone());
     }
     match part.content() {
@@ -201,11 +201,14 @@ fn write_item(part: &Part, custom: &BTreeSet<&str>) -> Option<Value> {
             Some(object([
                 ("type", Some(kind.into())),
                 ("call_id", Some(result.call_id.clone().into())),
-                ("output", Some(blocks::write_output(&result.output, |part| write_block("tool", part)))),
+                (
+                    "output",
+                    Some(content_blocks::write_output(&result.output, |part| write_block("tool", part))),
+                ),
             ]))
         }
         Content::Text(_) | Content::Other => None,
-        _ => Some(blocks::write_foreign_part(DIALECT, part)),
+        _ => Some(content_blocks::write_foreign_part(DIALECT, part)),
     }
 }
 
@@ -217,6 +220,6 @@ fn write_block(role: &str, part: &Part) -> Value {
             ("annotations", Some(Value::Array(Vec::new()))),
         ]),
         (None, Some(text)) => object([("type", Some("input_text".into())), ("text", Some(text.into()))]),
-        _ => blocks::write_foreign_part(DIALECT, part),
+        _ => content_blocks::write_foreign_part(DIALECT, part),
     }
 }

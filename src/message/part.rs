@@ -1,6 +1,6 @@
 //! Message parts: the canonical content, and the JSON that a part was read from.
 
-use super::approval::{RequestPart, ResponsePart, StatePart};
+use super::approval_parts::{RequestPart, ResponsePart, StatePart};
 use super::dialect::Dialect;
 use crate::call::ToolCall;
 use crate::json::Value;
@@ -36,7 +36,7 @@ pub enum Content {
 /// A tool call in a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallPart {
-    /// The call's id. Real histories repeat ids: only an [`Occurrence`](super::Occurrence) is unique.
+    /// The call's id. Real histories repeat ids: only an [`CallOccurrence`](super::Occurrence) is unique.
     pub id: String,
     /// The tool's name.
     pub name: String,
@@ -48,7 +48,7 @@ pub struct CallPart {
 impl CallPart {
     /// A call as the model sends it. `null` and an empty string mean no arguments: `{}`.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
-        Self { id: id.into(), name: name.into(), input: super::blocks::arguments(Some(&input)) }
+        Self { id: id.into(), name: name.into(), input: super::content_blocks::arguments(Some(&input)) }
     }
 
     /// The call in the form that policies check.

@@ -1,7 +1,7 @@
 //! `allow`: permits calls that `defaults.unmatched` would not. It never overrides a stricter decision.
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Polarity, Record, Shape};
+use crate::rules_schema::{Polarity, Record, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "allow",

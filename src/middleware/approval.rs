@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::validate::read_schema;
 use super::{Kind, KindDefinition};
 use crate::approval::ApproverEntry;
-use crate::authoring::{Field, Polarity, Reader, Record, Shape};
+use crate::argument_schema::ArgumentSchema;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_PATH, MISSING_KEY};
 use crate::path::{Path, Step};
 use crate::principal::Comparison;
-use crate::schema::ArgumentSchema;
+use crate::rules_schema::{Field, Polarity, Reader, Record, Shape};
 use crate::source::Node;
 use crate::template::Template;
 

@@ -1,11 +1,11 @@
 //! `around`: a script that wraps the execution of a call.
 
-use super::scope::{self, Scope};
+use super::cache_scope::{self, Scope};
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
 use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
 use crate::json::{self, Value, json};
+use crate::rules_schema::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
 use crate::script::{self, ScriptRunError};
 use crate::source::Node;
 
@@ -31,7 +31,7 @@ static RECORD: Record = Record {
             Shape::Text("a file such as `wrap.rhai`"),
             "A file with the script, next to the rules file.",
         ),
-        scope::SCOPE,
+        cache_scope::SCOPE,
     ],
 };
 

@@ -1,10 +1,10 @@
 //! `audit`: records selected fields of a call with its outcome, for the audit log.
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::CallView;
 use crate::json::Value;
 use crate::path::Path;
+use crate::rules_schema::{Field, Polarity, Record, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "audit",

@@ -1,10 +1,10 @@
 //! `budget`: bounds the total usage of a run, a conversation or a principal.
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::call::Amount;
 use crate::diagnostic::{Diagnostic, MISSING_KEY, OUT_OF_RANGE};
 use crate::principal::Comparison;
+use crate::rules_schema::{Field, Polarity, Reader, Record, Shape};
 use crate::source::Node;
 use crate::template::Template;
 

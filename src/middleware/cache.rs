@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::key::KeyPaths;
-use super::scope::{self, Scope};
+use super::cache_scope::{self, Scope};
+use super::key_paths::KeyPaths;
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
 use crate::call::CallView;
 use crate::diagnostic::INVALID_SCRIPT;
 use crate::json::{self, Value, json};
 use crate::matcher::NamePattern;
+use crate::rules_schema::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
 use crate::script::Expression;
 use crate::source::Node;
 
@@ -48,7 +48,7 @@ static RECORD: Record = Record {
             "The cache key: calls of a tool are equal if they have the same values at these paths, or if an expression returns the same \
              value for them. Default: all arguments. The order of members and the notation of numbers make no difference.",
         ),
-        scope::SCOPE,
+        cache_scope::SCOPE,
         Field::optional(
             "invalidate_on",
             Shape::OneOrMany(&Shape::Text(
@@ -103,7 +103,7 @@ impl Cache {
         let key = node.get("key").map_or(Some(Key::Arguments), |node| Key::read(node, reader));
         let scope = Scope::read(node, reader);
         let invalidate_on =
-            node.get("invalidate_on").map(|node| NamePattern::read_many(node, reader)).unwrap_or_default();
+            node.get("invalidate_on").map(|node| NamePattern::read_list(node, reader)).unwrap_or_default();
         let key_as_written = node.get("key").map(Node::to_json);
         let identity = json::digest(&json!([key_as_written, scope.name()])).short();
         let max_entries = max_entries.and_then(|entries| usize::try_from(entries).ok()).unwrap_or(100);

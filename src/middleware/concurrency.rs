@@ -1,9 +1,9 @@
 //! `concurrency`: limits how many calls run at the same time.
 
-use super::limit::{self, CommonLimitSettings, Cost, CountedCalls, Rule};
+use super::limit::{self, CallCost, CommonLimitSettings, CountedCalls, Rule};
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::host::{Allowance, Amount};
+use crate::rules_schema::{Field, Polarity, Record, Shape};
 use crate::source::Node;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -18,7 +18,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
         let max = node.get("max").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
         let max = max.and_then(|max| u32::try_from(max).ok());
         let common = CommonLimitSettings::read(node, reader)?;
-        let (rule, cost) = (Rule::Store(Allowance::Slots { max: max? }), Cost::Fixed(Amount::whole(1)));
+        let (rule, cost) = (Rule::Store(Allowance::Slots { max: max? }), CallCost::Fixed(Amount::whole(1)));
         let words = format!("{} at the same time", max?);
         Some(Kind::Concurrency(common.limit(rule, cost, CountedCalls::Executions, "slots", words)))
     },

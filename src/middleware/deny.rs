@@ -1,9 +1,9 @@
 //! `deny`: refuses a call.
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::reason_code;
 use crate::diagnostic::{Diagnostic, EMPTY_VALUE};
+use crate::rules_schema::{Field, Polarity, Record, Shape};
 use crate::template::Template;
 
 pub(super) static KIND: KindDefinition = KindDefinition {

@@ -1,11 +1,11 @@
 //! `fact`: stores a value from a completed call in the session, for the conditions of later calls.
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::{CallView, Node, SessionState};
 use crate::diagnostic::{Diagnostic, INVALID_PATH};
 use crate::json::Value;
 use crate::path::Path;
+use crate::rules_schema::{Field, Polarity, Record, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "fact",
@@ -103,13 +103,13 @@ impl Fact {
         match found {
             Found::Nothing => {}
             Found::Value(key, value) => session.set_fact(&self.name, key.as_deref(), value),
-            Found::Unreadable => self.unsettle(session),
+            Found::Unreadable => self.mark_unknown(session),
         }
     }
 
     /// Marks the fact as unknown.
-    pub fn unsettle(&self, session: &mut SessionState) {
-        session.unsettle(&format!("facts.{}", self.name));
+    pub fn mark_unknown(&self, session: &mut SessionState) {
+        session.mark_unknown(&format!("facts.{}", self.name));
     }
 }
 

@@ -1,7 +1,7 @@
 //! `halt`: stops the run. Refuses the call and every later call of the session.
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Record, Shape};
+use crate::rules_schema::{Field, Polarity, Record, Shape};
 use crate::template::Template;
 
 pub(super) static KIND: KindDefinition = KindDefinition {

@@ -1,8 +1,8 @@
 //! `label`: adds labels to the session. Labels are never removed.
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::SessionState;
+use crate::rules_schema::{Field, Polarity, Record, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "label",
@@ -41,7 +41,7 @@ impl Label {
 
     /// Marks the labels of the session as unknown. Neither adding nor omitting them would be safe: policies may permit or restrict
     /// calls of labelled sessions.
-    pub fn unsettle(&self, session: &mut SessionState) {
-        session.unsettle("labels");
+    pub fn mark_unknown(&self, session: &mut SessionState) {
+        session.mark_unknown("labels");
     }
 }

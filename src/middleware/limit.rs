@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use super::key::KeyPaths;
-use crate::authoring::{Field, Reader, Shape};
+use super::key_paths::KeyPaths;
 use crate::call::{CallView, Node as Place};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
 use crate::json::{self, Value};
 use crate::path::Path;
+use crate::rules_schema::{Field, Reader, Shape};
 use crate::source::Node;
 use crate::template::Template;
 
@@ -80,7 +80,7 @@ pub enum OnExceed {
 
 /// The cost of a call.
 #[derive(Debug)]
-pub enum Cost {
+pub enum CallCost {
     /// The same cost for every call.
     Fixed(Amount),
     /// The number at a path of the call.
@@ -93,7 +93,7 @@ pub struct Limit {
     /// Where and how the limit counts.
     pub rule: Rule,
     /// The cost of a call.
-    pub cost: Cost,
+    pub cost: CallCost,
     /// The calls that are counted.
     pub counted: CountedCalls,
     /// What happens to a call that exceeds the limit.
@@ -112,7 +112,7 @@ pub struct Limit {
 
 /// The cost of one call for one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Measure {
+pub struct LimitCharge {
     /// The key of the count.
     pub key: String,
     /// The cost.
@@ -168,7 +168,7 @@ impl CommonLimitSettings {
     pub(super) fn limit(
         self,
         rule: Rule,
-        cost: Cost,
+        cost: CallCost,
         counted: CountedCalls,
         identity: &str,
         words: String,
@@ -184,7 +184,7 @@ impl Limit {
     ///
     /// # Errors
     /// Returns a message if the key or the cost can't be read from the call.
-    pub fn measure(&self, view: &CallView<'_>) -> Result<Measure, String> {
+    pub fn measure(&self, view: &CallView<'_>) -> Result<LimitCharge, String> {
         let mut parts = vec![Value::from(self.identity.as_str())];
         if let Rule::Conversation(_) = self.rule {
             let conversation = view.session.document().get("conversationId").filter(|id| !id.is_null());
@@ -197,15 +197,15 @@ impl Limit {
         // All calls without a value share one count.
         parts.extend(self.key.values(view)?);
         let cost = match &self.cost {
-            Cost::Fixed(amount) => *amount,
-            Cost::At(path) => {
+            CallCost::Fixed(amount) => *amount,
+            CallCost::At(path) => {
                 let nodes = path.nodes(view).map_err(|mismatch| mismatch.to_string())?;
                 nodes.first().and_then(|node| amount(*node)).ok_or_else(|| {
                     format!("there is no non-negative number at `{}`, the `cost` of the call", path.text())
                 })?
             }
         };
-        Ok(Measure { key: json::digest(&Value::Array(parts)).to_string(), cost })
+        Ok(LimitCharge { key: json::digest(&Value::Array(parts)).to_string(), cost })
     }
 }
 

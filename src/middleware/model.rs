@@ -1,11 +1,11 @@
 //! `model`: changes the configuration of model calls.
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE, WRONG_TYPE};
 use crate::lifecycle::Config;
 use crate::matcher::NamePattern;
+use crate::rules_schema::{Field, Polarity, Reader, Record, Shape};
 use crate::source::Node;
 use crate::template::Template;
 
@@ -220,7 +220,7 @@ impl Model {
         let max_tokens = Bound::read(node.get("max_tokens"), f64::INFINITY, reader);
         let patterns = |name: &str, reader: &mut Reader<'_>| {
             let tools = node.get("tools").and_then(|tools| tools.get(name));
-            tools.map(|tools| NamePattern::read_many(tools, reader)).unwrap_or_default()
+            tools.map(|tools| NamePattern::read_list(tools, reader)).unwrap_or_default()
         };
         let (show, hide) = (patterns("show", reader), patterns("hide", reader));
         let mut members = |name: &str| {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::limit::{self, CommonLimitSettings, Cost, CountedCalls, Limit, Rule, read_amount};
+use super::limit::{self, CallCost, CommonLimitSettings, CountedCalls, Limit, Rule, read_amount};
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_DURATION, INVALID_PATH, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
+use crate::rules_schema::{Field, Polarity, Reader, Record, Shape, meant};
 use crate::source::{Node, YamlValue};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -84,7 +84,8 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
     let common = CommonLimitSettings::read(node, reader);
     let limit = node.get("limit").and_then(|node| read_amount(node, reader));
     let burst = node.get("burst").and_then(|node| read_amount(node, reader));
-    let cost = node.get("cost").map_or(Some(Cost::Fixed(Amount::whole(1))), |node| read_cost(node, reader));
+    let cost =
+        node.get("cost").map_or(Some(CallCost::Fixed(Amount::whole(1))), |node| read_cost(node, reader));
     let counted = match node.get("count").and_then(Node::as_str) {
         Some("attempts") => CountedCalls::Attempts,
         _ => CountedCalls::Executions,
@@ -173,9 +174,9 @@ fn report_unused_burst(node: &Node, algorithm: &str, reader: &mut Reader<'_>) {
     );
 }
 
-fn read_cost(node: &Node, reader: &mut Reader<'_>) -> Option<Cost> {
+fn read_cost(node: &Node, reader: &mut Reader<'_>) -> Option<CallCost> {
     if let YamlValue::Number(_) = node.value {
-        return read_amount(node, reader).map(Cost::Fixed);
+        return read_amount(node, reader).map(CallCost::Fixed);
     }
     let path = reader.path(node)?;
     if !path.is_singular() {
@@ -189,5 +190,5 @@ fn read_cost(node: &Node, reader: &mut Reader<'_>) -> Option<Cost> {
         );
         return None;
     }
-    Some(Cost::At(path))
+    Some(CallCost::At(path))
 }

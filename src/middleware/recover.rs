@@ -1,9 +1,9 @@
 //! `recover`: converts a tool's error to a message that the model can act on.
 
-use super::errors::{self, ErrorPatterns};
+use super::error_patterns::{self, ErrorPatterns};
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::call::CallView;
+use crate::rules_schema::{Field, Polarity, Record, Shape};
 use crate::source::Node;
 use crate::template::Template;
 
@@ -30,7 +30,7 @@ static RECORD: Record = Record {
     name: "recover",
     doc: "The errors, and the message to the model.",
     fields: &[
-        errors::ON,
+        error_patterns::ON,
         Field::optional(
             "message",
             Shape::Text("a template"),

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use regex::Regex;
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
-use crate::detect::{Detector, Redactor, Style};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, UNKNOWN_VALUE};
+use crate::redaction::{Detector, Redactor, Style};
+use crate::rules_schema::{Field, Polarity, Reader, Record, Shape, meant};
 use crate::seal::Keys;
 use crate::source::Node;
 

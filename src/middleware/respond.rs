@@ -1,8 +1,8 @@
 //! `respond`: returns a fixed result instead of calling the tool.
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Record, Shape};
 use crate::json::Value;
+use crate::rules_schema::{Field, Polarity, Record, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "respond",

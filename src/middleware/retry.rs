@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::errors::{self, ErrorPatterns};
+use super::error_patterns::{self, ErrorPatterns};
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape};
 use crate::diagnostic::{Diagnostic, OUT_OF_RANGE};
+use crate::rules_schema::{Field, Polarity, Reader, Record, Shape};
 use crate::source::Node;
 use crate::tools::Tool;
 
@@ -35,7 +35,7 @@ static RECORD: Record = Record {
             Shape::Record(&BACKOFF),
             "The pauses between attempts. Default: 200ms, doubled each time, at most 10s.",
         ),
-        errors::ON,
+        error_patterns::ON,
         Field::optional(
             "idempotent",
             Shape::Bool,

@@ -8,9 +8,9 @@ use regex::Regex;
 use super::redact::{WITH, read_redactor, texts};
 use super::transform::{REPLACE, replacement};
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape};
-use crate::detect::{Reach, Redactor, Replacement, Style};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_REGEX, MISSING_KEY};
+use crate::redaction::{Reach, Redactor, Replacement, Style};
+use crate::rules_schema::{Field, Polarity, Reader, Record, Shape};
 use crate::seal::Keys;
 use crate::source::Node;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Polarity, Shape};
+use crate::rules_schema::{Polarity, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "timeout",

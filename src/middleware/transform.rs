@@ -7,14 +7,14 @@ pub(super) use step_operands::replacement;
 use regex::Regex;
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape, head};
 use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
 use crate::json::{JsonType, Number, Value};
-use crate::meter;
 use crate::path::{self, Path, PathEvaluationError};
+use crate::rules_schema::{Field, Polarity, Reader, Record, Shape, head};
 use crate::source::Node;
 use crate::template::Template;
+use crate::work_limit;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "transform",
@@ -322,7 +322,7 @@ impl Change {
 
     /// Returns the new value. Returns `None` if the value does not change.
     fn of(&self, place: &Value) -> Result<Option<Value>, String> {
-        meter::spend_on(place.as_str().map_or(0, str::len), 4).map_err(|why| why.to_string())?;
+        work_limit::spend_on(place.as_str().map_or(0, str::len), 4).map_err(|why| why.to_string())?;
         let new = match self {
             Self::Set(new) => new.clone(),
             Self::Trim => text(place, "trim")?.trim().into(),
@@ -333,7 +333,7 @@ impl Change {
             }
             Self::Clamp { min, max } => match place {
                 Value::Number(number) => Value::Number(clamp(number, min.as_ref(), max.as_ref()).clone()),
-                other => return Err(mistyped(other, "clamp", JsonType::Number)),
+                other => return Err(type_mismatch(other, "clamp", JsonType::Number)),
             },
             Self::Remove | Self::Default(_) | Self::Rename(_) | Self::Template(_) => return Ok(None),
         };
@@ -350,9 +350,9 @@ fn clamp<'a>(number: &'a Number, min: Option<&'a Number>, max: Option<&'a Number
 }
 
 fn text<'a>(place: &'a Value, step: &str) -> Result<&'a str, String> {
-    place.as_str().ok_or_else(|| mistyped(place, step, JsonType::String))
+    place.as_str().ok_or_else(|| type_mismatch(place, step, JsonType::String))
 }
 
-fn mistyped(place: &Value, step: &str, wanted: JsonType) -> String {
+fn type_mismatch(place: &Value, step: &str, wanted: JsonType) -> String {
     format!("must be {} for `{step}`, it is {}", wanted.with_article(), JsonType::of(place).with_article())
 }

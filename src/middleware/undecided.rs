@@ -2,9 +2,9 @@
 //! permissive.
 
 use super::Kind;
-use crate::authoring::Polarity;
 use crate::call::Phase;
 use crate::matcher::Truth;
+use crate::rules_schema::Polarity;
 
 /// What a policy does if its condition is undecided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

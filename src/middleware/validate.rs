@@ -1,11 +1,11 @@
 //! `validate`: validates arguments against a JSON Schema.
 
 use super::{Kind, KindDefinition};
-use crate::authoring::{Field, Polarity, Reader, Record, Shape, meant};
+use crate::argument_schema::{self, ArgumentSchema};
 use crate::call::{Reason, reason_code};
 use crate::diagnostic::{Diagnostic, INVALID_SCHEMA, Span, UNKNOWN_VALUE, WRONG_TYPE};
 use crate::json;
-use crate::schema::{self, ArgumentSchema};
+use crate::rules_schema::{Field, Polarity, Reader, Record, Shape, meant};
 use crate::source::{Node, YamlValue};
 use crate::tools::Tool;
 
@@ -146,7 +146,7 @@ impl Validate {
         };
         match schema.check(input) {
             Ok(()) => Ok(()),
-            Err(violations) => fail(reason_code::SCHEMA_VIOLATION, schema::summary(&violations)),
+            Err(violations) => fail(reason_code::SCHEMA_VIOLATION, argument_schema::summary(&violations)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Syntax tree of a query for evaluation: segments, selectors and filters.
 
-use super::mismatch::Expected;
+use super::evaluation_error::Expected;
 use super::pattern::Pattern;
 use crate::call::Root;
 use crate::json::Value;
@@ -135,7 +135,7 @@ pub(super) enum Comparison {
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     Literal(Value),
-    Singular(Base, Vec<Step>),
+    Singular(QueryBase, Vec<Step>),
     Length(Box<Operand>),
     Count(Nested),
     Value(Nested),
@@ -144,13 +144,13 @@ pub(super) enum Operand {
 /// A query inside a filter.
 #[derive(Clone, Debug)]
 pub(super) struct Nested {
-    pub(super) base: Base,
+    pub(super) base: QueryBase,
     pub(super) segments: Vec<Segment>,
 }
 
 /// The start of a query inside a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Base {
+pub(super) enum QueryBase {
     /// `@`
     Current,
     /// `$` of a query over one JSON value

@@ -1,8 +1,8 @@
 //! Edits of a JSON value at the locations that a path selected: set, remove, rename.
 
 use super::ast::Step;
-use super::evaluate::Place;
-use super::singular::position;
+use super::evaluator::Place;
+use super::singular_path::position;
 use crate::json::{Map, Value};
 
 /// The location of one node below its root.

@@ -5,11 +5,11 @@
 
 use std::cmp::Ordering;
 
-use super::ast::{Base, Comparison, Filter, Nested, Operand, Segment, Step};
-use super::evaluate::{Evaluator, Misfits, Stop, WalkResult};
-use super::mismatch::PathEvaluationError;
+use super::ast::{Comparison, Filter, Nested, Operand, QueryBase, Segment, Step};
+use super::evaluation_error::PathEvaluationError;
+use super::evaluator::{Evaluator, Misfits, Stop, WalkResult};
 use super::pattern::{Pattern, compile};
-use super::singular::{follow_steps_leniently, walk};
+use super::singular_path::{follow_steps_leniently, walk};
 use crate::call::Node;
 use crate::json::{self, JsonType, Value};
 
@@ -20,7 +20,7 @@ const COMPILE_COST: usize = 1_000;
 
 /// The behaviour of a filter for a value of the wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Types {
+pub(super) enum TypeCheckMode {
     /// The value is Nothing, as in RFC 9535.
     Ignored,
     /// The evaluation fails.
@@ -45,10 +45,10 @@ impl Found<'_> {
     }
 }
 
-impl Types {
+impl TypeCheckMode {
     /// Whether the types of these operands are checked. Among descendants, a bare `@` is every value of the call.
     fn checks<const N: usize>(self, operands: [&Operand; N]) -> bool {
-        let is_descendant = |operand: &Operand| matches!(operand, Operand::Singular(Base::Current, steps) if steps.is_empty());
+        let is_descendant = |operand: &Operand| matches!(operand, Operand::Singular(QueryBase::Current, steps) if steps.is_empty());
         match self {
             Self::Ignored => false,
             Self::Checked => true,
@@ -58,7 +58,12 @@ impl Types {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn holds(&mut self, filter: &Filter, current: Node<'a>, types: Types) -> WalkResult<bool> {
+    pub(super) fn holds(
+        &mut self,
+        filter: &Filter,
+        current: Node<'a>,
+        types: TypeCheckMode,
+    ) -> WalkResult<bool> {
         self.spend(1)?;
         match filter {
             Filter::Any(filters) => {
@@ -97,7 +102,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Counts the nodes of a query, up to `enough`.
-    fn count(&mut self, query: &Nested, current: Node<'a>, enough: usize, types: Types) -> WalkResult<usize> {
+    fn count(
+        &mut self,
+        query: &Nested,
+        current: Node<'a>,
+        enough: usize,
+        types: TypeCheckMode,
+    ) -> WalkResult<usize> {
         let mut count = 0;
         self.visit(query, current, types, &mut |_| {
             count += 1;
@@ -110,19 +121,19 @@ impl<'a> Evaluator<'a> {
         &mut self,
         query: &Nested,
         current: Node<'a>,
-        types: Types,
+        types: TypeCheckMode,
         receive: &mut dyn FnMut(Node<'a>) -> WalkResult,
     ) -> WalkResult {
         let Some(start) = self.start(query.base, Some(current)) else { return Ok(()) };
-        if types == Types::CheckMembers
-            && query.base == Base::Current
+        if types == TypeCheckMode::CheckMembers
+            && query.base == QueryBase::Current
             && is_wrong_type_for_segments(start, &query.segments)
         {
             return Ok(());
         }
         let misfits = match types {
-            Types::Ignored => Misfits::Ignored,
-            Types::Checked | Types::CheckMembers => Misfits::Noticed { segment: 1 },
+            TypeCheckMode::Ignored => Misfits::Ignored,
+            TypeCheckMode::Checked | TypeCheckMode::CheckMembers => Misfits::Noticed { segment: 1 },
         };
         let walked = self
             .aside(|evaluator| evaluator.walk(start, &query.segments, misfits, &mut |node, _| receive(node)));
@@ -137,7 +148,7 @@ impl<'a> Evaluator<'a> {
         &mut self,
         operand: &'v Operand,
         current: Node<'a>,
-        types: Types,
+        types: TypeCheckMode,
     ) -> WalkResult<Option<Found<'v>>>
     where
         'a: 'v,
@@ -149,13 +160,13 @@ impl<'a> Evaluator<'a> {
                 match self.start(*base, Some(current)) {
                     None => None,
                     Some(start)
-                        if types == Types::CheckMembers
-                            && *base == Base::Current
+                        if types == TypeCheckMode::CheckMembers
+                            && *base == QueryBase::Current
                             && is_wrong_type_for_steps(start, steps) =>
                     {
                         None
                     }
-                    Some(start) if types != Types::Ignored => walk(start, steps)
+                    Some(start) if types != TypeCheckMode::Ignored => walk(start, steps)
                         .map_err(|mismatch| Stop::Failed(into_filter_error(mismatch)))?
                         .map(Found::Node),
                     Some(start) => follow_steps_leniently(start, steps).map(Found::Node),
@@ -203,7 +214,7 @@ impl<'a> Evaluator<'a> {
         let equal = match (left, right) {
             (Some(left), Some(right)) if left.json_type() == right.json_type() => {
                 // A comparison walks both values in parallel, so no further than either.
-                self.weigh(left, 0)?;
+                self.spend_on_value(left, 0)?;
                 left.equals(right)
             }
             (left, right) => left.is_none() && right.is_none(),
@@ -220,17 +231,17 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Spends the cost of walking a whole value, as a comparison does. Fails for a value that nests too deeply.
-    fn weigh(&mut self, node: Node<'_>, depth: usize) -> WalkResult {
+    fn spend_on_value(&mut self, node: Node<'_>, depth: usize) -> WalkResult {
         if depth > json::MAX_DEPTH {
             return Err(Stop::Failed(PathEvaluationError::TooMuch));
         }
         self.spend(usize::from(depth > 0))?;
         match node {
             Node::Json(Value::Array(items)) => {
-                items.iter().try_for_each(|item| self.weigh(Node::Json(item), depth + 1))
+                items.iter().try_for_each(|item| self.spend_on_value(Node::Json(item), depth + 1))
             }
             Node::Json(Value::Object(members)) => {
-                members.values().try_for_each(|member| self.weigh(Node::Json(member), depth + 1))
+                members.values().try_for_each(|member| self.spend_on_value(Node::Json(member), depth + 1))
             }
             Node::Json(Value::Number(number)) => self.spend(number.text().len() / TEXT_PER_NODE),
             node => self.spend(node.as_str().map_or(0, str::len) / TEXT_PER_NODE),
@@ -242,7 +253,7 @@ impl<'a> Evaluator<'a> {
         text: &Operand,
         pattern: &Pattern,
         current: Node<'a>,
-        types: Types,
+        types: TypeCheckMode,
     ) -> WalkResult<bool> {
         let checked = types.checks([text]);
         let text = self.value(text, current, types)?;
@@ -253,7 +264,7 @@ impl<'a> Evaluator<'a> {
         self.spend(text.len() / TEXT_PER_NODE)?;
         match pattern {
             Pattern::Compiled(pattern) => Ok(pattern.is_match(text)),
-            Pattern::FromDocument(reach, pattern) => {
+            Pattern::Dynamic(reach, pattern) => {
                 self.spend(COMPILE_COST)?;
                 let pattern = self.value(pattern, current, types)?;
                 let pattern = pattern.as_ref().and_then(|pattern| pattern.node().as_str());

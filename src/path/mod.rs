@@ -6,36 +6,36 @@
 
 mod ast;
 mod edit;
-mod evaluate;
+mod evaluator;
 mod filter;
-mod lower;
-mod mismatch;
-mod names;
+mod parser;
+mod evaluation_error;
+mod argument_names;
 mod pattern;
-mod places;
-mod reads;
-mod scan;
-mod singular;
+mod argument_pointers;
+mod dependencies;
+mod scanner;
+mod singular_path;
 
+pub use argument_names::{ArgumentNames, MisreadName};
+pub use argument_pointers::Places;
 pub use ast::Step;
 pub use edit::{EditError, Location, get_mut, remove, remove_all, rename, set};
-pub use mismatch::{Expected, PathEvaluationError};
-pub use names::{ArgumentNames, MisreadName};
-pub use places::Places;
-pub use singular::walk;
+pub use evaluation_error::{Expected, PathEvaluationError};
+pub use singular_path::walk;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use self::ast::{Base, Nested, Segment};
-use self::evaluate::{Document, Evaluator, Misfits, Place};
-use self::lower::{Over, lower};
-use self::reads::Reads;
+use self::ast::{Nested, QueryBase, Segment};
+use self::dependencies::Reads;
+use self::evaluator::{Document, Evaluator, Misfits, Place};
+use self::parser::{Over, lower};
 use crate::call::{CallView, ContextReads, Node, Root};
 use crate::json::{JsonType, Value};
-use crate::meter;
+use crate::work_limit;
 
 /// The nodes that a path yields, in the order of RFC 9535; empty if the named value is absent.
 pub type Nodes<'a> = SmallVec<[Node<'a>; 2]>;
@@ -121,7 +121,7 @@ impl Path {
     /// `match()` or `search()` with a pattern that is not a literal.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let query = lower(text, Over::Call)?;
-        let Base::Member(root) = query.base else {
+        let QueryBase::Member(root) = query.base else {
             return Err(PathError::new("a path reads one member of the call", 0..text.len()));
         };
         let steps = query.segments.iter().map(Segment::step).collect();
@@ -208,7 +208,7 @@ impl Path {
 
     /// Checks the conditions under which the whole path has no result, whatever it selects.
     fn check(&self, view: &CallView<'_>) -> Result<(), PathEvaluationError> {
-        meter::spend(1).map_err(|_| PathEvaluationError::TooMuch)?;
+        work_limit::spend(1).map_err(|_| PathEvaluationError::TooMuch)?;
         if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
             let found = JsonType::of(view.input);
             return Err(PathEvaluationError::Type { segment: 1, expected: Expected::Object, found });

@@ -3,13 +3,13 @@
 use regex::Regex;
 
 use super::ast::Operand;
-use crate::regexes;
+use crate::regex_compiler;
 
 #[derive(Clone, Debug)]
 pub(super) enum Pattern {
     Compiled(Regex),
     /// Compiled for each value; only queries support it, paths reject it.
-    FromDocument(Reach, Operand),
+    Dynamic(Reach, Operand),
 }
 
 /// The part of the string that the pattern must match.
@@ -36,7 +36,7 @@ pub(super) fn compile(pattern: &str, reach: Reach) -> Result<Regex, String> {
 }
 
 fn build(pattern: &str) -> Result<Regex, String> {
-    regexes::compile(pattern).map_err(|error| {
+    regex_compiler::compile(pattern).map_err(|error| {
         // The last line names the problem; those before show the pattern.
         let text = error.to_string();
         text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()

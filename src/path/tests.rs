@@ -163,7 +163,7 @@ fn reading_an_undecided_part_of_the_session_is_a_mismatch() {
     let call = ToolCall::new("c1", "t", json!({}));
     let answered = |path: &str, unsettled: &str| {
         let mut session = SessionState::default();
-        session.unsettle(unsettled);
+        session.mark_unknown(unsettled);
         Path::parse(path).unwrap().nodes(&CallView::new(&call, &session)).err()
             != Some(PathEvaluationError::Unsettled)
     };

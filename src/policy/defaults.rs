@@ -1,9 +1,9 @@
 //! `defaults`: settings of a whole bundle.
 
-use super::agreed;
-use crate::authoring::{Field, Record, Shape};
+use super::bundle_settings;
 use crate::diagnostic::Diagnostics;
 use crate::principal::Comparison;
+use crate::rules_schema::{Field, Record, Shape};
 use crate::source::LoadedFile;
 
 /// What happens to calls that no `allow`, `approval` or `respond` policy matches.
@@ -96,17 +96,17 @@ pub(super) static RECORD: Record = Record {
 /// Reads `defaults` from all files and reports files that disagree.
 pub(super) fn read(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defaults {
     Defaults {
-        unmatched: match agreed::word(files, RECORD.name, "unmatched", diagnostics) {
+        unmatched: match bundle_settings::word(files, RECORD.name, "unmatched", diagnostics) {
             Some("deny") => Unmatched::Deny,
             Some("approval") => Unmatched::Approval,
             _ => Unmatched::Allow,
         },
-        principals: match agreed::word(files, RECORD.name, "principals", diagnostics) {
+        principals: match bundle_settings::word(files, RECORD.name, "principals", diagnostics) {
             Some("exact") => Comparison::Exact,
             _ => Comparison::Canonical,
         },
-        absent_matches: agreed::word(files, RECORD.name, "absent", diagnostics) == Some("match"),
-        arguments: match agreed::word(files, RECORD.name, "arguments", diagnostics) {
+        absent_matches: bundle_settings::word(files, RECORD.name, "absent", diagnostics) == Some("match"),
+        arguments: match bundle_settings::word(files, RECORD.name, "arguments", diagnostics) {
             Some("typed") => Some(ArgumentCheck::Typed),
             Some("valid") => Some(ArgumentCheck::Valid),
             Some("unchecked") => Some(ArgumentCheck::Unchecked),

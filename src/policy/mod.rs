@@ -1,20 +1,20 @@
 //! Policies: rules files → [`CompiledPolicies`] in four steps: read the files ([`source`]), compile them to a [`Bundle`] ([`lower`]), sort the
 //! policies ([`plan`]), and index them ([`CompiledPolicies::compile`]).
 
-mod agreed;
-mod chain;
+mod bundle_settings;
+mod policy_index;
 mod defaults;
-mod lower;
+mod compiler;
 mod plan;
-mod reload;
-mod remembered;
+mod reload_settings;
+mod index_cache;
 mod widening;
 
-pub use chain::{CandidatePolicies, Chain, CompiledPolicies};
+pub use compiler::{Bundle, check_version, lower, rules_record};
 pub use defaults::{ArgumentCheck, Defaults, Unmatched};
-pub use lower::{Bundle, check_version, lower, rules_record};
 pub use plan::{Plan, plan};
-pub use reload::ReloadSettings;
+pub use policy_index::{CandidatePolicies, CompiledPolicies, ToolPolicies};
+pub use reload_settings::ReloadSettings;
 pub use widening::{Widening, widenings};
 
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use crate::json::{Digest, Value};
 use crate::matcher::Matcher;
 use crate::middleware::Kind;
 use crate::path::ArgumentNames;
-use crate::regexes;
+use crate::regex_compiler;
 use crate::source::{self, Loaded, LoadedFile};
 
 /// The mode of a policy.
@@ -84,7 +84,7 @@ impl Policy {
 
 /// Result of a load: the compiled chains if there are no errors, and all diagnostics.
 #[derive(Debug)]
-pub struct Built {
+pub struct LoadedBundle {
     /// The compiled policies; `None` if there is an error.
     pub chains: Option<CompiledPolicies>,
     /// All diagnostics, in the order of files and then of positions.
@@ -98,12 +98,14 @@ pub struct Built {
 }
 
 /// Loads and compiles the bundle of all rules files under these paths.
-pub fn build(paths: &[PathBuf]) -> Built {
+pub fn build(paths: &[PathBuf]) -> LoadedBundle {
     build_loaded(source::load(paths))
 }
 
 /// Compiles a bundle from in-memory files: pairs of a name and its text.
-pub fn build_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (N, T)>) -> Built {
+pub fn build_texts<N: Into<String>, T: Into<String>>(
+    texts: impl IntoIterator<Item = (N, T)>,
+) -> LoadedBundle {
     build_loaded(source::load_texts(texts))
 }
 
@@ -111,15 +113,15 @@ pub fn build_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<It
 pub(crate) fn build_replacements<N: Into<String>, T: Into<String>>(
     texts: impl IntoIterator<Item = (N, T)>,
     sources: &SourceMap,
-) -> Built {
+) -> LoadedBundle {
     build_loaded(source::load_texts_below(texts, sources.roots().clone()))
 }
 
-fn build_loaded(loaded: Loaded) -> Built {
+fn build_loaded(loaded: Loaded) -> LoadedBundle {
     let Loaded { mut sources, files, mut diagnostics, .. } = loaded;
-    let mut bundle = regexes::with_budget(|| lower(&files, &mut sources, &mut diagnostics));
+    let mut bundle = regex_compiler::with_budget(|| lower(&files, &mut sources, &mut diagnostics));
     diagnostics.sort();
     let drawn_files = std::mem::take(&mut bundle.drawn_files);
     let chains = (!diagnostics.has_errors()).then(|| CompiledPolicies::compile(plan(bundle)));
-    Built { chains, diagnostics, sources, files, drawn_files }
+    LoadedBundle { chains, diagnostics, sources, files, drawn_files }
 }

@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use super::{CompiledPolicies, Mode, Policy, Unmatched};
-use crate::authoring::Polarity;
 use crate::call::Phase;
 use crate::json::Value;
 use crate::middleware::Kind;
+use crate::rules_schema::Polarity;
 use strictness::{Around, less_strict_members};
 
 /// A change by which new rules may allow more than old ones.
@@ -153,7 +153,7 @@ fn compare_existing(
             let looser = less_strict_members(policy, next, around);
             if looser.is_empty() {
                 // By redacting more it can hide what other policies look for.
-                return blinded(next, new).map(|other| blinding(next, other));
+                return blinded(next, new).map(|other| changed_text_widening(next, other));
             }
             let members: Vec<String> = looser.iter().map(|member| format!("`{member}`")).collect();
             Some(of(next, &format!("is changed ({})", members.join(", ")), allows))
@@ -209,13 +209,15 @@ fn compare_added(policy: &Policy, old: &CompiledPolicies, new: &CompiledPolicies
         Kind::Model(model) if !model.only_restricts() => {
             Some(of(policy, "changes what the model is called with", without(&policy.kind)))
         }
-        Kind::Stream(_) | Kind::Redact(_) => blinded(policy, new).map(|other| blinding(policy, other)),
+        Kind::Stream(_) | Kind::Redact(_) => {
+            blinded(policy, new).map(|other| changed_text_widening(policy, other))
+        }
         kind if kind.entry().polarity == Polarity::Restricting => None,
         kind => Some(of(policy, "is newly enforced", without(kind))),
     }
 }
 
-fn blinding(policy: &Policy, other: &Policy) -> Widening {
+fn changed_text_widening(policy: &Policy, other: &Policy) -> Widening {
     let what = format!("changes the text that `{}` inspects", other.id);
     of(policy, &what, without(&other.kind))
 }

@@ -3,8 +3,8 @@
 //! [`load`] loads rules the first time; [`Reloader`] reloads once; [`Watch`] reloads whenever files change.
 
 #[cfg(feature = "watch")]
-mod directories;
-mod footprint;
+mod watched_directories;
+mod file_snapshot;
 mod reloader;
 #[cfg(feature = "watch")]
 mod watch;

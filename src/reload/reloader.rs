@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::footprint::FileSnapshot;
+use super::file_snapshot::FileSnapshot;
 use crate::diagnostic::render;
 use crate::engine::{Engine, Refusal, Verdict};
-use crate::policy::{self, Built, CompiledPolicies, ReloadSettings, widenings};
+use crate::policy::{self, CompiledPolicies, LoadedBundle, ReloadSettings, widenings};
 use crate::suite::{self, LoadedSuite};
 
 /// The result of a reload.
@@ -19,7 +19,7 @@ pub enum ReloadResult {
     /// The files match the active rules.
     Same,
     /// The rules in the files are active now.
-    TakenIn,
+    Applied,
     /// The rules in the files were rejected; [`Status::last_rejected`](crate::engine::Status::last_refused) has the reason.
     Refused,
     /// The rules in the files are pending confirmation; [`Status::held`](crate::engine::Status::held) has the details.
@@ -170,7 +170,7 @@ impl Reloader {
         }
         let widenings = if governing.confirm_widening { widenings(active, chains) } else { Vec::new() };
         if widenings.is_empty() {
-            (Verdict::TakeIn(Arc::clone(chains)), ReloadResult::TakenIn)
+            (Verdict::Apply(Arc::clone(chains)), ReloadResult::Applied)
         } else {
             (Verdict::Hold(Arc::clone(chains), widenings), ReloadResult::Held)
         }
@@ -196,7 +196,7 @@ fn pass(mut tests: LoadedSuite, chains: &Arc<CompiledPolicies>) -> Result<(), Re
 
 /// Rules and their tests, as read.
 struct Read {
-    built: Built,
+    built: LoadedBundle,
     tests: LoadedSuite,
 }
 

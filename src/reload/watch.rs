@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::directories::DirectoryIdentity;
-use super::footprint::FileSnapshot;
+use super::file_snapshot::FileSnapshot;
+use super::watched_directories::DirectoryIdentity;
 use super::{ReloadResult, Reloader};
 
 /// Options of a [`Watch`].

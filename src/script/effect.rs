@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::passed::ExportedValue;
+use super::exported_value::ExportedValue;
+use crate::durations;
 use crate::json::{Digest, Map, Value, canonical, json};
-use crate::spans;
 
 /// A request of a script. The host performs it and records the result in the journal.
 #[derive(Clone, Debug)]
@@ -125,8 +125,8 @@ impl Effect<'_> {
 /// # Errors
 /// The text is not a duration, or is zero.
 pub(super) fn span_of_time(text: &str) -> Result<Duration, String> {
-    spans::parse(text).filter(|duration| !duration.is_zero()).ok_or_else(|| {
-        let text = crate::text::inert(&crate::text::cut(text));
+    durations::parse(text).filter(|duration| !duration.is_zero()).ok_or_else(|| {
+        let text = crate::safe_text::inert(&crate::safe_text::cut(text));
         format!("`{text}` is not a duration: write for example `60s`, `5m` or `24h`")
     })
 }

@@ -3,8 +3,8 @@
 
 use std::cmp::Ordering;
 
+use super::fuel::{Fault, Work};
 use super::value::{Kind, List, MAX_NESTING, ScriptValue, too_deep};
-use super::work::{Fault, Work};
 use crate::json::{JsonType, MAX_DEPTH};
 
 /// Whether two values are equal.
@@ -46,7 +46,7 @@ fn equal_below(work: &Work, a: &ScriptValue<'_>, b: &ScriptValue<'_>, depth: usi
             }
             Ok(same)
         }
-        (a, b) => Err(different(&a, &b).into()),
+        (a, b) => Err(type_mismatch_message(&a, &b).into()),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn compare(a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Result<Orderi
             Err(format!("only numbers and strings can be ordered, these are of type {}", a.json_type())
                 .into())
         }
-        (a, b) => Err(different(&a, &b).into()),
+        (a, b) => Err(type_mismatch_message(&a, &b).into()),
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) fn position(
     Ok(found)
 }
 
-fn different(a: &Kind<'_, '_>, b: &Kind<'_, '_>) -> String {
+fn type_mismatch_message(a: &Kind<'_, '_>, b: &Kind<'_, '_>) -> String {
     let (a, b) = (a.json_type(), b.json_type());
     let hint = if a == JsonType::Null || b == JsonType::Null { ": `is_null(x)` tests for null" } else { "" };
     format!("cannot compare values of different types, {a} and {b}{hint}")

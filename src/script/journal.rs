@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::around::ScriptCall;
+use super::around_script::ScriptCall;
 use super::effect::{Answer, Effect};
-use super::work::VALUE_BYTES;
+use super::fuel::VALUE_BYTES;
 use crate::json::{self, Value};
 
 /// The maximum number of effects of one call.
@@ -122,7 +122,7 @@ impl<'c> Journal<'c> {
             return Err(JournalError::TooLarge);
         }
         for entry in &stored.entries {
-            let known = super::functions::by_name(&entry.effect).is_some_and(super::Function::is_effect);
+            let known = super::function_table::by_name(&entry.effect).is_some_and(super::Function::is_effect);
             if !known || (entry.error.is_some() == entry.value.is_some()) {
                 return Err(JournalError::Malformed(
                     "an entry is not an effect with exactly one result".to_owned(),

@@ -3,41 +3,43 @@
 //! Text + call → value. Scripts reach the host only through effects; comparing values of different types is an error. Rhai parses the
 //! syntax, and no other module uses it.
 
-mod number;
-mod work;
+mod exact_number;
+mod fuel;
 mod value;
-mod written;
+mod json_equality;
 mod equality;
 mod operators;
-mod library;
-mod functions;
-mod passed;
+mod function_library;
+mod function_table;
+mod exported_value;
 mod effect;
-mod guide;
+mod reference_text;
 mod program;
-mod parse;
-mod reads;
-mod literal;
-mod lower;
-mod calls;
-mod statements;
-mod place;
-mod thrown;
-mod evaluate;
-mod loops;
+mod parser;
+mod dependencies;
+mod number_literal;
+mod compiler;
+mod call_compiler;
+mod statement_compiler;
+mod assignment;
+mod error_object;
+mod interpreter;
+mod loop_interpreter;
 mod predicate;
 mod journal;
-mod outside;
-mod around;
+mod replay_host;
+mod around_script;
 
-pub use around::{Around, MAX_SCRIPT, Replay, SCRIPT_LIMITS, ScriptCall, ScriptException, ScriptRunError};
+pub use around_script::{
+    Around, MAX_SCRIPT, ReplayResult, SCRIPT_LIMITS, ScriptCall, ScriptException, ScriptRunError,
+};
 pub use effect::{Answer, Effect};
-pub use functions::{FUNCTIONS, Function};
-pub use guide::{NUMBERS, STATEMENTS, VARIABLES};
+pub use exported_value::ExportedValue;
+pub use fuel::Limits;
+pub use function_table::{FUNCTIONS, Function};
 pub use journal::{Journal, JournalError, MAX_EFFECTS, MAX_JOURNAL};
-pub use passed::ExportedValue;
 pub use predicate::{Expression, ExpressionError, Predicate};
-pub use work::Limits;
+pub use reference_text::{NUMBERS, STATEMENTS, VARIABLES};
 
 /// A compile error of an expression or script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

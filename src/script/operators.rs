@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use super::equality::{compare, equal, position};
-use super::number::Number;
+use super::exact_number::Number;
+use super::fuel::{Fault, Work};
 use super::value::{Kind, ScriptValue};
-use super::work::{Fault, Work};
 
 /// The implementation of an operator: operands → value.
 pub(super) type Operator =

@@ -2,8 +2,8 @@
 
 use regex::Regex;
 
-use super::functions::{Change, Each, EffectKind, Run};
-use super::number::Number;
+use super::exact_number::Number;
+use super::function_table::{Change, Each, EffectKind, Run};
 use super::operators::Operator;
 use crate::call::Root;
 

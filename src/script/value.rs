@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use super::number::{Number, NumberView};
-use super::work::{Fault, VALUE_BYTES, Work};
+use super::exact_number::{Number, NumberView};
+use super::fuel::{Fault, VALUE_BYTES, Work};
 use crate::json::{JsonType, MAX_DEPTH, Value};
 
 /// The maximum nesting of a value that an expression or script creates, not counting borrowed data of the call.

@@ -4,11 +4,11 @@
 mod key;
 mod keys;
 mod purpose;
-mod source;
+mod key_source;
 
+pub(crate) use key_source::random_hex;
+pub use key_source::{KEYS_VARIABLE, KeyError, SecretFileError};
+#[cfg(feature = "mcp")]
+pub(crate) use key_source::{decode_hex, hex, read_or_create_secret};
 pub use keys::{EncryptError, Keys, SealError};
 pub use purpose::Purpose;
-pub(crate) use source::random_hex;
-pub use source::{KEYS_VARIABLE, KeyError, SecretFileError};
-#[cfg(feature = "mcp")]
-pub(crate) use source::{decode_hex, hex, read_or_create_secret};

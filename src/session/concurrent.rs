@@ -162,7 +162,7 @@ impl Session {
     #[must_use]
     pub fn with_unknown_past(mut self) -> Self {
         if !self.shared.services.store.is_shared() {
-            self.state.distrust();
+            self.state.mark_untrusted();
         }
         self
     }
@@ -284,7 +284,7 @@ impl Inner {
             let is_known = self.others(turn.position, is_in_round).await;
             turn.session = self.line().session_for(turn.position, layer);
             if !is_known {
-                turn.session.state.distrust();
+                turn.session.state.mark_untrusted();
             }
         }
         let halts =
@@ -492,7 +492,7 @@ impl ConcurrentSession {
         if !std::mem::replace(&mut session.has_loaded_state, true) {
             match stored {
                 Ok(stored) => session.state.unite(&stored),
-                Err(_) => session.state.distrust(),
+                Err(_) => session.state.mark_untrusted(),
             }
         }
     }

@@ -97,7 +97,7 @@ impl Session {
         let layers = self.layers();
         let conversation = self.conversation();
         let calls: BTreeMap<Place, ToolCall> =
-            found.iter().map(|found| (found.place, of_history(&self.calls, found))).collect();
+            found.iter().map(|found| (found.place, history_call(&self.calls, found))).collect();
         let formatter = self.formatter.clone();
         let mut runner = self.runner(&layers, &conversation, executor);
         runner.context.session.is_recorded = false;
@@ -163,7 +163,7 @@ impl Session {
         if found.is_empty() {
             return Vec::new();
         }
-        let calls: Vec<ToolCall> = found.iter().map(|found| of_history(&self.calls, found)).collect();
+        let calls: Vec<ToolCall> = found.iter().map(|found| history_call(&self.calls, found)).collect();
         let progress = self.round.of_calls(&calls);
         let is_new = |(_, progress): &(_, &CallProgress)| matches!(progress, CallProgress::NotStarted);
         let new = calls.iter().zip(found).zip(&progress).filter(is_new);
@@ -182,7 +182,7 @@ impl Session {
                 CallProgress::Started => Some(self.given_up(call, executor).await),
             });
         }
-        self.tools_done(&outcomes);
+        self.after_calls(&outcomes);
         outcomes
     }
 
@@ -213,7 +213,7 @@ impl Session {
         let conversation = self.conversation();
         let services = &self.shared.services;
         let ledger = services.ledger(self.account());
-        let call = of_history(&self.calls, found);
+        let call = history_call(&self.calls, found);
         let key = found.key_in(&conversation);
         let messages = found.messages();
         let entry = ledger.find(&key).await.ok().flatten().filter(|entry| entry.is_of(&call));
@@ -286,7 +286,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 self.resume_call(call, key, ApprovalMessages::default(), started).await.outcome
             }
             _ => {
-                let message = "the history has no result of this call: it may have run, and does not run again";
+                let message =
+                    "the history has no result of this call: it may have run, and does not run again";
                 self.indeterminate_call(call, unfinished(message), started).await
             }
         }
@@ -294,7 +295,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 }
 
 /// The call as policies see it. A request of ours knows the tool's server.
-pub(super) fn of_history(calls: &super::Calls, found: &Found) -> ToolCall {
+pub(super) fn history_call(calls: &super::Calls, found: &Found) -> ToolCall {
     let mut call = calls.of(&found.part);
     if call.server.is_none() {
         call.server = found.request.as_ref().and_then(|request| request.server.clone());

@@ -9,7 +9,7 @@ use crate::call::SessionState;
 use crate::execution::StoredSession;
 use crate::host::StoreError;
 use crate::json::{self, Value, json};
-use crate::message::{Content, History, Occurrence, StatePart};
+use crate::message::{CallOccurrence, Content, History, StatePart};
 use crate::seal::Purpose;
 
 /// All calls of a history: their names, arguments and results. Before a round, without its new calls. Pending calls count, so that
@@ -17,7 +17,7 @@ use crate::seal::Purpose;
 fn known_calls(history: &History, before_round: bool) -> Vec<Value> {
     let calls = history.occurrences();
     let last = calls.last().map(|call| call.round);
-    let is_new = |call: &Occurrence<'_>| {
+    let is_new = |call: &CallOccurrence<'_>| {
         before_round && Some(call.round) == last && call.result.is_none() && call.request.is_none()
     };
     let known = calls.iter().filter(|call| !is_new(call)).map(|call| {
@@ -75,7 +75,7 @@ impl Session {
         match (stored, &mut state) {
             (StoredSession::Found(stored, _), Some(state)) => state.unite(&stored),
             (StoredSession::Found(stored, _), None) => state = Some(*stored),
-            (StoredSession::Unknown, Some(state)) => state.distrust(),
+            (StoredSession::Unknown, Some(state)) => state.mark_untrusted(),
             (StoredSession::Unknown, None) | (StoredSession::Missing, _) => {}
         }
         let mut state = match state {
@@ -87,7 +87,7 @@ impl Session {
             Some(state) => state,
             None => {
                 let mut unknown = SessionState::default();
-                unknown.distrust();
+                unknown.mark_untrusted();
                 unknown
             }
         };

@@ -13,8 +13,8 @@ mod skills;
 
 pub use concurrent::ConcurrentSession;
 pub use history_resumption::{ResumeError, Round};
-pub use run_end::Afterwork;
-pub use sdk_session::{Armed, ArmedSession, Called};
+pub use run_end::DeferredTasks;
+pub use sdk_session::{Called, SdkSession, SdkSessionGuard};
 pub use skills::SkillAmendment;
 
 use std::sync::Arc;
@@ -212,7 +212,7 @@ impl Session {
     /// Sets a closure that formats results for the model. Where it returns `None`, the plain result is used. It
     /// is called only for calls that have a result, which is redacted already; observers see both.
     #[must_use]
-    pub fn shaping_results(
+    pub fn with_result_formatter(
         mut self,
         shape: impl Fn(&Outcome) -> Option<Output> + Send + Sync + 'static,
     ) -> Self {
@@ -244,7 +244,7 @@ impl Session {
     /// Sets how a call of a history becomes one that policies see, if that is more than its name and arguments:
     /// tools of several servers under prefixed names, a context of its own.
     #[must_use]
-    pub fn reading_calls(mut self, read: impl Fn(&CallPart) -> ToolCall + Send + Sync + 'static) -> Self {
+    pub fn with_call_reader(mut self, read: impl Fn(&CallPart) -> ToolCall + Send + Sync + 'static) -> Self {
         self.calls.read = Some(Box::new(read));
         self
     }

@@ -68,7 +68,7 @@ impl Session {
             }
             !changes
         });
-        self.note_shadows(found);
+        self.record_shadows(found);
     }
 
     fn pass_on(&mut self, mut chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Ending> {

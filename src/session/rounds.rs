@@ -24,7 +24,7 @@ impl Session {
         self.round.clear();
         let outcomes = self.run_round_calls(calls, occurrences, executor).await;
         self.round.clear();
-        self.tools_done(&outcomes);
+        self.after_calls(&outcomes);
         outcomes
     }
 

@@ -2,23 +2,23 @@
 
 use super::Session;
 use crate::host::guarded;
-use crate::lifecycle::{Deferred, Ending, RunStats};
+use crate::lifecycle::{DeferredWork, Ending, RunStats};
 
 /// Work that hooks have deferred until after the run, and the failures of hooks that were notified of the end.
 #[must_use = "deferred work of hooks runs in `finish`"]
-pub struct Afterwork {
-    deferred: Vec<Deferred>,
+pub struct DeferredTasks {
+    deferred: Vec<DeferredWork>,
     failures: Vec<String>,
 }
 
-impl std::fmt::Debug for Afterwork {
+impl std::fmt::Debug for DeferredTasks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { deferred, failures } = self;
         f.debug_struct("Afterwork").field("deferred", &deferred.len()).field("failures", failures).finish()
     }
 }
 
-impl Afterwork {
+impl DeferredTasks {
     /// Does the work in order, and returns all failures: of the hooks that were notified of the end, then of
     /// the work. The run has ended, so they change nothing. May be spawned.
     pub async fn finish(self) -> Vec<String> {
@@ -37,16 +37,16 @@ impl Afterwork {
 impl Session {
     /// Ends the run, also one that stops because calls are pending: that one has finished, and the next one
     /// continues with its counts. Only the first ending counts, and notifies hooks. A hook that fails does not
-    /// keep the others from being notified; its failure is returned by [`Afterwork::finish`] and reported to
+    /// keep the others from being notified; its failure is returned by [`DeferredTasks::finish`] and reported to
     /// observers. An aborted run ends as aborted, whatever `ending` says.
-    pub async fn end(&mut self, ending: &Ending) -> Afterwork {
+    pub async fn end(&mut self, ending: &Ending) -> DeferredTasks {
         // The run is over whatever budgets say.
         let _ = self.pay(None).await;
         let failures = match self.run.aborted() {
             Some(reason) => self.ended(&Ending::Aborted { reason }),
             None => self.ended(ending),
         };
-        Afterwork { deferred: self.run.take_deferred(), failures }
+        DeferredTasks { deferred: self.run.take_deferred(), failures }
     }
 
     /// Notifies hooks of the end, once. Returns their failures.
@@ -73,12 +73,12 @@ impl Session {
     }
 
     /// Ends the session: no further run of it begins. A run that continues is aborted.
-    pub fn close(&mut self) -> Afterwork {
+    pub fn close(&mut self) -> DeferredTasks {
         let failures = self.ended(&Ending::Aborted { reason: "its session was closed".to_owned() });
         if std::mem::replace(&mut self.progress.session_begun, false) {
             self.each_hook("on_session_end", |hook, run| hook.on_session_end(run));
         }
-        Afterwork { deferred: self.run.take_deferred(), failures }
+        DeferredTasks { deferred: self.run.take_deferred(), failures }
     }
 
     /// The statistics of the run so far.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::Session;
 use crate::call::{Amount, Outcome, RunShadowEffect, ToolCall};
 use crate::execution::{BudgetAccount, BudgetExceeded, BudgetReservation, OfferedTools, model_usage};
-use crate::kernel::{Kernel, stage};
+use crate::kernel::{Kernel, run_policies};
 use crate::lifecycle::{Config, Ending, Middleware, Phase, RunContext, RunStats, Usage};
 use crate::message::History;
 use crate::middleware::{OnBudgetExceeded, StreamFilter, StreamShadow, Used};
@@ -70,7 +70,7 @@ impl Session {
         {
             self.state.set("conversationId", name.into());
         }
-        self.tell_rules(Phase::Init);
+        self.set_run_members(Phase::Init);
         if !std::mem::replace(&mut self.progress.session_begun, true) {
             self.each_hook("on_session_start", |hook, run| hook.on_session_start(run));
         }
@@ -85,7 +85,7 @@ impl Session {
     /// The run ends here.
     pub async fn before_model(&mut self, config: Config) -> Result<Config, Ending> {
         self.run.iteration = self.progress.stats.iterations;
-        self.tell_rules(Phase::BeforeModel);
+        self.set_run_members(Phase::BeforeModel);
         self.may_go_on()?;
         self.hooks_go_on(&config.messages)?;
         self.pay(Some(Used { iterations: Some(Amount::whole(1)), ..Used::default() })).await?;
@@ -98,7 +98,7 @@ impl Session {
         self.progress.stats.iterations += 1;
         self.progress.filter = None;
         self.progress.stream_shadows = Vec::new();
-        self.tell_rules(Phase::ModelStream);
+        self.set_run_members(Phase::ModelStream);
         Ok(config)
     }
 
@@ -146,16 +146,16 @@ impl Session {
         };
         let would = |shadow: BudgetExceeded| {
             let verdict = shadow.verdict();
-            Some(stage::shadow(shadow.policy.find(&layers)?, verdict, Some(shadow.reason)))
+            Some(run_policies::shadow(shadow.policy.find(&layers)?, verdict, Some(shadow.reason)))
         };
-        self.note_shadows(shadows.into_iter().filter_map(would).collect());
+        self.record_shadows(shadows.into_iter().filter_map(would).collect());
         ended
     }
 
     /// The model requests these calls. If the run is aborted by now, none of them runs. Policies that halt the
     /// run halt each call, with their reason.
     pub(super) fn requested(&mut self, calls: &[ToolCall]) {
-        self.tell_rules(Phase::BeforeTools);
+        self.set_run_members(Phase::BeforeTools);
         for hook in &self.hooks {
             let said = self
                 .hooks()
@@ -177,8 +177,8 @@ impl Session {
     }
 
     /// All calls of a round have their outcomes.
-    pub(super) fn tools_done(&mut self, outcomes: &[Outcome]) {
-        self.tell_rules(Phase::AfterTools);
+    pub(super) fn after_calls(&mut self, outcomes: &[Outcome]) {
+        self.set_run_members(Phase::AfterTools);
         self.each_hook("after_tools", |hook, run| hook.after_tools(run, outcomes));
     }
 
@@ -198,7 +198,7 @@ impl Session {
     /// recorded.
     pub(super) fn configured(&mut self, config: Config, at_init: bool) -> Config {
         let (config, shadows) = self.configure(config, at_init);
-        self.note_shadows(shadows);
+        self.record_shadows(shadows);
         config
     }
 
@@ -208,7 +208,7 @@ impl Session {
         for hook in &self.hooks {
             let said = self.hooks().call(hook, "on_config", |hook, run| hook.on_config(run, &config));
             if let Some(Some(patch)) = said {
-                config = config.patched(patch);
+                config = config.with_patch(patch);
             }
         }
         let layers = self.layers();
@@ -238,7 +238,7 @@ impl Session {
         }
         let layers = self.layers();
         let (halted, shadows) = self.kernel(&layers).halts_run(&self.run.context, &self.state);
-        self.note_shadows(shadows);
+        self.record_shadows(shadows);
         match halted {
             Some(reason) => {
                 self.state.halt(&reason.message);
@@ -250,7 +250,7 @@ impl Session {
 
     /// Records what policies in shadow mode would have done to the run, and notifies observers; of each the
     /// same only once.
-    pub(super) fn note_shadows(&mut self, shadows: Vec<RunShadowEffect>) {
+    pub(super) fn record_shadows(&mut self, shadows: Vec<RunShadowEffect>) {
         for shadow in shadows {
             let same = |known: &RunShadowEffect| (&known.id, known.verdict) == (&shadow.id, shadow.verdict);
             if !self.progress.stats.shadows.iter().any(same) {
@@ -262,7 +262,7 @@ impl Session {
     }
 
     /// Sets the members of the session that say how far the run is.
-    fn tell_rules(&mut self, phase: Phase) {
+    fn set_run_members(&mut self, phase: Phase) {
         self.run.phase = phase;
         // A host that only makes calls sets them itself.
         if self.progress.started.is_none() {

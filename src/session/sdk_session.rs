@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, MutexGuard, Notify};
 use self::positions::Positions;
 
 use super::Session;
-use super::history_resumption::{ResumeError, Round, of_history};
+use super::history_resumption::{ResumeError, Round, history_call};
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::execution::{CallRunner, OfferedTools, PreparedCall, is_same_call};
 use crate::host::ToolExecutor;
@@ -27,7 +27,7 @@ use crate::tools::ToolDescriptor;
 /// How long a call waits for the SDK to make the calls before it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A session whose rounds an SDK drives: for each round [`tell_round`](Self::tell_round) if the SDK knows all
+/// A session whose rounds an SDK drives: for each round [`announce_round`](Self::tell_round) if the SDK knows all
 /// its calls before it makes them (otherwise each is decided by itself), [`call`](Self::call) for each call,
 /// and [`suspend`](Self::suspend) at its end. A call's future may be dropped; the call is then `indeterminate`
 /// and does not run again. Clones are the same session, and its calls run one after the other.
@@ -36,17 +36,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A call whose decision depends on the session waits for the calls before it. If the SDK makes none of them
 /// for one second, the session's state is unknown to the call: conditions that read it are undecided, and
 /// limits of the run count as used up.
-pub struct Armed<E> {
+pub struct SdkSession<E> {
     inner: Arc<Inner<E>>,
 }
 
-impl<E> Clone for Armed<E> {
+impl<E> Clone for SdkSession<E> {
     fn clone(&self) -> Self {
         Self { inner: Arc::clone(&self.inner) }
     }
 }
 
-impl<E> std::fmt::Debug for Armed<E> {
+impl<E> std::fmt::Debug for SdkSession<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Armed").field("run", &self.inner.run).finish_non_exhaustive()
     }
@@ -55,13 +55,13 @@ impl<E> std::fmt::Debug for Armed<E> {
 struct Inner<E> {
     executor: E,
     run: RunContext,
-    driven: Mutex<Driven>,
+    driven: Mutex<SdkProgress>,
     /// Notified when a call has ended.
     made: Notify,
 }
 
 /// The session, and the progress of its present round.
-struct Driven {
+struct SdkProgress {
     session: Session,
     /// Announced calls that the SDK has not made yet.
     told: Vec<Told>,
@@ -94,22 +94,23 @@ pub struct Called {
 impl Session {
     /// Gives the session's tools to an SDK that drives the rounds. [`begin`](Self::begin) and
     /// [`resume`](Self::resume) come before.
-    pub fn arm<E: ToolExecutor>(mut self, executor: E) -> Armed<E> {
+    pub fn into_sdk_session<E: ToolExecutor>(mut self, executor: E) -> SdkSession<E> {
         self.name_conversation(&self.conversation());
         let run = self.run.clone();
-        let driven = Mutex::new(Driven { session: self, told: Vec::new(), positions: None, merged: None });
-        Armed { inner: Arc::new(Inner { executor, run, driven, made: Notify::new() }) }
+        let driven =
+            Mutex::new(SdkProgress { session: self, told: Vec::new(), positions: None, merged: None });
+        SdkSession { inner: Arc::new(Inner { executor, run, driven, made: Notify::new() }) }
     }
 }
 
-impl<E: ToolExecutor> Armed<E> {
+impl<E: ToolExecutor> SdkSession<E> {
     /// The run, which can be ended from anywhere, also while a tool runs.
     pub fn run(&self) -> &RunContext {
         &self.inner.run
     }
 
     /// Returns the session, for its next steps outside of the SDK. Later calls of other clones are halted.
-    pub async fn disarm(self) -> Session {
+    pub async fn into_session(self) -> Session {
         let mut driven = self.inner.merged().await;
         let mut spare = Session::new(Arc::clone(&driven.session.shared));
         spare.state.halt("the session was taken back from the SDK");
@@ -117,8 +118,8 @@ impl<E: ToolExecutor> Armed<E> {
     }
 
     /// The session, for everything around the calls. Waits for a running call.
-    pub async fn session(&self) -> ArmedSession<'_> {
-        ArmedSession(self.inner.merged().await)
+    pub async fn session(&self) -> SdkSessionGuard<'_> {
+        SdkSessionGuard(self.inner.merged().await)
     }
 
     /// The tools that the model is offered now, as hooks and policies leave them. From now on, calls of other
@@ -155,10 +156,10 @@ impl<E: ToolExecutor> Armed<E> {
     /// is counted or remembered from call to call (limits, labels, facts, budgets, approvals that are requested
     /// one at a time) is the same in both. A policy that must stop a whole round belongs on the first dangerous
     /// call, not on a later one.
-    pub async fn tell_round(&self, calls: &[CallPart]) {
+    pub async fn announce_round(&self, calls: &[CallPart]) {
         let mut driven = self.inner.merged().await;
         driven.merged = None;
-        let Driven { session, told, positions, .. } = &mut *driven;
+        let SdkProgress { session, told, positions, .. } = &mut *driven;
         told.clear();
         session.round.clear();
         let calls: Vec<ToolCall> = calls
@@ -205,10 +206,10 @@ impl<E: ToolExecutor> Armed<E> {
     pub async fn suspend(&self, history: &mut History) -> Result<Round, ResumeError> {
         let mut driven = self.inner.driven.lock().await;
         if let Some(persisted) = driven.session.persisted_state(history, true).await? {
-            driven.take_in(|state| state.go_on_from(&persisted));
+            driven.change_state(|state| state.go_on_from(&persisted));
             driven.session.has_loaded_state = true;
         }
-        driven.make_rest(&self.inner.executor, history).await;
+        driven.run_rest(&self.inner.executor, history).await;
         driven.told.clear();
         driven.merge();
         driven.session.round(history, &self.inner.executor).await
@@ -217,14 +218,14 @@ impl<E: ToolExecutor> Armed<E> {
 
 impl<E> Inner<E> {
     /// The session, for something else than a call of the round.
-    async fn merged(&self) -> MutexGuard<'_, Driven> {
+    async fn merged(&self) -> MutexGuard<'_, SdkProgress> {
         let mut driven = self.driven.lock().await;
         driven.merge();
         driven
     }
 
     /// The session for a call, once the calls that it depends on have been made, or it has waited long enough.
-    async fn turn_of(&self, id: &str, tool: &str, input: &Value) -> MutexGuard<'_, Driven> {
+    async fn turn_of(&self, id: &str, tool: &str, input: &Value) -> MutexGuard<'_, SdkProgress> {
         let driven = self.driven.lock().await;
         if !driven.waits_for_earlier(id, tool, input) {
             return driven;
@@ -266,9 +267,9 @@ async fn is_first(mut event: Pin<&mut impl Future>, mut end: Pin<&mut (impl Futu
 
 /// The session of an SDK, as long as nothing else uses it.
 #[derive(Debug)]
-pub struct ArmedSession<'a>(MutexGuard<'a, Driven>);
+pub struct SdkSessionGuard<'a>(MutexGuard<'a, SdkProgress>);
 
-impl std::ops::Deref for ArmedSession<'_> {
+impl std::ops::Deref for SdkSessionGuard<'_> {
     type Target = Session;
 
     fn deref(&self) -> &Session {
@@ -276,19 +277,19 @@ impl std::ops::Deref for ArmedSession<'_> {
     }
 }
 
-impl std::ops::DerefMut for ArmedSession<'_> {
+impl std::ops::DerefMut for SdkSessionGuard<'_> {
     fn deref_mut(&mut self) -> &mut Session {
         &mut self.0.session
     }
 }
 
-impl std::fmt::Debug for Driven {
+impl std::fmt::Debug for SdkProgress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Driven").field("session", &self.session).finish_non_exhaustive()
     }
 }
 
-impl Driven {
+impl SdkProgress {
     fn call(&self, id: &str, tool: &str, input: &Value) -> ToolCall {
         self.session.calls.of(&CallPart::new(id, tool, input.clone()))
     }
@@ -324,7 +325,7 @@ impl Driven {
     }
 
     /// Changes the session's state, and that before the round.
-    fn take_in(&mut self, change: impl Fn(&mut SessionState)) {
+    fn change_state(&mut self, change: impl Fn(&mut SessionState)) {
         change(&mut self.session.state);
         if let Some(positions) = &mut self.positions {
             positions.change_before(change);
@@ -335,7 +336,7 @@ impl Driven {
     async fn make(&mut self, executor: &impl ToolExecutor, asked: ToolCall, started: Instant) -> Outcome {
         let stored = match self.session.stored_state().await {
             Ok(Some(stored)) => {
-                self.take_in(|state| state.merge_stored(&stored));
+                self.change_state(|state| state.merge_stored(&stored));
                 Ok(())
             }
             Ok(None) => Ok(()),
@@ -364,9 +365,9 @@ impl Driven {
     }
 
     /// Runs the announced calls that the SDK did not make.
-    async fn make_rest(&mut self, executor: &impl ToolExecutor, history: &History) {
+    async fn run_rest(&mut self, executor: &impl ToolExecutor, history: &History) {
         for found in self.session.new_calls(history) {
-            let call = of_history(&self.session.calls, &found);
+            let call = history_call(&self.session.calls, &found);
             if self.told.iter().any(|told| is_same_call(&told.call, &call)) {
                 self.make(executor, call, Instant::now()).await;
             }
@@ -395,18 +396,18 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 /// One call of an announced round, with the session as the call sees it. When this is dropped, also because the
 /// call was given up, the call's changes take effect at its position.
 struct InPosition<'d> {
-    driven: &'d mut Driven,
+    driven: &'d mut SdkProgress,
     position: usize,
 }
 
 impl<'d> InPosition<'d> {
     /// `is_unknown`: the call depends on earlier calls that have not been made.
-    fn new(driven: &'d mut Driven, position: usize, is_unknown: bool) -> Self {
-        let Driven { session, positions, .. } = driven;
+    fn new(driven: &'d mut SdkProgress, position: usize, is_unknown: bool) -> Self {
+        let SdkProgress { session, positions, .. } = driven;
         let positions = positions.get_or_insert_with(|| Positions::new(session.state.clone()));
         session.state = positions.state_at(position);
         if is_unknown {
-            session.state.distrust();
+            session.state.mark_untrusted();
         }
         session.state.record_changes();
         Self { driven, position }
@@ -419,7 +420,7 @@ impl<'d> InPosition<'d> {
 
 impl Drop for InPosition<'_> {
     fn drop(&mut self) {
-        let Driven { session, positions, merged, .. } = &mut *self.driven;
+        let SdkProgress { session, positions, merged, .. } = &mut *self.driven;
         let changes = session.state.take_changes();
         if let Some(positions) = positions {
             positions.add(self.position, changes);
@@ -427,7 +428,7 @@ impl Drop for InPosition<'_> {
         }
         // Later calls of the round may have set the same facts, and it is unknown which values are theirs.
         if merged.is_some_and(|merged| self.position < merged) {
-            session.state.distrust();
+            session.state.mark_untrusted();
         }
     }
 }

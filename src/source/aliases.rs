@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::document::{Node, YamlValue};
+use super::document_tree::{Node, YamlValue};
 
 /// The maximum number of values copied by all anchors and aliases.
 const MAX_COPIED_NODES: usize = 100_000;

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::content::{NotUtf8, decode};
-use super::document::Node;
-use super::files::{BundleFiles, Wanted, find_files, not_a_regular_file, unreadable};
+use super::document_tree::Node;
+use super::file_content::{NotUtf8, decode};
+use super::file_discovery::{BundleFiles, Wanted, find_files, not_a_regular_file, unreadable};
 use super::parse::parse_within;
 use crate::diagnostic::{
     BUNDLE_TOO_LARGE, Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span,
 };
-use crate::files::{MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadError, Roots};
+use crate::file_access::{FileSandbox, MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadError};
 
 /// The files read from a bundle.
 #[derive(Debug, Default)]
@@ -40,22 +40,22 @@ pub struct LoadedFile {
 /// twice is read once. Only regular files are opened. For a path to a file, everything in its directory counts as below
 /// it. A file's name is the given path, joined with the path found below it.
 pub fn load(paths: &[PathBuf]) -> Loaded {
-    load_wanted(Wanted::Rules, paths, Roots::of(paths))
+    load_wanted(Wanted::Rules, paths, FileSandbox::of(paths))
 }
 
 /// Reads a file of the user who runs the program, such as a gateway's configuration: it may refer to files anywhere.
 #[cfg(feature = "mcp")]
 pub(crate) fn load_trusted(path: &std::path::Path) -> Loaded {
-    load_wanted(Wanted::Rules, &[path.to_owned()], Roots::anywhere())
+    load_wanted(Wanted::Rules, &[path.to_owned()], FileSandbox::anywhere())
 }
 
 /// Reads all policy tests (`*.test.yaml`, `*.test.yml`) at and below the paths, like [`load`] for rules files. It is not an error
 /// if a path has none.
 pub fn load_policy_tests(paths: &[PathBuf]) -> Loaded {
-    load_wanted(Wanted::Tests, paths, Roots::of(paths))
+    load_wanted(Wanted::Tests, paths, FileSandbox::of(paths))
 }
 
-fn load_wanted(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Loaded {
+fn load_wanted(wanted: Wanted, paths: &[PathBuf], roots: FileSandbox) -> Loaded {
     let BundleFiles { files, diagnostics, roots, .. } = find_files(wanted, paths, roots);
     let sources = SourceMap::with_roots(roots.clone());
     let mut loaded = Loaded { sources, diagnostics, ..Loaded::default() };
@@ -85,14 +85,14 @@ fn load_wanted(wanted: Wanted, paths: &[PathBuf], roots: Roots) -> Loaded {
 pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (N, T)>) -> Loaded {
     let texts: Vec<(String, String)> =
         texts.into_iter().map(|(name, text)| (name.into(), text.into())).collect();
-    let roots = Roots::from_names(texts.iter().map(|(name, _)| name.as_str()));
+    let roots = FileSandbox::from_names(texts.iter().map(|(name, _)| name.as_str()));
     load_texts_below(texts, roots)
 }
 
 /// Reads rules files from memory, which may refer to files below these directories.
 pub(crate) fn load_texts_below<N: Into<String>, T: Into<String>>(
     texts: impl IntoIterator<Item = (N, T)>,
-    roots: Roots,
+    roots: FileSandbox,
 ) -> Loaded {
     let mut loaded = Loaded { sources: SourceMap::with_roots(roots), ..Loaded::default() };
     for (name, text) in texts {

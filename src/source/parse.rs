@@ -6,10 +6,10 @@ use std::collections::hash_map::Entry as Slot;
 use granit_parser::{Event, Parser, ScalarStyle, Span as YamlSpan, StrInput, StructureStyle};
 
 use super::aliases::Anchors;
-use super::document::{Entry, Node, StringStyle, Text, YamlValue};
-use super::refusals;
-use super::scalar::{Plain, resolve};
-use super::syntax;
+use super::document_tree::{Entry, Node, StringStyle, Text, YamlValue};
+use super::plain_scalar::{Plain, resolve};
+use super::unsupported_yaml;
+use super::yaml_errors;
 use crate::diagnostic::{Diagnostic, Diagnostics, SourceId, Span};
 
 /// The maximum nesting of lists and mappings.
@@ -78,7 +78,7 @@ impl<'t> Reader<'t, '_> {
         match self.events.next() {
             Some(Ok(event)) => Ok(event),
             Some(Err(error)) => {
-                let diagnostic = syntax::explain(self.source, self.text, &error);
+                let diagnostic = yaml_errors::explain(self.source, self.text, &error);
                 // A parser error on a line with a known problem adds no information.
                 if !self.follows_problem_on_same_line(&diagnostic) {
                     self.diagnostics.push(diagnostic);
@@ -113,18 +113,18 @@ impl<'t> Reader<'t, '_> {
             let (event, span) = self.next()?;
             match event {
                 Event::DocumentStart(..) if root.is_some() => {
-                    self.diagnostics.push(refusals::second_document(self.span(&span)));
+                    self.diagnostics.push(unsupported_yaml::second_document(self.span(&span)));
                     return Ok(root);
                 }
                 Event::StreamEnd => {
                     if root.is_none() {
-                        self.diagnostics.push(refusals::empty_file(self.source, self.text));
+                        self.diagnostics.push(unsupported_yaml::empty_file(self.source, self.text));
                     }
                     return Ok(root);
                 }
                 Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
                 Event::Scalar(..) if self.span(&span).start == self.span(&span).end => {
-                    return self.stop(refusals::empty_file(self.source, self.text));
+                    return self.stop(unsupported_yaml::empty_file(self.source, self.text));
                 }
                 node => root = Some(self.node(node, &span, 1)?),
             }
@@ -135,11 +135,11 @@ impl<'t> Reader<'t, '_> {
     fn node(&mut self, event: Event<'t>, span: &YamlSpan, depth: usize) -> Result<Node, Stop> {
         self.count(1, self.span(span))?;
         if self.diagnostics.len() >= self.earlier_problems + MAX_PROBLEMS {
-            return self.stop(refusals::too_many_problems(self.span(span)));
+            return self.stop(unsupported_yaml::too_many_problems(self.span(span)));
         }
         if let Some(tag) = span.tag_span() {
             let at = self.span(&tag);
-            self.diagnostics.push(refusals::tag(at, self.written(at)));
+            self.diagnostics.push(unsupported_yaml::tag(at, self.written(at)));
         }
         let anchor = event.anchor_id();
         let place = self.span(span);
@@ -158,7 +158,7 @@ impl<'t> Reader<'t, '_> {
             }
             Event::Alias(id) => self.alias(id, place, depth)?,
             Event::UnresolvedAlias(name) => {
-                self.refuse(refusals::unknown_alias(place, &name));
+                self.refuse(unsupported_yaml::unknown_alias(place, &name));
                 Node { value: YamlValue::Null, span: place }
             }
             _ => Node { value: YamlValue::Null, span: place },
@@ -166,7 +166,7 @@ impl<'t> Reader<'t, '_> {
         if let Some(id) = anchor
             && !self.anchors.close(id, &node)
         {
-            return self.stop(refusals::too_much_copied(place));
+            return self.stop(unsupported_yaml::too_much_copied(place));
         }
         Ok(node)
     }
@@ -206,7 +206,11 @@ impl<'t> Reader<'t, '_> {
             let Some((key, key_span)) = self.key(key_node) else { continue };
             match first_places.entry(key) {
                 Slot::Occupied(first) => {
-                    self.diagnostics.push(refusals::duplicate_key(first.key(), key_span, *first.get()));
+                    self.diagnostics.push(unsupported_yaml::duplicate_key(
+                        first.key(),
+                        key_span,
+                        *first.get(),
+                    ));
                 }
                 Slot::Vacant(slot) => {
                     let key = slot.key().clone();
@@ -247,17 +251,17 @@ impl<'t> Reader<'t, '_> {
     fn key(&mut self, node: Node) -> Option<(String, Span)> {
         match node.value {
             YamlValue::String(Text { text, style: StringStyle::Plain }) if text == "<<" => {
-                self.refuse(refusals::merge_key(node.span));
+                self.refuse(unsupported_yaml::merge_key(node.span));
                 None
             }
             YamlValue::String(Text { text, .. }) => Some((text, node.span)),
             YamlValue::Sequence(_) | YamlValue::Mapping(_) => {
                 let before = self.text.get(..node.span.start).unwrap_or("");
-                self.refuse(refusals::collection_as_key(&node, before));
+                self.refuse(unsupported_yaml::collection_as_key(&node, before));
                 None
             }
             YamlValue::Null | YamlValue::Bool(_) | YamlValue::Number(_) => {
-                self.diagnostics.push(refusals::scalar_as_key(&node, self.written(node.span)));
+                self.diagnostics.push(unsupported_yaml::scalar_as_key(&node, self.written(node.span)));
                 None
             }
         }
@@ -280,19 +284,19 @@ impl<'t> Reader<'t, '_> {
             Plain::Number(number) => YamlValue::Number(number),
             Plain::String => string(),
             Plain::NotFinite => {
-                self.refuse(refusals::not_finite(trimmed, value));
+                self.refuse(unsupported_yaml::not_finite(trimmed, value));
                 string()
             }
             Plain::LeadingZero => {
-                self.refuse(refusals::leading_zero(trimmed, value));
+                self.refuse(unsupported_yaml::leading_zero(trimmed, value));
                 string()
             }
             Plain::ForeignNumber => {
-                self.refuse(refusals::foreign_number(trimmed, value));
+                self.refuse(unsupported_yaml::foreign_number(trimmed, value));
                 string()
             }
             Plain::TooLong => {
-                self.refuse(refusals::number_too_long(trimmed));
+                self.refuse(unsupported_yaml::number_too_long(trimmed));
                 string()
             }
         };
@@ -301,7 +305,7 @@ impl<'t> Reader<'t, '_> {
 
     fn alias(&mut self, id: usize, span: Span, depth: usize) -> Result<Node, Stop> {
         if self.anchors.is_open(id) {
-            self.refuse(refusals::alias_inside_itself(span, self.written(span)));
+            self.refuse(unsupported_yaml::alias_inside_itself(span, self.written(span)));
             return Ok(Node { value: YamlValue::Null, span });
         }
         let Some(target) = self.anchors.target(id) else {
@@ -309,22 +313,22 @@ impl<'t> Reader<'t, '_> {
         };
         let size = target.size;
         if depth + size.height > MAX_NESTING + 1 {
-            return self.stop(refusals::too_deep(span));
+            return self.stop(unsupported_yaml::too_deep(span));
         }
         self.count(size.nodes, span)?;
         match self.anchors.copy(id) {
             Some(value) => Ok(Node { value, span }),
-            None => self.stop(refusals::too_much_copied(span)),
+            None => self.stop(unsupported_yaml::too_much_copied(span)),
         }
     }
 
     fn count(&mut self, nodes: usize, at: Span) -> Result<(), Stop> {
         *self.nodes = self.nodes.saturating_add(nodes);
-        if *self.nodes > MAX_NODES { self.stop(refusals::too_many_values(at)) } else { Ok(()) }
+        if *self.nodes > MAX_NODES { self.stop(unsupported_yaml::too_many_values(at)) } else { Ok(()) }
     }
 
     fn check_depth(&mut self, depth: usize, at: Span) -> Result<(), Stop> {
-        if depth > MAX_NESTING { self.stop(refusals::too_deep(at)) } else { Ok(()) }
+        if depth > MAX_NESTING { self.stop(unsupported_yaml::too_deep(at)) } else { Ok(()) }
     }
 
     /// Reports a feature that the tree cannot represent.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lru::LruCache;
 
-use super::shares::{heaviest, units};
+use super::capacity::{heaviest, units};
 use crate::host::{Account, CacheEntry, CacheSpace};
 use crate::json::{MAX_DEPTH, Value};
 
@@ -20,8 +20,8 @@ const MAX_ENTRY_BYTES: usize = 1 << 20;
 
 /// All cache spaces of a store.
 #[derive(Debug)]
-pub struct Caches {
-    spaces: LruCache<String, Space>,
+pub struct CacheSpaces {
+    spaces: LruCache<String, CachedSpace>,
     /// The capacity in units.
     capacity: usize,
     /// The units that each account holds in all spaces.
@@ -35,7 +35,7 @@ pub struct Caches {
 }
 
 #[derive(Debug)]
-struct Space {
+struct CachedSpace {
     entries: LruCache<String, Kept>,
     /// The number of entries that each account has in this space.
     held: HashMap<Account, usize>,
@@ -49,7 +49,7 @@ struct Kept {
     units: usize,
 }
 
-impl Caches {
+impl CacheSpaces {
     /// Caches with this capacity in units.
     pub fn new(capacity: usize) -> Self {
         let (spaces, held) = (LruCache::unbounded(), HashMap::new());
@@ -89,7 +89,7 @@ impl Caches {
             return;
         }
         if !self.spaces.contains(space.name) && entry.is_some() && space.max_entries > 0 {
-            self.spaces.put(space.name.to_owned(), Space::new(generation));
+            self.spaces.put(space.name.to_owned(), CachedSpace::new(generation));
             self.drop_excess_spaces();
         }
         self.remove(space.name, key);
@@ -108,7 +108,7 @@ impl Caches {
     pub fn clear(&mut self, space: &str) {
         self.cleared += 1;
         let generation = self.cleared;
-        match self.spaces.get_mut(space).map(|kept| mem::replace(kept, Space::new(generation))) {
+        match self.spaces.get_mut(space).map(|kept| mem::replace(kept, CachedSpace::new(generation))) {
             Some(cleared) => self.release_all(cleared),
             None => self.elsewhere = self.cleared,
         }
@@ -142,7 +142,7 @@ impl Caches {
             let heaviest = heaviest(self.held.iter().map(|(account, held)| (*account, *held)));
             // The least recently used space comes last.
             let program_exists =
-                |space: &Space| heaviest.iter().any(|account| space.held.contains_key(account));
+                |space: &CachedSpace| heaviest.iter().any(|account| space.held.contains_key(account));
             let found = self.spaces.iter().rev().find(|(_, space)| program_exists(space));
             let found =
                 found.and_then(|(name, space)| Some((name.clone(), space.least_recently_used(&heaviest)?)));
@@ -159,7 +159,7 @@ impl Caches {
         }
     }
 
-    fn release_all(&mut self, space: Space) {
+    fn release_all(&mut self, space: CachedSpace) {
         for (_, kept) in &space.entries {
             self.release(kept);
         }
@@ -171,7 +171,7 @@ impl Caches {
     }
 }
 
-impl Space {
+impl CachedSpace {
     fn new(generation: u64) -> Self {
         Self { entries: LruCache::unbounded(), held: HashMap::new(), generation }
     }
@@ -236,12 +236,12 @@ mod tests {
         Some((Arc::new(CacheEntry { output: json!(1), stored_at, expires_at }), 1))
     }
 
-    fn put(caches: &mut Caches, name: &str) {
+    fn put(caches: &mut CacheSpaces, name: &str) {
         let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here(name), "k");
         caches.put(here(name), "k", entry(), generation);
     }
 
-    fn holds(caches: &mut Caches, name: &str) -> bool {
+    fn holds(caches: &mut CacheSpaces, name: &str) -> bool {
         caches.get(Timestamp::UNIX_EPOCH, here(name), "k").0.is_some()
     }
 
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_does_not_fit_removes_the_earlier_one() {
-        let mut caches = Caches::new(10_000);
+        let mut caches = CacheSpaces::new(10_000);
         put(&mut caches, "s");
         assert!(holds(&mut caches, "s"));
         let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here("s"), "k");
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn drops_the_least_recently_used_space() {
-        let mut caches = Caches::new(10_000);
+        let mut caches = CacheSpaces::new(10_000);
         let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here("late"), "k");
         put(&mut caches, "first");
         for number in 0..MAX_SPACES {
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn usage_by_account_matches_the_entries() {
         let accounts = [1, 2].map(|name| Account::from_context(&json!({ "principal": name.to_string() })));
-        let mut caches = Caches::new(8);
+        let mut caches = CacheSpaces::new(8);
         for (number, account) in accounts.iter().cycle().take(40).enumerate() {
             let name = ["a", "b", "c"][number % 3];
             let space = CacheSpace { name, max_entries: 4, account: *account };
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn spaces_without_entries_are_not_created() {
-        let mut caches = Caches::new(10_000);
+        let mut caches = CacheSpaces::new(10_000);
         assert!(!holds(&mut caches, "read"));
         caches.clear("cleared");
         let (_, generation) = caches.get(Timestamp::UNIX_EPOCH, here("large"), "k");

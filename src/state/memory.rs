@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
-use super::cache::{self, Caches};
-use super::limits::since_epoch;
+use super::cache::{self, CacheSpaces};
+use super::capacity::Capacity;
+use super::limit_algorithms::since_epoch;
+use super::limit_table::Limits;
 use super::records::Records;
-use super::shares::Capacity;
-use super::tracked::Limits;
 use crate::host::{
-    Account, Amount, BoxFuture, CacheEntry, CacheSpace, Lookup, Page, Record, RecordKey, Refusal, StateStore,
-    StoreFuture, Take, Write,
+    Account, Amount, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, Lookup, Page, Record, RecordKey,
+    Refusal, StateStore, StoreFuture, Write,
 };
 
 /// A state store in memory, for one process. It starts empty, and all engines with the same instance share it.
@@ -32,7 +32,7 @@ use crate::host::{
 /// it is waited out.
 pub struct MemoryStore {
     limits: Mutex<Limits>,
-    caches: Mutex<Caches>,
+    caches: Mutex<CacheSpaces>,
     records: Mutex<Records>,
     freed: Notify,
 }
@@ -45,7 +45,7 @@ impl MemoryStore {
     pub fn with_capacity(capacity: Capacity) -> Self {
         Self {
             limits: Mutex::new(Limits::new(capacity.limits)),
-            caches: Mutex::new(Caches::new(capacity.cached)),
+            caches: Mutex::new(CacheSpaces::new(capacity.cached)),
             records: Mutex::new(Records::new(capacity.records)),
             freed: Notify::new(),
         }
@@ -56,7 +56,7 @@ impl MemoryStore {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn caches(&self) -> MutexGuard<'_, Caches> {
+    fn caches(&self) -> MutexGuard<'_, CacheSpaces> {
         self.caches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,11 +79,11 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl StateStore for MemoryStore {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>> {
         Box::pin(async move { self.limits().take(since_epoch(now), takes) })
     }
 
-    fn left<'a>(&'a self, now: Timestamp, take: &'a Take) -> StoreFuture<'a, Option<Amount>> {
+    fn left<'a>(&'a self, now: Timestamp, take: &'a LimitAcquisition) -> StoreFuture<'a, Option<Amount>> {
         Box::pin(async move { Ok(Some(self.limits().left(since_epoch(now), take))) })
     }
 

@@ -3,20 +3,20 @@
 
 mod cache;
 #[cfg(feature = "file-store")]
-mod file;
-mod limits;
+mod sqlite;
+mod limit_algorithms;
 mod memory;
-mod open;
+mod store_url;
 mod records;
 mod sealed;
-mod shares;
-mod tracked;
+mod capacity;
+mod limit_table;
 
-#[cfg(feature = "file-store")]
-pub use file::{SqliteOpenError, SqliteStore};
-pub use memory::MemoryStore;
-pub use open::{StoreUrlError, file_path, open};
-pub use sealed::{IntegrityError, SealedStore, has_seals, sealed};
-pub use shares::Capacity;
+pub use capacity::Capacity;
 #[cfg(feature = "mcp")]
-pub(crate) use shares::{CapacityShares, heaviest};
+pub(crate) use capacity::{CapacityShares, heaviest};
+pub use memory::MemoryStore;
+pub use sealed::{IntegrityError, SealedStore, has_seals, sealed};
+#[cfg(feature = "file-store")]
+pub use sqlite::{SqliteOpenError, SqliteStore};
+pub use store_url::{StoreUrlError, file_path, open};

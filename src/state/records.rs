@@ -7,7 +7,7 @@ use std::ops::Bound;
 use jiff::Timestamp;
 
 use super::cache::remaining_room;
-use super::shares::{CapacityShares, UNITS_PER_MIB, units};
+use super::capacity::{CapacityShares, UNITS_PER_MIB, units};
 use crate::host::{Account, LARGEST_RECORD, Page, Record, RecordKey, StoreError, WhenFull, Write};
 use crate::json::{MAX_DEPTH, Value};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::expect::Expectation;
-use super::stub::{Answers, Stub};
+use super::expectation::Expectation;
+use super::stubbed_tools::{Answers, Stub};
 use crate::call::{SessionState, ToolCall};
 use crate::diagnostic::Location;
 use crate::json::Value;

@@ -16,29 +16,29 @@
 //! ```
 
 mod case;
-mod compare;
-mod conversation;
+mod comparison;
+mod case_history;
 mod coverage;
-mod expect;
-mod generate;
-mod load;
-pub mod mutate;
-mod read;
-mod read_call;
-mod read_case;
-mod read_step;
+mod expectation;
+mod generation;
+mod loader;
+pub mod mutation;
+mod test_file_reader;
+mod call_reader;
+mod case_reader;
+mod step_reader;
 pub mod render;
 mod report;
-mod run;
-mod shapes;
-mod stub;
+mod runner;
+mod test_schema;
+mod stubbed_tools;
 
 pub use coverage::{
     Coverage, CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy, Side, UncountedPolicy,
     WhyNot,
 };
-pub use generate::{GenerateError, GeneratedTests, Origin, generate};
-pub use load::{LoadedSuite, load, load_texts, rules_paths};
+pub use generation::{GenerateError, GeneratedTests, Origin, generate};
+pub use loader::{LoadedSuite, load, load_texts, rules_paths};
 pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, ReplyReport, Report};
-pub use run::Suite;
-pub use shapes::test_file_record;
+pub use runner::Suite;
+pub use test_schema::test_file_record;

@@ -4,10 +4,10 @@
 //! `{{ $.input.items[0].name }}`, `{{ input["odd key"] }}`. `{{{{` is an escape for two braces; a single brace and a
 //! closing `}}` are literal.
 
-mod parse;
+mod parser;
 mod render;
 
-pub use parse::TemplateError;
+pub use parser::TemplateError;
 pub use render::{RenderError, RenderedMessage};
 
 use std::collections::BTreeSet;
@@ -18,11 +18,11 @@ use crate::path::ArgumentNames;
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    pieces: Vec<Piece>,
+    pieces: Vec<TemplatePiece>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TemplatePiece {
     Literal(String),
     Place(Place),
 }
@@ -40,7 +40,7 @@ struct Place {
 enum Subject {
     Root(Root),
     /// A name whose value the caller supplies.
-    Extra(String),
+    Named(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,14 +74,14 @@ impl Template {
     /// # Errors
     /// As [`parse`](Self::parse).
     pub fn parse_with(text: &str, extra: &[&str]) -> Result<Self, TemplateError> {
-        Ok(Self { pieces: parse::pieces(text, extra)? })
+        Ok(Self { pieces: parser::pieces(text, extra)? })
     }
 
     /// The members of the call that the template reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
-        let root = |piece: &Piece| match piece {
-            Piece::Place(Place { subject: Subject::Root(root), .. }) => Some(*root),
-            Piece::Place(_) | Piece::Literal(_) => None,
+        let root = |piece: &TemplatePiece| match piece {
+            TemplatePiece::Place(Place { subject: Subject::Root(root), .. }) => Some(*root),
+            TemplatePiece::Place(_) | TemplatePiece::Literal(_) => None,
         };
         self.pieces.iter().filter_map(root).collect()
     }
@@ -90,7 +90,7 @@ impl Template {
     pub fn context_reads(&self) -> ContextReads {
         let mut reads = ContextReads::default();
         for piece in &self.pieces {
-            if let Piece::Place(Place { subject: Subject::Root(Root::Context), steps, .. }) = piece {
+            if let TemplatePiece::Place(Place { subject: Subject::Root(Root::Context), steps, .. }) = piece {
                 match steps.first() {
                     Some(Step::Key(name)) => reads.add(name),
                     Some(Step::Index(_)) | None => reads.add_everything(),
@@ -104,7 +104,7 @@ impl Template {
     pub fn argument_names(&self) -> ArgumentNames {
         let mut names = ArgumentNames::default();
         for piece in &self.pieces {
-            if let Piece::Place(Place { subject: Subject::Root(Root::Input), steps, .. }) = piece {
+            if let TemplatePiece::Place(Place { subject: Subject::Root(Root::Input), steps, .. }) = piece {
                 // An index has no name, so a read of one element counts as a read of all.
                 steps.iter().fold(&mut names, |at, step| match step {
                     Step::Key(name) => at.add_member(std::slice::from_ref(name)),

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::{Piece, Place, Step, Subject, Template};
+use super::{Place, Step, Subject, Template, TemplatePiece};
 use crate::call::{CallView, Node};
 use crate::json::{MAX_DEPTH, Value, is_deeper_than};
-use crate::meter::{self, WorkLimitError};
+use crate::work_limit::{self, WorkLimitError};
 
 /// The maximum length of a value in a message, in characters.
 const MAX_VALUE: usize = 500;
@@ -44,8 +44,8 @@ impl Template {
         let mut rendered = RenderedMessage { text: String::new(), missing: Vec::new() };
         for piece in &self.pieces {
             match piece {
-                Piece::Literal(literal) => rendered.text.push_str(literal),
-                Piece::Place(place) => match place.find(view, extra) {
+                TemplatePiece::Literal(literal) => rendered.text.push_str(literal),
+                TemplatePiece::Place(place) => match place.find(view, extra) {
                     Some(node) if exceeds_work_limit(node) => rendered.text.push(CUT),
                     Some(Node::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
                         push_escaped(&mut rendered.text, &compact(value, MAX_VALUE * 4));
@@ -78,8 +78,8 @@ impl Template {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Literal(literal) => text.push_str(literal),
-                Piece::Place(place) => match place.find(view, extra) {
+                TemplatePiece::Literal(literal) => text.push_str(literal),
+                TemplatePiece::Place(place) => match place.find(view, extra) {
                     Some(node) if exceeds_work_limit(node) => {
                         return Err(RenderError { message: WorkLimitError.to_string() });
                     }
@@ -106,7 +106,7 @@ impl Template {
 impl Place {
     fn find<'a>(&self, view: &CallView<'a>, extra: &[(&str, &'a str)]) -> Option<Node<'a>> {
         let root = match &self.subject {
-            Subject::Extra(name) => {
+            Subject::Named(name) => {
                 extra.iter().find(|(known, _)| known == name).map(|(_, text)| Node::Text(text))?
             }
             Subject::Root(root) => view.root(*root)?,
@@ -167,7 +167,7 @@ impl io::Write for Bounded {
 fn exceeds_work_limit(node: Node<'_>) -> bool {
     const LARGE: usize = 4 << 10;
     let bytes = node.as_str().map_or(LARGE, str::len);
-    meter::spend_on(bytes, 8).is_err()
+    work_limit::spend_on(bytes, 8).is_err()
 }
 
 /// Appends a value, escaped and truncated.

@@ -10,7 +10,7 @@ use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
 use callgate::state::{IntegrityError, SealedStore, SqliteStore};
-use callgate::{Session, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Session, ToolCall, ToolError, ToolExecutor, ToolResponse};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -31,7 +31,7 @@ fn keys() -> Keys {
 struct Counting(Arc<AtomicUsize>);
 
 impl ToolExecutor for Counting {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         Ok(json!(self.0.fetch_add(1, Ordering::SeqCst)).into())
     }
 }

@@ -2,7 +2,7 @@
 
 use callgate::Outcome;
 use callgate::json::json;
-use callgate::message::{Content, History, Message, Occurrence, Output, Part, ResultPart, Role};
+use callgate::message::{CallOccurrence, Content, History, Message, Output, Part, ResultPart, Role};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -146,10 +146,11 @@ fn strictness(outcome: &Outcome) -> u8 {
 fn known_calls(history: &History) -> Vec<String> {
     let calls = history.occurrences();
     let last = calls.last().map(|call| call.round);
-    let is_new =
-        |call: &Occurrence<'_>| Some(call.round) == last && call.result.is_none() && call.request.is_none();
+    let is_new = |call: &CallOccurrence<'_>| {
+        Some(call.round) == last && call.result.is_none() && call.request.is_none()
+    };
     let told =
-        |call: &Occurrence<'_>| format!("{:?} {:?}", call.call, call.result.map(|of| of.output.text()));
+        |call: &CallOccurrence<'_>| format!("{:?} {:?}", call.call, call.result.map(|of| of.output.text()));
     calls.iter().filter(|call| !is_new(call)).map(told).collect()
 }
 

@@ -19,7 +19,7 @@ fn full_request() -> (Scene, RequestPart) {
     approval: { message: 'Go?', expires: 24h, approvers: [bea], edits: [$.input.note], card: { title: 'Pay' } }
 ";
     let mut scene = Scene::new(rules);
-    let mut session = scene.session().reading_calls(|part| part.to_call().with_server("bank"));
+    let mut session = scene.session().with_call_reader(|part| part.to_call().with_server("bank"));
     for id in ["c0", "c1"] {
         scene.history = History::default();
         scene.model_calls(&[(id, "refund", refund())]);

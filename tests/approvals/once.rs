@@ -13,7 +13,7 @@ use callgate::host::{StateStore, StoreError, StoreFuture};
 use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, ResponsePart, Role, approval_response};
 use callgate::state::SqliteStore;
-use callgate::{Engine, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor};
+use callgate::{Engine, ToolCall, ToolDescriptor, ToolError, ToolExecutor, ToolResponse};
 
 use super::scene::{REFUNDS, Scene, Shared};
 use crate::corrupted_stores::{Alteration, Altered};
@@ -34,7 +34,7 @@ fn descriptor(more: Value) -> ToolDescriptor {
 struct Slow(Arc<AtomicUsize>);
 
 impl ToolExecutor for Slow {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         let count = self.0.fetch_add(1, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_millis(30)).await;
         Ok(json!({ "run": count + 1 }).into())
@@ -230,7 +230,7 @@ impl Alteration for Failing {
 struct Cutting(Arc<AtomicBool>, Tool);
 
 impl ToolExecutor for Cutting {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         self.0.store(true, Ordering::SeqCst);
         self.1.execute(call).await
     }

@@ -15,7 +15,7 @@ use callgate::message::{Approver, ResponsePart, approval_response};
 use callgate::seal::Keys;
 use callgate::session::ConcurrentSession;
 use callgate::state::SqliteStore;
-use callgate::{Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Outcome, ToolCall, ToolError, ToolExecutor, ToolResponse};
 
 use super::scene::{KEY, NEXT_KEY};
 use crate::corrupted_stores::{Alteration, Altered};
@@ -294,7 +294,7 @@ fn i2_processes_killed_between_any_steps_use_an_approval_at_most_once() {
 struct Slow(Arc<AtomicUsize>);
 
 impl ToolExecutor for Slow {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         self.0.fetch_add(1, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_millis(20)).await;
         Ok(json!("paid").into())

@@ -101,7 +101,7 @@ fn i3_remembered_approval_requires_the_same_requester_and_policy() {
 fn i3_remembered_approval_covers_one_server_only() {
     let mut scene = Scene::new(EXACT);
     let session = |scene: &Scene, server: &'static str| {
-        scene.session().reading_calls(move |part| part.to_call().with_server(server))
+        scene.session().with_call_reader(move |part| part.to_call().with_server(server))
     };
     scene.model_calls(&[("c1", "refund", refund())]);
     let mut first = session(&scene, "bank");

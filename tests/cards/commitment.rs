@@ -1,7 +1,7 @@
 //! A card commits to the whole call: arguments that policies read come first, every difference is visible, and no value can imitate
 //! a field of the card.
 
-use callgate::card::{Card, CardExtent, FieldKind, Resolution, Resolved, call_digest};
+use callgate::card::{Card, CardExtent, FieldKind, Resolution, ResolutionKind, call_digest};
 use callgate::json::{self, Map, Value, json};
 use callgate::message::RequestPart;
 use callgate::seal::Keys;
@@ -46,7 +46,8 @@ fn labels(card: &Card, kind: FieldKind) -> Vec<&str> {
 
 /// Every form in which a card can be shown.
 fn rendered(request: &RequestPart) -> Vec<String> {
-    let resolution = Resolution { resolved: Resolved::Approved, by: Vec::new(), at: None, reason: None };
+    let resolution =
+        Resolution { resolved: ResolutionKind::Approved, by: Vec::new(), at: None, reason: None };
     [CardExtent::Bounded, CardExtent::Complete]
         .into_iter()
         .flat_map(|extent| {
@@ -190,7 +191,7 @@ proptest! {
             ..RequestPart::default()
         };
         let resolution = Resolution {
-            resolved: Resolved::Edited(input.clone().into()), by: vec![policy.clone()], at: Some(policy), reason: Some(reason),
+            resolved: ResolutionKind::Edited(input.clone().into()), by: vec![policy.clone()], at: Some(policy), reason: Some(reason),
         };
         for card in [Card::pending_with_extent(&request, CardExtent::Complete), Card::resolved_with_extent(&request, &resolution, CardExtent::Complete)] {
             let (text, markdown, html) = (card.to_text(), card.to_markdown(), card.to_html());

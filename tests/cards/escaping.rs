@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
-use callgate::card::{Card, CardLabels, Resolution, Resolved};
+use callgate::card::{Card, CardLabels, Resolution, ResolutionKind};
 use callgate::json::{Value, json};
 use callgate::message::RequestPart;
-use callgate::text::{escape_json, escape_message, escape_non_ascii, is_hidden, unmarked};
+use callgate::safe_text::{escape_json, escape_message, escape_non_ascii, is_hidden, markup_escape};
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::{Regex, RegexSet};
@@ -191,7 +191,7 @@ proptest! {
 
     #[test]
     fn truncated_text_stays_escaped_and_counts_omitted_characters(text in hostile(), limit in 0..20usize) {
-        let cut = callgate::text::escape_markup_up_to(&text, limit);
+        let cut = callgate::safe_text::escape_markup_up_to(&text, limit);
         assert_without_markup(&cut.to_string());
         // One character on each side of the gap may be written as an escape.
         prop_assert!(cut.text.chars().count() + cut.end.chars().count() <= limit + 22);
@@ -218,7 +218,7 @@ proptest! {
             card: CardLabels { title: Some(title), approve: Some(approve), deny: Some(deny) },
             ..RequestPart::default()
         };
-        let resolution = Resolution { resolved: Resolved::Edited(json!({ (by.clone()): reason })), by: vec![by], at: None, reason: Some(policy) };
+        let resolution = Resolution { resolved: ResolutionKind::Edited(json!({ (by.clone()): reason })), by: vec![by], at: None, reason: Some(policy) };
         for card in [Card::pending(&request), Card::resolved(&request, &resolution)] {
             let all = callgate::json::to_value(&card).unwrap();
             assert_texts(&all);

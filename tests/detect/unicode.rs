@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use callgate::detect::{Detector, Redactor, Sieve, Style};
 use callgate::json::json;
+use callgate::redaction::{Detector, Redactor, Sieve, Style};
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn invisible() -> Vec<char> {
             || matches!(
                 category.get(*c),
                 GeneralCategory::Control
-                    | GeneralCategory::Format
+                    | GeneralCategory::OutputFormat
                     | GeneralCategory::LineSeparator
                     | GeneralCategory::ParagraphSeparator
             )

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callgate::host::Clock;
 use callgate::json::json;
-use callgate::{Engine, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine};
+use callgate::{Engine, OutcomeKind, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
 
 use super::{engine_at, outcome_kinds, with_script};
 use crate::fixtures::{Tool, call, kind_and_code};
@@ -14,7 +14,7 @@ use crate::fixtures::{Tool, call, kind_and_code};
 fn i9_reload_does_not_affect_waiting_or_scripted_calls() {
     struct Reloading<'e>(&'e Engine, AtomicUsize);
     impl ToolExecutor for Reloading<'_> {
-        async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
             self.0.replace(engine::load_text("policies: [ { id: no, match: search, deny: {} } ]").unwrap());
             self.1.fetch_add(1, Ordering::SeqCst);
             Ok(json!({ "secret": "S3CRET", "of": call.input }).into())

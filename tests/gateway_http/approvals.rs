@@ -49,12 +49,12 @@ impl Shared {
         let log = Arc::clone(&self.log);
         Gateway::new(engine, [server])
             .answered_in(STATE)
-            .logging(move |line| log.lock().unwrap().push(line.to_owned()))
+            .with_log(move |line| log.lock().unwrap().push(line.to_owned()))
     }
 
     async fn served(
         &self,
-        server: impl FnOnce(callgate::mcp::HttpDoor) -> callgate::mcp::HttpDoor,
+        server: impl FnOnce(callgate::mcp::HttpServer) -> callgate::mcp::HttpServer,
     ) -> RunningGateway {
         RunningGateway::from_gateway(self.gateway(ASK), Arc::default(), server).await
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use callgate::json::{Value, json};
-use callgate::mcp::{HttpDoor, IdentityFile, SessionNameSource};
+use callgate::mcp::{HttpServer, IdentityFile, SessionNameSource};
 
 use super::harness::{RunningGateway, TIMEOUT, Upstream};
 use super::identity::{IdentityFiles, digest};
@@ -103,7 +103,7 @@ async fn eviction_affects_only_the_flooding_caller_and_makes_labels_unknown() {
     let from: SessionNameSource = "header:x-conversation".parse().unwrap();
     let files = two_tokens();
     let file = IdentityFile::open(&files.path()).unwrap();
-    let server = |server: HttpDoor| {
+    let server = |server: HttpServer| {
         server
             .with_identity_file(file)
             .with_session_name_source(from)

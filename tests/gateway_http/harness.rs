@@ -6,7 +6,7 @@ use std::time::Duration;
 use callgate::Engine;
 use callgate::engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, HttpDoor, HttpSpec, Reach, ServerSpec};
+use callgate::mcp::{Gateway, HttpServer, HttpSpec, Reach, ServerSpec};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
@@ -206,7 +206,7 @@ pub fn gateway_to(reach: Reach, rules: &str, log: &Arc<Mutex<Vec<String>>>) -> G
     let rules = engine::load_text(rules).unwrap();
     let server = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
     let log = Arc::clone(log);
-    Gateway::new(Engine::new(rules), [server]).logging(move |line| log.lock().unwrap().push(line.to_owned()))
+    Gateway::new(Engine::new(rules), [server]).with_log(move |line| log.lock().unwrap().push(line.to_owned()))
 }
 
 pub const NO_RULES: &str = "policies: []";
@@ -216,7 +216,7 @@ impl RunningGateway {
         Self::with(url, rules, |server| server).await
     }
 
-    pub async fn with(url: &str, rules: &str, server: impl FnOnce(HttpDoor) -> HttpDoor) -> Self {
+    pub async fn with(url: &str, rules: &str, server: impl FnOnce(HttpServer) -> HttpServer) -> Self {
         let log = Arc::default();
         Self::from_gateway(gateway(url, rules, &log), log, server).await
     }
@@ -224,10 +224,10 @@ impl RunningGateway {
     pub async fn from_gateway(
         gateway: Gateway,
         log: Arc<Mutex<Vec<String>>>,
-        server: impl FnOnce(HttpDoor) -> HttpDoor,
+        server: impl FnOnce(HttpServer) -> HttpServer,
     ) -> Self {
         let gateway = Arc::new(gateway);
-        let server = server(HttpDoor::new(Arc::clone(&gateway)));
+        let server = server(HttpServer::new(Arc::clone(&gateway)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (end, told) = oneshot::channel();

@@ -128,7 +128,8 @@ async fn unnamed_requests_of_a_caller_share_one_session() {
 async fn labels_outlive_the_connection() {
     let upstream = Upstream::with_defaults().await;
     let from: SessionNameSource = "header:x-conversation".parse().unwrap();
-    let server = |server: callgate::mcp::HttpDoor| server.with_session_name_source(from).with_max_clients(1);
+    let server =
+        |server: callgate::mcp::HttpServer| server.with_session_name_source(from).with_max_clients(1);
     let served = RunningGateway::with(&upstream.url, LABELS, server).await;
     let (one, other) = ([("x-conversation", "one")], [("x-conversation", "other")]);
     served.call(&one, "read", json!({})).await;

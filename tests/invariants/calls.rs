@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use callgate::json::{Value, json};
 use callgate::seal::Purpose;
 use callgate::{
-    Clock, Engine, Observer, Outcome, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor, engine,
+    Clock, Engine, Observer, Outcome, OutcomeKind, ToolCall, ToolError, ToolExecutor, ToolResponse, engine,
     json,
 };
 use proptest::collection::vec;
@@ -62,9 +62,9 @@ struct Tool {
 }
 
 impl ToolExecutor for Tool {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         self.inputs.lock().unwrap().push(call.input.to_string());
-        self.answer.clone().map(ToolAnswer::from).map_err(ToolError::new)
+        self.answer.clone().map(ToolResponse::from).map_err(ToolError::new)
     }
 }
 
@@ -72,7 +72,7 @@ impl ToolExecutor for Tool {
 struct Never;
 
 impl ToolExecutor for Never {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         panic!("{call:?} reached its tool");
     }
 }
@@ -249,7 +249,7 @@ fn i8_panicking_observer_affects_neither_outcome_nor_other_observers() {
 struct Reloading<'e>(&'e Engine, &'static str);
 
 impl ToolExecutor for Reloading<'_> {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         self.0.replace(engine::load_text(self.1).unwrap());
         Ok(json!({ "secret": "s3cret", "of": call.id }).into())
     }

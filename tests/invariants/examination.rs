@@ -123,7 +123,7 @@ impl NotificationCounter {
 impl Listener for NotificationCounter {
     fn hear(&self, event: &Event<'_>) {
         match event {
-            Event::Deciding(_) => *self.decisions.lock().unwrap() += 1,
+            Event::DecisionStarted(_) => *self.decisions.lock().unwrap() += 1,
             Event::Asking(asking) => self.note(asking),
             Event::Ended(outcome) => self.ended.lock().unwrap().push(outcome.id.clone()),
             _ => {}

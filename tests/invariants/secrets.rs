@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callgate::explain::render;
 use callgate::json::{Value, json};
-use callgate::{Engine, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor, policy};
+use callgate::{Engine, ToolCall, ToolDescriptor, ToolError, ToolExecutor, ToolResponse, policy};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -20,7 +20,7 @@ struct LeakyTool {
 }
 
 impl ToolExecutor for LeakyTool {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         match self.fails {
             true => Err(ToolError::new(format!("invalid: {}", call.input))),
             false => Ok(json!({ "echo": call.input, "text": call.input.to_string() }).into()),

@@ -6,7 +6,7 @@ use callgate::kernel::{Kernel, Layers};
 use callgate::lifecycle::Chunk;
 use callgate::policy::{self, CompiledPolicies, widenings};
 use callgate::tools::ToolSet;
-use callgate::{Engine, SessionState, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Engine, SessionState, ToolCall, ToolError, ToolExecutor, ToolResponse};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -154,7 +154,7 @@ fn stream_output(rules: &str, text: &str, reasoning: bool) -> String {
 struct EchoTool;
 
 impl ToolExecutor for EchoTool {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         Ok(json!({ "text": call.input["text"] }).into())
     }
 }

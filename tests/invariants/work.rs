@@ -1,7 +1,7 @@
 //! I8: one call uses bounded work, whatever its policies; beyond the bound it fails closed, with a stable code.
 
 use callgate::json::{Value, json};
-use callgate::meter::{CALL_UNITS, DECISION_UNITS, units_used_on_thread};
+use callgate::work_limit::{CALL_UNITS, DECISION_UNITS, units_used_on_thread};
 use callgate::{Effect, Engine, Outcome, OutcomeKind, SessionState, ToolCall};
 use proptest::prelude::*;
 

@@ -3,7 +3,7 @@
 use callgate::json::{Value, json};
 use callgate::lifecycle::Config;
 use callgate::message::{CallPart, Content, History, Output, Settled};
-use callgate::session::Armed;
+use callgate::session::SdkSession;
 
 use super::{push_call, session, tool, user};
 use crate::fixtures::{Tool, kind_and_code, noon, rules};
@@ -13,12 +13,12 @@ const RULES: &str = "policies:
   - { id: ask, match: pay, approval: {} }
   - { id: stop, match: { tool: look, where: [ { path: $.input.q, eq: stop } ] }, halt: {} }";
 
-fn armed(text: &str) -> (Armed<Tool>, Tool, callgate::host::ManualClock) {
+fn armed(text: &str) -> (SdkSession<Tool>, Tool, callgate::host::ManualClock) {
     let clock = noon();
     let counting = Tool::counting(&clock);
     let tools = ["look", "pay", "drop"].map(tool);
     let session = rules(text).tools(tools).clock(clock.clone()).build().session();
-    (session.arm(counting.clone()), counting, clock)
+    (session.into_sdk_session(counting.clone()), counting, clock)
 }
 
 fn part(id: &str, name: &str, input: Value) -> CallPart {
@@ -81,7 +81,7 @@ fn suspend_adds_completed_and_pending_calls_to_the_sdks_history() {
 fn announced_round_is_decided_as_a_whole() {
     let (armed, counting, clock) = armed(RULES);
     let calls = [part("c1", "look", json!({})), part("c2", "look", json!({ "q": "stop" }))];
-    clock.drive(armed.tell_round(&calls));
+    clock.drive(armed.announce_round(&calls));
     let first = clock.drive(armed.call("c1", "look", json!({})));
     assert_eq!((kind_and_code(&first.outcome).0, counting.count()), ("halted", 0));
 }
@@ -98,7 +98,7 @@ fn decisions_of_an_announced_round_hold_whatever_runs_before() {
     {
         let (armed, _, clock) = armed(text);
         if told {
-            clock.drive(armed.tell_round(&parts));
+            clock.drive(armed.announce_round(&parts));
         }
         let kinds = parts.clone().map(|CallPart { id, name, input }| {
             clock.drive(armed.call(&id, &name, input)).outcome.outcome.name()
@@ -120,7 +120,7 @@ fn rest_of_an_announced_round_is_completed_when_the_sdk_stops() {
     ];
     let parts = calls.iter().map(|call| Content::Call(call.clone()).into()).collect();
     history.push(callgate::message::Message::new(callgate::message::Role::Assistant, parts));
-    clock.drive(armed.tell_round(&calls));
+    clock.drive(armed.announce_round(&calls));
     clock.drive(armed.call("c1", "look", json!({})));
     let round = clock.drive(armed.suspend(&mut history)).unwrap();
     let ends: Vec<_> = round.outcomes.iter().map(kind_and_code).collect();
@@ -157,7 +157,7 @@ fn clones_share_one_session_and_concurrent_calls_count_separately() {
 fn armed_session_gives_access_to_the_lifecycle() {
     let (session, log) = session("policies: []");
     let clock = noon();
-    let armed = session.arm(Tool::counting(&clock));
+    let armed = session.into_sdk_session(Tool::counting(&clock));
     clock.drive(async {
         armed.session().await.begin(Config::default()).unwrap();
         armed.call("c1", "look", json!({})).await;

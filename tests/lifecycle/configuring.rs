@@ -319,7 +319,7 @@ fn sdk_is_offered_what_hooks_and_policies_leave_and_can_call_no_other() {
     let hiding = "policies: [ { id: p, model: { tools: { hide: 'admin*' } } } ]";
     let engine = rules(hiding).clock(clock.clone()).tools(tools().tools);
     let session = engine.middleware(Without("pay", Phase::Init)).build().session();
-    let armed = session.arm(Tool::counting(&clock));
+    let armed = session.into_sdk_session(Tool::counting(&clock));
     let names: Vec<String> = clock.drive(armed.tools()).into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["search"]);
     for (tool, code) in [("search", "unmatched"), ("pay", "not_offered"), ("admin.drop", "not_offered")] {

@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 
 use callgate::json::json;
 use callgate::message::{CallPart, Content, History, Message, Role};
-use callgate::{EngineBuilder, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{EngineBuilder, ToolCall, ToolError, ToolExecutor, ToolResponse};
 
 use super::user;
 use crate::fixtures::{Tool, call, kind_and_code, noon, rules};
@@ -16,7 +16,7 @@ use crate::fixtures::{Tool, call, kind_and_code, noon, rules};
 struct Hanging(AtomicU32);
 
 impl ToolExecutor for &Hanging {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         self.0.fetch_add(1, Ordering::SeqCst);
         match call.tool.as_str() {
             "hang" => pending().await,
@@ -75,11 +75,11 @@ fn dropped_round_resumes_where_it_stopped() {
 fn dropped_armed_call_does_not_run_again() {
     let (clock, hanging) = (noon(), Hanging::default());
     for told in [true, false] {
-        let armed = engine().clock(clock.clone()).build().session().arm(&hanging);
+        let armed = engine().clock(clock.clone()).build().session().into_sdk_session(&hanging);
         let (calls, mut history) = three();
         hanging.0.store(0, Ordering::SeqCst);
         if told {
-            clock.drive(armed.tell_round(&calls));
+            clock.drive(armed.announce_round(&calls));
         }
         clock.drive(armed.call("c1", "look", json!({})));
         drop_when_pending(armed.call("c2", "hang", json!({})));
@@ -115,9 +115,9 @@ fn run_can_be_driven_from_any_thread() {
     assert_send(&session.execute(call("look", json!({})), &tool));
     assert_send(&session.round(&mut history, &tool));
     assert_send(&session.resume(&mut history, &tool));
-    let armed = session.arm(tool);
+    let armed = session.into_sdk_session(tool);
     assert_send_sync(&armed);
     assert_send(&armed.call("c1", "look", json!({})));
     assert_send(&armed.suspend(&mut history));
-    assert_send(&armed.clone().disarm());
+    assert_send(&armed.clone().into_session());
 }

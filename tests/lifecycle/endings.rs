@@ -9,7 +9,7 @@ use callgate::json::json;
 use callgate::lifecycle::{Before, Chunk, Config, Ending, Middleware, RunContext, RunStats, ToolHooks};
 use callgate::message::History;
 use callgate::state::MemoryStore;
-use callgate::{ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{ToolCall, ToolError, ToolExecutor, ToolResponse};
 
 use super::{Listener, Log, abort_reason, ending, push_call, session, user};
 use crate::fixtures::{Tool, call, kind_and_code, noon, rules};
@@ -96,7 +96,7 @@ impl Drop for CancelGuard {
 }
 
 impl ToolExecutor for Endless {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         let _guard = CancelGuard(Arc::clone(&self.cancelled));
         self.run.abort("the user pressed stop");
         pending().await

@@ -3,8 +3,8 @@
 use callgate::host::ManualClock;
 use callgate::json::json;
 use callgate::message::CallPart;
-use callgate::session::Armed;
-use callgate::{Outcome, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::session::SdkSession;
+use callgate::{Outcome, ToolCall, ToolError, ToolExecutor, ToolResponse};
 use proptest::prelude::*;
 
 use crate::fixtures::{kind_and_code, noon, rules};
@@ -24,7 +24,7 @@ const RULES: &str = "policies:
 struct Slow(ManualClock);
 
 impl ToolExecutor for Slow {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         use callgate::host::Clock;
         let ms = call.input["ms"].as_u64().unwrap_or_default();
         self.0.sleep(std::time::Duration::from_millis(ms)).await;
@@ -49,9 +49,9 @@ fn parts(steps: &[Step]) -> Vec<CallPart> {
     steps.iter().enumerate().map(part).collect()
 }
 
-fn armed(text: &str) -> (Armed<Slow>, ManualClock) {
+fn armed(text: &str) -> (SdkSession<Slow>, ManualClock) {
     let clock = noon();
-    (rules(text).clock(clock.clone()).build().session().arm(Slow(clock.clone())), clock)
+    (rules(text).clock(clock.clone()).build().session().into_sdk_session(Slow(clock.clone())), clock)
 }
 
 fn line(outcome: &Outcome) -> String {
@@ -64,7 +64,7 @@ fn run(steps: &[Step], starts: &[usize], at_once: bool) -> Vec<String> {
     let (armed, clock) = armed(RULES);
     let parts = parts(steps);
     clock.drive(async {
-        armed.tell_round(&parts).await;
+        armed.announce_round(&parts).await;
         let mut calls: Vec<_> = starts
             .iter()
             .map(|index| {
@@ -151,7 +151,7 @@ fn state_that_can_no_longer_be_ordered_is_unknown() {
     let (armed, clock) = armed(RULES);
     let parts = parts(&[("set", "bad", "o1", 0), ("set", "good", "o1", 0), ("pay", "", "", 0)]);
     let outcomes: Vec<Outcome> = clock.drive(async {
-        armed.tell_round(&parts).await;
+        armed.announce_round(&parts).await;
         let mut outcomes = Vec::new();
         for index in [1, 0, 2] {
             let CallPart { id, name, input } = parts[index].clone();

@@ -315,6 +315,6 @@ fn every_hook_gets_the_context_and_the_conversation_of_its_run() {
     assert_eq!(log.take(), points);
     clock.drive(session().concurrent().execute(look(), &tool));
     assert_eq!(log.take(), points);
-    clock.drive(session().arm(tool).call("c1", "look", json!({})));
+    clock.drive(session().into_sdk_session(tool).call("c1", "look", json!({})));
     assert_eq!(log.take(), points);
 }

@@ -39,7 +39,7 @@ fn i10_spans_have_consumed_arguments_and_results_without_secrets() {
     let gives = Ok(json!({ "found": "ana@example.com" }));
     let tool = Tool::scripted(&clock, [(std::time::Duration::ZERO, gives)]);
     let engine = rules(RULES).observer(spans.clone()).build();
-    let mut session = engine.session().shaping_results(|outcome| {
+    let mut session = engine.session().with_result_formatter(|outcome| {
         Some(Output::Text(format!("Found: {}", outcome.output.as_ref()?["found"].as_str()?)))
     });
     for (name, input) in
@@ -62,7 +62,7 @@ fn i10_spans_have_consumed_arguments_and_results_without_secrets() {
 fn models_get_shaped_results_and_a_panic_while_shaping_changes_nothing() {
     let clock = noon();
     for (panics, shown) in [(false, "short"), (true, "1")] {
-        let mut session = rules("policies: []").build().session().shaping_results(move |_| {
+        let mut session = rules("policies: []").build().session().with_result_formatter(move |_| {
             assert!(!panics, "clumsy");
             Some(Output::Text("short".into()))
         });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use callgate::json::{Value, json};
-use callgate::{OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{OutcomeKind, ToolCall, ToolError, ToolExecutor, ToolResponse};
 
 use crate::fixtures::{call, kind_and_code, noon, rules};
 
@@ -16,7 +16,7 @@ struct BlockedTool {
 }
 
 impl ToolExecutor for BlockedTool {
-    async fn execute(&self, _: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, _: &ToolCall) -> Result<ToolResponse, ToolError> {
         let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(inside, Ordering::SeqCst);
         for _ in 0..20 {
@@ -49,7 +49,7 @@ async fn concurrency_is_never_exceeded_and_all_waiting_calls_complete() {
 async fn slot_is_released_however_the_call_ends() {
     struct Ending;
     impl ToolExecutor for Ending {
-        async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+        async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
             match call.input["how"].as_str() {
                 Some("fails") => Err(ToolError::new("no")),
                 Some("panics") => panic!("a mistake in the tool"),

@@ -30,7 +30,7 @@ impl Fixture {
         let told = Arc::clone(&news);
         engine.on_change(move |change| {
             let word = match change {
-                Change::TakenIn { .. } => "taken in",
+                Change::Applied { .. } => "taken in",
                 Change::Refused(_) => "refused",
                 Change::Held(_) => "held",
                 Change::Restored => "restored",
@@ -71,7 +71,7 @@ fn status_is_right_at_every_step() {
     let begun = fixture.clock.now();
     assert_eq!(fixture.engine.status().loaded_at, begun);
 
-    assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::TakenIn);
+    assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Applied);
     let taken_in = fixture.clock.now();
     assert_eq!(
         (fixture.engine.status().loaded_at, fixture.engine.revision()),
@@ -153,7 +153,7 @@ fn failing_required_tests_reject_the_reload() {
         let looked = fixture.look(&mut reloader, next);
         assert_eq!(
             looked,
-            if refused { ReloadResult::Refused } else { ReloadResult::TakenIn },
+            if refused { ReloadResult::Refused } else { ReloadResult::Applied },
             "{active} {next}"
         );
         if !refused {
@@ -178,7 +178,7 @@ fn failing_required_tests_reject_the_reload() {
         assert_eq!(fixture.engine.status().last_rejected.unwrap().at, last.at);
         // Only the tests are fixed, the rules are unchanged.
         fixture.dir.write("rules.test.yaml", &expecting("b"));
-        assert_eq!(reloader.look(), ReloadResult::TakenIn);
+        assert_eq!(reloader.look(), ReloadResult::Applied);
         assert!(denies(&fixture.engine, "b") && fixture.engine.status().last_rejected.is_none());
         assert_eq!(fixture.news(), ["refused", "taken in"]);
     }
@@ -207,7 +207,7 @@ fn missing_or_invalid_required_tests_reject_the_reload() {
         assert_eq!(fixture.look(&mut reloader, &asking("tests: require", "a")), ReloadResult::Same);
         fixture.dir.write("deep/rules.test.yaml", tools);
         fixture.dir.write("deep/tools.json", "[]");
-        assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::TakenIn);
+        assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Applied);
     }
 }
 
@@ -265,7 +265,7 @@ fn tightening_reloads_at_once_and_removing_confirmation_is_held() {
     let fixture = Fixture::new(&asking("widening: confirm", "a"));
     let mut reloader = fixture.reloader();
     let tighter = "reload: { widening: confirm }\npolicies: [ { id: no-a, match: a, deny: {} }, { id: b, match: b, deny: {} } ]\n";
-    assert_eq!(fixture.look(&mut reloader, tighter), ReloadResult::TakenIn);
+    assert_eq!(fixture.look(&mut reloader, tighter), ReloadResult::Applied);
     let without = tighter.split_once('\n').unwrap().1;
     assert_eq!(fixture.look(&mut reloader, without), ReloadResult::Held);
     let what =

@@ -226,7 +226,7 @@ fn watch_dropped_by_its_listener_ends() {
         let (tell, told) = channel();
         let held = slot.clone();
         engine.on_change(move |change| {
-            if matches!(change, Change::TakenIn { .. }) {
+            if matches!(change, Change::Applied { .. }) {
                 drop(held.lock().unwrap().take());
                 tell.send(()).unwrap();
             }

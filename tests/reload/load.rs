@@ -6,7 +6,7 @@ use std::thread;
 
 use callgate::json::json;
 use callgate::reload::{ReloadResult, Reloader};
-use callgate::{Engine, Outcome, OutcomeKind, ToolAnswer, ToolCall, ToolError, ToolExecutor};
+use callgate::{Engine, Outcome, OutcomeKind, ToolCall, ToolError, ToolExecutor, ToolResponse};
 
 use super::TestDir;
 
@@ -34,7 +34,7 @@ const WORKERS: usize = 3;
 struct Echo;
 
 impl ToolExecutor for Echo {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         // Allow a reload between gate and settle.
         tokio::task::yield_now().await;
         thread::yield_now();
@@ -116,7 +116,7 @@ fn i9_continuous_reloads_lose_no_call_and_mix_no_revisions() {
         let reloads = (0..100 * RELOADS).take_while(|reloads| !enough(*reloads));
         for number in reloads {
             dir.link("current", if number % 2 == 0 { "B" } else { "A" });
-            assert_eq!(reloader.look(), ReloadResult::TakenIn);
+            assert_eq!(reloader.look(), ReloadResult::Applied);
         }
         over.store(true, Ordering::Release);
     });

@@ -87,8 +87,13 @@ impl Wait {
     }
 }
 
-pub fn millionths(key: &str, allowance: Allowance, cost: u64) -> Take {
-    Take { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::from_millionths(cost) }
+pub fn millionths(key: &str, allowance: Allowance, cost: u64) -> LimitAcquisition {
+    LimitAcquisition {
+        key: key.to_owned(),
+        account: Account::NOBODY,
+        allowance,
+        cost: Amount::from_millionths(cost),
+    }
 }
 
 pub fn admits_the_same_as_the_model(new: &New) {
@@ -144,7 +149,7 @@ pub fn rejected_batches_acquire_nothing(new: &New) {
                 }
             }
             let keys = ["a", "b", "c"];
-            let batch: Vec<Take> = batch
+            let batch: Vec<LimitAcquisition> = batch
                 .iter()
                 .map(|(limit, cost)| millionths(keys[*limit], allowances[*limit], *cost))
                 .collect();

@@ -74,7 +74,7 @@ fn hostile() -> Account {
 }
 
 fn acquires(store: &dyn StateStore, account: Account, key: &str) -> bool {
-    let one = Take { account, ..take(key, fixed(5, 86_400), 1) };
+    let one = LimitAcquisition { account, ..take(key, fixed(5, 86_400), 1) };
     run(store.take(at(seconds(0)), &[one])).is_ok_and(|refusals| refusals.is_empty())
 }
 
@@ -93,7 +93,7 @@ fn flood_of_limits_is_rejected_for_its_caller_only(new: &Sized) {
     assert!(!acquires(&*store, honest(), "before") && !acquires(&*store, hostile(), "invented 0"));
     // Expired limits free capacity.
     let next_day = at(seconds(2 * 86_400));
-    let one = Take { account: hostile(), ..take("later", fixed(5, 86_400), 1) };
+    let one = LimitAcquisition { account: hostile(), ..take("later", fixed(5, 86_400), 1) };
     assert_eq!(run(store.take(next_day, &[one])), Ok(Vec::new()));
 }
 

@@ -52,7 +52,7 @@ pub fn overlapping_batches_acquire_exactly_the_limits(new: &New) {
                     if thread % 2 == 0 {
                         limits.reverse();
                     }
-                    let batch: Vec<Take> =
+                    let batch: Vec<LimitAcquisition> =
                         limits.iter().map(|limit| take(KEYS[*limit], allowances[*limit], 1)).collect();
                     if acquire(&**store, seconds(0), &batch).is_empty() {
                         for limit in limits {

@@ -4,7 +4,7 @@ use callgate::json::{self, Value, json};
 use callgate::lifecycle::{Chunk, Config, Ending, Usage};
 use callgate::message::{Dialect, History, Message, Output, Part, Role, Settled};
 use callgate::session::Round;
-use callgate::{Session, ToolAnswer, ToolCall, ToolDescriptor, ToolError, ToolExecutor};
+use callgate::{Session, ToolResponse, ToolCall, ToolDescriptor, ToolError, ToolExecutor};
 use rig_agent::run::{
     AgentRun, AgentRunStep, ModelTurn, ModelTurnOutcome, PendingToolCall, PreparedRequest, RequestPatch,
     RunSpec, prepare_request,
@@ -61,7 +61,7 @@ pub enum Ended {
 
 /// Executes calls with Rig's tools. Only calls that every policy allows get here.
 impl ToolExecutor for Agent {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         let result = self.tools.execute(&call.tool, &call.input.to_string(), &mut ToolContext::new()).await;
         match result.into_result() {
             Ok(output) => Ok(json_of(&output).into()),

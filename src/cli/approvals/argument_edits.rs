@@ -4,7 +4,7 @@ use crate::call::Root;
 use crate::cli::exit::Stop;
 use crate::json::{self, Map, Value};
 use crate::path::{Path, Step};
-use crate::text::inert;
+use crate::safe_text::inert;
 
 /// Applies the changes to the shown arguments.
 pub(super) fn apply(shown: &Value, changes: &[String]) -> Result<Value, Stop> {

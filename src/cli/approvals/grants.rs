@@ -5,9 +5,9 @@ use std::io::Write;
 use jiff::Timestamp;
 
 use super::json_output as forms;
-use super::{Desk, Refusal};
+use super::{ApprovalsContext, Refusal};
 use crate::approval::Grant;
-use crate::cli::Format;
+use crate::cli::OutputFormat;
 use crate::cli::output::{DIM, Output, YELLOW, format_time, one_line};
 use crate::host::{Clock, SystemClock};
 use crate::json::json;
@@ -15,13 +15,13 @@ use crate::json::json;
 /// Number of characters shown of a grant's id; it is a digest, and a prefix identifies it.
 const SHOWN: usize = 12;
 
-impl Desk<'_> {
+impl ApprovalsContext<'_> {
     pub(super) fn grants(&self, all: bool, output: &mut Output) -> Result<(), Refusal> {
         let now = SystemClock.now();
         let mut grants = self.runtime.block_on(self.inbox.grants())?;
         grants.retain(|(_, grant)| all || grant.stands(now));
         grants.sort_by_key(|(_, grant)| grant.from);
-        if self.format == Format::Json {
+        if self.format == OutputFormat::Json {
             let grants: Vec<_> =
                 grants.iter().map(|(name, grant)| forms::grant(name, grant, state(grant, now))).collect();
             return forms::write(&json!({ "grants": grants }), output);
@@ -49,7 +49,7 @@ impl Desk<'_> {
 
     pub(super) fn revoke(&self, id: &str, output: &mut Output) -> Result<(), Refusal> {
         let (name, grant) = self.runtime.block_on(self.inbox.revoke(id))?;
-        if self.format == Format::Json {
+        if self.format == OutputFormat::Json {
             return forms::write(&forms::grant(&name, &grant, "revoked"), output);
         }
         let tool = one_line(&grant.tool);

@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use super::json_output as forms;
-use super::{Desk, Refusal, show};
+use super::{ApprovalsContext, Refusal, show};
 use crate::approval::Item;
 use crate::card::{Card, Field, FieldKind, call_digest};
-use crate::cli::Format;
+use crate::cli::OutputFormat;
 use crate::cli::output::{BOLD, DIM, Output, YELLOW, format_time, grouped, name};
 use crate::json::{self, Value, json};
 use crate::message::RequestPart;
@@ -22,12 +22,12 @@ impl Group<'_> {
     }
 }
 
-impl Desk<'_> {
+impl ApprovalsContext<'_> {
     pub(super) fn list(&self, all: bool, output: &mut Output) -> Result<(), Refusal> {
         let items = self.runtime.block_on(self.inbox.list())?;
         let shown = items.iter().filter(|item| all || item.waits());
         let groups = groups(shown);
-        if self.format == Format::Json {
+        if self.format == OutputFormat::Json {
             let groups: Vec<Value> = groups.iter().filter_map(group).collect();
             return forms::write(&json!({ "questions": groups }), output);
         }

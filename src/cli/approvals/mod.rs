@@ -14,10 +14,10 @@ use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
 use tokio::runtime::Runtime;
 
-use super::Format;
+use super::OutputFormat;
 use super::exit::{ExitStatus, Stop};
-use super::output::{Output, complain, name};
-use super::state::{State, runtime};
+use super::output::{Output, name, print_error};
+use super::state_store::{State, runtime};
 use crate::approval::{Inbox, InboxError, Item, Progress};
 use crate::card::call_digest;
 use crate::host::SystemClock;
@@ -136,8 +136,8 @@ struct Place {
     #[arg(long, value_name = "URL")]
     state: String,
     /// Output format: text, or one JSON document for programs
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
 }
 
 #[derive(clap::Args)]
@@ -183,7 +183,7 @@ impl Who {
 
 pub(super) fn approvals(arguments: &Approvals, output: &mut Output) -> Result<ExitStatus, Stop> {
     let runtime = runtime()?;
-    let desk = |place: &Place| Desk::open(place, &runtime);
+    let desk = |place: &Place| ApprovalsContext::open(place, &runtime);
     let ended = match &arguments.command {
         Command::List { all, place } => desk(place)?.list(*all, output),
         Command::Show { one } => desk(&one.place)?.show(&one.id, output),
@@ -209,14 +209,14 @@ pub(super) fn approvals(arguments: &Approvals, output: &mut Output) -> Result<Ex
         Ok(()) => Ok(ExitStatus::Done),
         Err(Refusal::Inbox(InboxError::Ledger(error))) => Err(Stop::trouble(error.to_string())),
         Err(Refusal::Inbox(InboxError::Anonymous)) => {
-            complain(
+            print_error(
                 "the answer needs the approver's name: add `--as NAME`, or allow anonymous answers with `anonymous: allow` in the \
                  `approval` policy",
             );
             Ok(ExitStatus::Fails)
         }
         Err(Refusal::Inbox(error)) => {
-            complain(error);
+            print_error(error);
             Ok(ExitStatus::Fails)
         }
         Err(Refusal::Stop(stop)) => Err(stop),
@@ -248,14 +248,14 @@ impl From<std::io::Error> for Refusal {
 }
 
 /// The approval inbox of a state store, and the output format.
-struct Desk<'d> {
+struct ApprovalsContext<'d> {
     inbox: Inbox,
     runtime: &'d Runtime,
     url: String,
-    format: Format,
+    format: OutputFormat,
 }
 
-impl<'d> Desk<'d> {
+impl<'d> ApprovalsContext<'d> {
     fn open(place: &Place, runtime: &'d Runtime) -> Result<Self, Stop> {
         let State { url, store, keys } = State::of_others(&place.state, runtime)?;
         Ok(Self { inbox: Inbox::new(store, keys, SystemClock), runtime, url, format: place.format })
@@ -272,7 +272,7 @@ impl<'d> Desk<'d> {
         let said = say(&item)?;
         let word = word(&said);
         let after = self.runtime.block_on(self.inbox.answer(&item.name, said, who.approver()))?;
-        if self.format == Format::Json {
+        if self.format == OutputFormat::Json {
             return json_output::write(&json_output::item(&after), output);
         }
         let by = who.principal.as_deref().map(|by| format!(" by {}", name(by))).unwrap_or_default();

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use super::{Desk, Refusal};
+use super::{ApprovalsContext, Refusal};
 use crate::approval::{Item, Progress, Standing};
 use crate::cli::output::{BOLD, Output, amount, one_line, quote_shell_word};
 
-impl Desk<'_> {
+impl ApprovalsContext<'_> {
     /// Prints the hint after an answer.
     pub(super) fn print_next_step(
         &self,

@@ -3,19 +3,19 @@
 use std::io::Write;
 
 use super::json_output as forms;
-use super::{Desk, Refusal, word};
+use super::{ApprovalsContext, Refusal, word};
 use crate::approval::{Item, Progress, Question};
-use crate::card::{Card, CardExtent, Resolution, Resolved};
-use crate::cli::Format;
+use crate::card::{Card, CardExtent, Resolution, ResolutionKind};
+use crate::cli::OutputFormat;
 use crate::cli::output::{BOLD, DIM, Output, amount, format_time, name, one_line, quote_shell_word};
 use crate::message::{RequestPart, ResponsePart};
 use crate::path::Step;
-use crate::text::{escape_json, escape_quoted};
+use crate::safe_text::{escape_json, escape_quoted};
 
-impl Desk<'_> {
+impl ApprovalsContext<'_> {
     pub(super) fn show(&self, id: &str, output: &mut Output) -> Result<(), Refusal> {
         let item = self.runtime.block_on(self.inbox.find(id))?;
-        if self.format == Format::Json {
+        if self.format == OutputFormat::Json {
             return forms::write(&forms::item(&item), output);
         }
         // Commands take the place of the card's buttons.
@@ -66,7 +66,7 @@ pub(super) fn card(item: &Item, extent: CardExtent) -> Card {
         Progress::Waiting { .. } | Progress::Unproven(_) => None,
         Progress::Lapsed { at } => {
             let at = Some(at.to_string());
-            Some(Resolution { resolved: Resolved::Expired, by: Vec::new(), at, reason: None })
+            Some(Resolution { resolved: ResolutionKind::Expired, by: Vec::new(), at, reason: None })
         }
         Progress::Answered(_) | Progress::Running { .. } | Progress::Settled { .. } => {
             deciding(item).map(|answer| Resolution {

@@ -25,7 +25,7 @@ pub(super) enum Client {
 
 /// The format of a config file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Syntax {
+pub(super) enum ConfigSyntax {
     /// JSON; comments and trailing commas are accepted.
     Json,
     Toml,
@@ -35,13 +35,13 @@ pub(super) enum Syntax {
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) title: &'static str,
-    pub(super) syntax: Syntax,
+    pub(super) syntax: ConfigSyntax,
     /// Key paths to the objects that contain servers; `*` is every member.
-    pub(super) tables: &'static [&'static [&'static str]],
+    pub(super) server_paths: &'static [&'static [&'static str]],
     /// The key of the URL of a server that speaks streamable HTTP.
     pub(super) url: &'static str,
     /// How to make the client load the changed file.
-    pub(super) afterwards: &'static str,
+    pub(super) restart_hint: &'static str,
     user: UserConfigFile,
     project: Option<&'static str>,
 }
@@ -84,10 +84,10 @@ impl Client {
         match self {
             Self::ClaudeDesktop => &Facts {
                 title: "Claude Desktop",
-                syntax: Syntax::Json,
-                tables: &[&["mcpServers"]],
+                syntax: ConfigSyntax::Json,
+                server_paths: &[&["mcpServers"]],
                 url: "url",
-                afterwards: "Quit and restart Claude Desktop: closing its window is not enough",
+                restart_hint: "Quit and restart Claude Desktop: closing its window is not enough",
                 user: UserConfigFile {
                     moved: None,
                     below: BaseDirectory::Settings,
@@ -97,10 +97,10 @@ impl Client {
             },
             Self::ClaudeCode => &Facts {
                 title: "Claude Code",
-                syntax: Syntax::Json,
-                tables: &[&["mcpServers"], &["projects", "*", "mcpServers"]],
+                syntax: ConfigSyntax::Json,
+                server_paths: &[&["mcpServers"], &["projects", "*", "mcpServers"]],
                 url: "url",
-                afterwards: "Restart Claude Code: open sessions keep their current servers",
+                restart_hint: "Restart Claude Code: open sessions keep their current servers",
                 user: UserConfigFile {
                     moved: Some(("CLAUDE_CONFIG_DIR", ".claude.json")),
                     below: BaseDirectory::Home,
@@ -110,19 +110,19 @@ impl Client {
             },
             Self::Cursor => &Facts {
                 title: "Cursor",
-                syntax: Syntax::Json,
-                tables: &[&["mcpServers"]],
+                syntax: ConfigSyntax::Json,
+                server_paths: &[&["mcpServers"]],
                 url: "url",
-                afterwards: "Restart Cursor",
+                restart_hint: "Restart Cursor",
                 user: UserConfigFile { moved: None, below: BaseDirectory::Home, path: ".cursor/mcp.json" },
                 project: Some(".cursor/mcp.json"),
             },
             Self::VsCode => &Facts {
                 title: "Visual Studio Code",
-                syntax: Syntax::Json,
-                tables: &[&["servers"], &["mcp", "servers"]],
+                syntax: ConfigSyntax::Json,
+                server_paths: &[&["servers"], &["mcp", "servers"]],
                 url: "url",
-                afterwards: "Restart the servers in Visual Studio Code (`MCP: List Servers`), or restart Visual Studio Code",
+                restart_hint: "Restart the servers in Visual Studio Code (`MCP: List Servers`), or restart Visual Studio Code",
                 user: UserConfigFile {
                     moved: None,
                     below: BaseDirectory::Settings,
@@ -132,10 +132,10 @@ impl Client {
             },
             Self::Gemini => &Facts {
                 title: "Gemini CLI",
-                syntax: Syntax::Json,
-                tables: &[&["mcpServers"]],
+                syntax: ConfigSyntax::Json,
+                server_paths: &[&["mcpServers"]],
                 url: "httpUrl",
-                afterwards: "Restart Gemini CLI",
+                restart_hint: "Restart Gemini CLI",
                 user: UserConfigFile {
                     moved: Some(("GEMINI_CLI_HOME", ".gemini/settings.json")),
                     below: BaseDirectory::Home,
@@ -145,10 +145,10 @@ impl Client {
             },
             Self::Codex => &Facts {
                 title: "Codex",
-                syntax: Syntax::Toml,
-                tables: &[&["mcp_servers"]],
+                syntax: ConfigSyntax::Toml,
+                server_paths: &[&["mcp_servers"]],
                 url: "url",
-                afterwards: "Restart Codex",
+                restart_hint: "Restart Codex",
                 user: UserConfigFile {
                     moved: Some(("CODEX_HOME", "config.toml")),
                     below: BaseDirectory::Home,

@@ -28,7 +28,7 @@ pub(super) struct ConfigFile {
 
 /// The file without Callgate, as a complete uninstall restores it.
 #[derive(Debug)]
-pub(super) struct Backup {
+pub(super) struct ConfigBackup {
     text: String,
     entries: Vec<Entry>,
 }
@@ -63,11 +63,11 @@ impl ConfigFile {
     }
 
     /// The backup, if there is a valid one.
-    pub(super) fn backup(&self, facts: &Facts) -> Option<Backup> {
+    pub(super) fn backup(&self, facts: &Facts) -> Option<ConfigBackup> {
         let text = fs::read_to_string(self.backup_path()).ok()?;
         let text = text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text);
         let entries = read(&text, facts).ok()?;
-        Some(Backup { text, entries })
+        Some(ConfigBackup { text, entries })
     }
 
     /// Writes the backup, then the file.
@@ -105,11 +105,11 @@ impl ConfigFile {
                 "`{shown}` was changed in the meantime; run the command again"
             )));
         }
-        write_whole(path, &self.bytes_of(text), &self.metadata).map_err(|error| unwritable(path, &error))
+        write_atomically(path, &self.bytes_of(text), &self.metadata).map_err(|error| unwritable(path, &error))
     }
 }
 
-impl Backup {
+impl ConfigBackup {
     pub(super) fn entry(&self, place: &[String]) -> Option<(&str, &Entry)> {
         let entry = self.entries.iter().find(|entry| entry.place == place)?;
         Some((&self.text, entry))
@@ -117,7 +117,7 @@ impl Backup {
 }
 
 /// Writes a draft next to the path and renames it, with the permissions of `like`.
-fn write_whole(path: &Path, bytes: &[u8], like: &Metadata) -> io::Result<()> {
+fn write_atomically(path: &Path, bytes: &[u8], like: &Metadata) -> io::Result<()> {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{:08x}.new", fastrand::u32(..)));

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::ArgGroup;
 
 use crate::cli::exit::{ExitStatus, Stop};
-use crate::cli::files::read_context;
+use crate::cli::json_inputs::read_context;
 use crate::cli::pins::read_lock;
-use crate::cli::rules;
+use crate::cli::rules_args;
 
 /// The options for `callgate proxy`; paths are made absolute.
 #[derive(clap::Args)]
@@ -37,7 +37,7 @@ impl Gateway {
     pub(super) fn options(&self) -> Result<Result<Vec<String>, ExitStatus>, Stop> {
         let mut words = Vec::new();
         if !self.policies.is_empty() {
-            if let Err(exit) = rules::of(&self.policies) {
+            if let Err(exit) = rules_args::of(&self.policies) {
                 return Ok(Err(exit));
             }
             words.push("--policies".to_owned());

@@ -30,7 +30,7 @@ pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
     })?;
     let mut entries = Vec::new();
     if let Some(root) = &parsed.value {
-        for table in facts.tables {
+        for table in facts.server_paths {
             walk(root, table, &mut Vec::new(), facts, &mut entries)?;
         }
     }

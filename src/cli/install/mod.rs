@@ -19,13 +19,13 @@ use clap::ValueEnum;
 use super::exit::{ExitStatus, Stop};
 use super::output::Output;
 use crate::diagnostic::nearest;
-use crate::text::inert;
+use crate::safe_text::inert;
 use clients::{Client, Facts, System};
-use text_edits::{add_gateway, apply, remove_gateway};
-use server_entry::{Entry, Origin, Standing};
-use config_file::{Backup, ConfigFile};
+use config_file::{ConfigBackup, ConfigFile};
 use gateway_args::Gateway;
 use report::{Report, Row};
+use server_entry::{Entry, Origin, Standing};
+use text_edits::{add_gateway, apply, remove_gateway};
 
 /// Put the servers of an MCP client behind the gateway, by editing the client's config file.
 ///
@@ -140,7 +140,7 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
         let options = gateway_args::named(entry.name(), &options);
         let row = match entry.standing(&program) {
             Standing::Unsupported(why) => Row::failed(entry, why),
-            Standing::OfItsOwn => Row::unchanged(entry, "already starts Callgate, with a command of its own"),
+            Standing::Custom => Row::unchanged(entry, "already starts Callgate, with a command of its own"),
             Standing::Before(origin) => {
                 changed.push((entry, options));
                 let caution = match origin {
@@ -162,7 +162,7 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
         };
         rows.push(row);
     }
-    let out = Out { file: &file, facts, backup: backup.as_ref(), program: &program };
+    let out = GatewayRemoval { file: &file, facts, backup: backup.as_ref(), program: &program };
     let places: Vec<&[String]> = changed.iter().map(|(entry, _)| entry.place.as_slice()).collect();
     let bare = out.text(changed.iter().map(|(entry, _)| *entry), &mut rows);
     let mut edits = Vec::new();
@@ -198,13 +198,11 @@ pub(super) fn uninstall(arguments: &Uninstall, output: &mut Output) -> Result<Ex
             Standing::Installed { origin, .. } => {
                 rows.push(Row::done(entry, format!("restored: {}", told(&origin))));
             }
-            Standing::OfItsOwn => {
-                rows.push(Row::unchanged(entry, "starts Callgate with a command of its own"))
-            }
+            Standing::Custom => rows.push(Row::unchanged(entry, "starts Callgate with a command of its own")),
             Standing::Before(_) | Standing::Unsupported(_) => {}
         }
     }
-    let out = Out { file: &file, facts, backup: backup.as_ref(), program: &program };
+    let out = GatewayRemoval { file: &file, facts, backup: backup.as_ref(), program: &program };
     let text = out.text(chosen, &mut rows);
     let report = Report { file: &file, facts, rows, dry_run: whose.dry_run };
     let is_written = text != file.text && !whose.dry_run;
@@ -217,14 +215,14 @@ pub(super) fn uninstall(arguments: &Uninstall, output: &mut Output) -> Result<Ex
 }
 
 /// Removes the gateway from servers of a file.
-struct Out<'f> {
+struct GatewayRemoval<'f> {
     file: &'f ConfigFile,
     facts: &'f Facts,
-    backup: Option<&'f Backup>,
+    backup: Option<&'f ConfigBackup>,
     program: &'f str,
 }
 
-impl Out<'_> {
+impl GatewayRemoval<'_> {
     /// Returns the file's text without the gateway for these servers. A server that can't be restored gets a failed row.
     fn text<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>, rows: &mut Vec<Row>) -> String {
         let text = &self.file.text;

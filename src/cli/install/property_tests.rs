@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::clients::{Client, Facts, Syntax};
-use super::text_edits::{Edit, add_gateway, apply, remove_gateway};
+use super::clients::{Client, ConfigSyntax, Facts};
 use super::server_entry::{Entry, Standing, read};
+use super::text_edits::{Edit, add_gateway, apply, remove_gateway};
 
 const PROGRAM: &str = "/opt/callgate";
 
@@ -50,7 +50,7 @@ fn server() -> impl Strategy<Value = Server> {
 
 impl Server {
     /// Its members, written as both formats write values.
-    fn members(&self, style: &Style, syntax: Syntax) -> Vec<(&'static str, String)> {
+    fn members(&self, style: &Style, syntax: ConfigSyntax) -> Vec<(&'static str, String)> {
         let text = |text: &str| crate::json::Value::from(text).to_string();
         let mut members = Vec::new();
         if self.kind {
@@ -68,7 +68,7 @@ impl Server {
             }
         }
         if self.env {
-            let env = if syntax == Syntax::Json { r#"{ "A": "1" }"# } else { r#"{ A = "1" }"# };
+            let env = if syntax == ConfigSyntax::Json { r#"{ "A": "1" }"# } else { r#"{ A = "1" }"# };
             members.push(("env", env.to_owned()));
         }
         if self.reversed {
@@ -87,7 +87,7 @@ fn json(style: &Style, servers: &[Server]) -> String {
         .enumerate()
         .map(|(number, server)| {
             let members: Vec<String> = server
-                .members(style, Syntax::Json)
+                .members(style, ConfigSyntax::Json)
                 .into_iter()
                 .map(|(key, value)| format!("{line}{indent}{indent}\"{key}\":{note}{value}{note}"))
                 .collect();
@@ -104,7 +104,7 @@ fn toml(style: &Style, servers: &[Server]) -> String {
     let mut text = format!("theme = \"dark\"{note}{line}");
     for (number, server) in servers.iter().enumerate() {
         text.push_str(&format!("{line}[mcp_servers.s{number}]{note}{line}"));
-        for (key, value) in server.members(style, Syntax::Toml) {
+        for (key, value) in server.members(style, ConfigSyntax::Toml) {
             text.push_str(&format!("{}{key} = {value}{note}{line}", style.indent));
         }
     }
@@ -156,8 +156,8 @@ fn holds(original: &str, facts: &Facts) {
     assert_eq!(out(&behind, facts, Some(original)), original);
     assert_eq!(starts(&out(&behind, facts, None), facts), starts(original, facts), "{behind}");
     let (from, to) = match facts.syntax {
-        Syntax::Json => ("{", "{ \"mine\": [1,2], "),
-        Syntax::Toml => ("theme", "mine = [1,2]\ntheme"),
+        ConfigSyntax::Json => ("{", "{ \"mine\": [1,2], "),
+        ConfigSyntax::Toml => ("theme", "mine = [1,2]\ntheme"),
     };
     let edited = behind.replacen(from, to, 1);
     assert_eq!(out(&edited, facts, Some(original)), original.replacen(from, to, 1));

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::path::Path;
 
 use super::clients::Facts;
-use super::server_entry::Entry;
 use super::config_file::ConfigFile;
+use super::server_entry::Entry;
+use crate::cli::check_fix::write_diff;
 use crate::cli::exit::{ExitStatus, Stop};
-use crate::cli::mend::write_diff;
 use crate::cli::output::{BOLD, DIM, Output, YELLOW, columns, one_line, warn};
 
 /// The result for one server.
@@ -88,7 +88,7 @@ impl Report<'_> {
         } else {
             writeln!(output)?;
         }
-        writeln!(output, "{}.", self.facts.afterwards)?;
+        writeln!(output, "{}.", self.facts.restart_hint)?;
         Ok(())
     }
 

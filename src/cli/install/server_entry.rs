@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::clients::{Facts, Syntax};
+use super::clients::{ConfigSyntax, Facts};
 use super::{json_config, toml_config};
 use crate::mcp::HttpSpec;
 
@@ -13,7 +13,7 @@ pub(super) struct Entry {
     /// The key path of the entry; the last key is the server's name.
     pub(super) place: Vec<String>,
     /// Whether its members are separated by commas, and not by line breaks.
-    pub(super) commas: bool,
+    pub(super) is_comma_separated: bool,
     pub(super) command: Option<Member<String>>,
     pub(super) args: Option<Member<Vec<Text>>>,
     pub(super) url: Option<Member<String>>,
@@ -21,7 +21,7 @@ pub(super) struct Entry {
     /// The name of a member with credentials for a server over HTTP.
     credentials: Option<String>,
     /// Whether the server uses SSE, the transport before streamable HTTP.
-    outdated: bool,
+    is_sse: bool,
 }
 
 /// A member of an entry, with the ranges of its key and its value.
@@ -86,7 +86,7 @@ pub(super) enum Standing {
         origin: Origin,
     },
     /// It starts Callgate with a command that the user wrote.
-    OfItsOwn,
+    Custom,
     /// It can't be put behind the gateway; the string says why and what to do.
     Unsupported(String),
 }
@@ -94,8 +94,8 @@ pub(super) enum Standing {
 /// Reads all servers of a file.
 pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
     match facts.syntax {
-        Syntax::Json => json_config::read(text, facts),
-        Syntax::Toml => toml_config::read(text, facts),
+        ConfigSyntax::Json => json_config::read(text, facts),
+        ConfigSyntax::Toml => toml_config::read(text, facts),
     }
 }
 
@@ -115,19 +115,19 @@ const CREDENTIALS: [&str; 9] = [
 impl Entry {
     pub(super) fn new(
         place: Vec<String>,
-        commas: bool,
+        is_comma_separated: bool,
         found: Vec<Found>,
         facts: &Facts,
     ) -> Result<Self, Broken> {
         let mut entry = Self {
             place,
-            commas,
+            is_comma_separated,
             command: None,
             args: None,
             url: None,
             kind: None,
             credentials: None,
-            outdated: false,
+            is_sse: false,
         };
         let mut known: Vec<String> = Vec::new();
         for Found { name, key, span, shape } in found {
@@ -145,7 +145,7 @@ impl Entry {
                         let message = format!("`{}` has two URLs; remove one", entry.name());
                         return Err(Broken::new(key.start, message));
                     }
-                    entry.outdated = name != facts.url;
+                    entry.is_sse = name != facts.url;
                     entry.url = Some(Member { key, span, is });
                 }
                 ("type", Shape::Text(is)) => entry.kind = Some(Member { key, span, is }),
@@ -178,10 +178,10 @@ impl Entry {
             known.push(name);
         }
         if let Some(kind) = &entry.kind {
-            entry.outdated = match kind.is.as_str() {
+            entry.is_sse = match kind.is.as_str() {
                 "sse" => true,
                 "http" => false,
-                _ => entry.outdated,
+                _ => entry.is_sse,
             };
         }
         Ok(entry)
@@ -232,7 +232,7 @@ impl Entry {
                  `callgate proxy --config FILE`"
             ));
         }
-        if self.outdated {
+        if self.is_sse {
             return Standing::Unsupported(
                 "it uses the SSE transport; use the server's URL for streamable HTTP".to_owned(),
             );
@@ -256,15 +256,15 @@ fn is_callgate(command: &str, program: &str) -> bool {
 fn behind(args: Option<&Member<Vec<Text>>>) -> Standing {
     let words: Vec<&str> = args.iter().flat_map(|args| &args.is).map(|text| text.is.as_str()).collect();
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let [subcommand, rest @ ..] = words.as_slice() else { return Standing::OfItsOwn };
+    let [subcommand, rest @ ..] = words.as_slice() else { return Standing::Custom };
     if *subcommand != "proxy" {
-        return Standing::OfItsOwn;
+        return Standing::Custom;
     }
     let mut parts = rest.splitn(2, |word| *word == "--");
     let options = parts.next().unwrap_or_default();
     // `callgate install` always writes `--name` first; a command written by hand may not.
     if !options.first().is_some_and(|first| *first == "--name" || first.starts_with("--name=")) {
-        return Standing::OfItsOwn;
+        return Standing::Custom;
     }
     match (parts.next(), options) {
         (Some([command, ..]), _) => Standing::Installed {
@@ -274,6 +274,6 @@ fn behind(args: Option<&Member<Vec<Text>>>) -> Standing {
         (None, [options @ .., "--upstream", url]) => {
             Standing::Installed { options: owned(options), origin: Origin::Remote((*url).to_owned()) }
         }
-        _ => Standing::OfItsOwn,
+        _ => Standing::Custom,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::clients::{Facts, Syntax};
+use super::clients::{ConfigSyntax, Facts};
 use super::server_entry::{Entry, Member, Origin, Standing, Text};
 
 /// A range of a text and its replacement.
@@ -148,8 +148,8 @@ fn quoted(text: &str) -> String {
 
 fn member(facts: &Facts, key: &str, value: &str) -> String {
     match facts.syntax {
-        Syntax::Json => format!("\"{key}\": {value}"),
-        Syntax::Toml => format!("{key} = {value}"),
+        ConfigSyntax::Json => format!("\"{key}\": {value}"),
+        ConfigSyntax::Toml => format!("{key} = {value}"),
     }
 }
 
@@ -162,7 +162,7 @@ fn member_separator(text: &str, entry: &Entry, facts: &Facts, key: usize) -> Str
     let line_break = if text.contains("\r\n") { "\r\n" } else { "\n" };
     match facts.syntax {
         // In a table, a key is preceded by indentation, and with dotted keys by the table's name.
-        Syntax::Toml if !entry.commas => format!("{line_break}{lead}"),
+        ConfigSyntax::Toml if !entry.is_comma_separated => format!("{line_break}{lead}"),
         _ if line > 0 && lead.trim().is_empty() => format!(",{line_break}{lead}"),
         _ => ", ".to_owned(),
     }

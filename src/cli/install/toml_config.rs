@@ -12,7 +12,7 @@ pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
         Broken::new(error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
     })?;
     let mut entries = Vec::new();
-    for table in facts.tables {
+    for table in facts.server_paths {
         let mut found: Option<&dyn TableLike> = Some(document.as_table());
         let mut place = Vec::new();
         for step in *table {

@@ -11,21 +11,21 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::Format;
+use super::OutputFormat;
 use super::exit::{ExitStatus, Stop};
-use super::files::{read_context, read_tools};
-use super::output::{Output, complain, warn};
+use super::json_inputs::{read_context, read_tools};
+use super::output::{Output, print_error, warn};
 use super::progress::Progress;
-use super::rules;
-use super::state::{State, keys_from_environment, runtime};
+use super::rules_args;
+use super::state_store::{State, keys_from_environment, runtime};
+use crate::argument_schema::ArgumentSchema;
 use crate::call::{CallRecord, CallRecordError, Outcome, OutcomeKind, Reason, reason_code};
 use crate::engine::{Engine, EngineBuilder};
 use crate::json::{Map, Value};
-use crate::schema::ArgumentSchema;
 use crate::tools::ToolDescriptor;
 pub(super) use line_reader::Lines;
-use report::Report;
 use open_sessions::{Keeping, OpenSessions};
+use report::Report;
 
 /// Evaluate recorded or piped calls against the policies and print the outcomes.
 ///
@@ -90,8 +90,8 @@ pub(super) struct Run {
     #[arg(long, requires = "state")]
     resume: bool,
     /// Output format: a table, or JSON Lines for programs
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
     /// Exit with status 1 if a call has one of these outcomes
     #[arg(long, value_name = "OUTCOME", value_delimiter = ',', value_parser = outcome_kind())]
     fail_on: Vec<OutcomeKind>,
@@ -109,10 +109,10 @@ fn outcome_kind() -> impl TypedValueParser<Value = OutcomeKind> {
 pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<ExitStatus, Stop> {
     let which = "no calls given; add a file of JSON Lines, or `-` for stdin: `callgate run --policies policies calls.jsonl`";
     let (policies, calls) =
-        rules::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
+        rules_args::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
-    let chains = match rules::load(policies) {
+    let chains = match rules_args::load(policies) {
         Ok(chains) => chains,
         Err(exit) => return Ok(exit),
     };
@@ -131,10 +131,10 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<ExitStatus, St
         None => keys_from_environment()?.into_iter().fold(engine, EngineBuilder::keys),
     };
     let engine = engine.build();
-    let _watch = if arguments.watch { Some(super::watching::begin(&engine, policies)?) } else { None };
+    let _watch = if arguments.watch { Some(super::reload_output::begin(&engine, policies)?) } else { None };
     let mut report = match arguments.format {
-        Format::Json => Report::json(),
-        Format::Text => Report::text(&chains, arguments.state.clone()),
+        OutputFormat::Json => Report::json(),
+        OutputFormat::Text => Report::text(&chains, arguments.state.clone()),
     };
     let mut seen = Seen {
         fail_on: &arguments.fail_on,
@@ -161,7 +161,7 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<ExitStatus, St
             Err(problem) => {
                 unreadable_lines = true;
                 let number = line.number;
-                complain(format!("{}:{number}: {problem}", lines.name()));
+                print_error(format!("{}:{number}: {problem}", lines.name()));
                 let outcome = invalid_line_outcome(number, &problem, engine.revision());
                 seen.show(&outcome, &mut report, output)?;
             }

@@ -10,8 +10,8 @@ use crate::cli::exit::Stop;
 use crate::cli::output::{grouped, warn};
 use crate::engine::Engine;
 use crate::json::Value;
+use crate::safe_text::inert;
 use crate::session::Session;
-use crate::text::inert;
 
 /// Maximum number of open sessions; beyond it, the one idle for longest is closed.
 const MAX_OPEN: usize = 10_000;

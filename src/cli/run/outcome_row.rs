@@ -19,7 +19,7 @@ const MIN_CELL_WIDTH: usize = 8;
 const GAP: &str = "  ";
 /// Width of a mark and the longest usual outcome.
 const OUTCOME: usize = 11;
-const TIME: usize = 7;
+const TIME_WIDTH: usize = 7;
 
 /// The cells of a row.
 pub(super) struct Row {
@@ -63,7 +63,7 @@ impl Row {
 }
 
 /// The widths of the columns.
-pub(super) struct Layout {
+pub(super) struct TableLayout {
     /// `None` if all rows are of `only_session`.
     session: Option<usize>,
     only_session: Option<String>,
@@ -74,7 +74,7 @@ pub(super) struct Layout {
     width: Option<usize>,
 }
 
-impl Layout {
+impl TableLayout {
     /// Computes the widths for these rows and the length of the longest policy id.
     pub(super) fn of(
         rows: &[Row],
@@ -116,7 +116,7 @@ impl Layout {
     /// The width of all columns but the reason.
     fn taken(&self) -> usize {
         let session = self.session.map_or(0, |width| width + GAP.len());
-        session + OUTCOME + self.id + self.tool + self.policy + TIME + 4 * GAP.len()
+        session + OUTCOME + self.id + self.tool + self.policy + TIME_WIDTH + 4 * GAP.len()
     }
 
     /// Whether the layout can show the session of this row.
@@ -133,7 +133,7 @@ impl Layout {
         head.push_str(&self.cell("CALL", self.id));
         head.push_str(&self.cell("TOOL", self.tool));
         head.push_str(&self.cell("POLICY", self.policy));
-        head.push_str(&format!("{:>TIME$}", "TIME"));
+        head.push_str(&format!("{:>TIME_WIDTH$}", "TIME"));
         if self.reason_column().is_some() {
             head.push_str("  REASON");
         }
@@ -153,7 +153,7 @@ impl Layout {
             &self.cell(&row.id, self.id),
             &*output.paint(BOLD, &self.cell(&row.tool, self.tool)),
             &*output.paint(CYAN, &self.cell(&row.policy, self.policy)),
-            &*output.paint(DIM, &format!("{:>TIME$}", row.time)),
+            &*output.paint(DIM, &format!("{:>TIME_WIDTH$}", row.time)),
         ]
         .concat();
         if row.reason.is_empty() {

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::call::{CallRecord, RecordedResult, ToolCall};
-use crate::host::{ToolAnswer, ToolError, ToolExecutor};
+use crate::host::{ToolError, ToolExecutor, ToolResponse};
 use crate::json::Value;
 
 /// Replays the recorded results of one round's calls.
@@ -45,11 +45,11 @@ impl RecordedExecutor {
 }
 
 impl ToolExecutor for RecordedExecutor {
-    async fn execute(&self, call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         match self.play(call) {
             Some(RecordedResult::Output(output)) => Ok(output.into()),
             Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
-            None => Ok(ToolAnswer { output: Value::Null, dry: true, interim: false }),
+            None => Ok(ToolResponse { output: Value::Null, dry: true, interim: false }),
         }
     }
 }

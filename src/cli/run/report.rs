@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use super::outcome_row::{Layout, Row};
-use super::summary::Summary;
+use super::outcome_row::{Row, TableLayout};
+use super::summary::RunSummary;
 use crate::call::Outcome;
 use crate::cli::exit::Stop;
 use crate::cli::output::Output;
@@ -22,10 +22,10 @@ pub(super) enum Report {
 
 /// A table that is written row by row.
 pub(super) struct Table {
-    layout: Option<Layout>,
+    layout: Option<TableLayout>,
     waiting: Vec<Row>,
     longest_policy: usize,
-    summary: Summary,
+    summary: RunSummary,
 }
 
 impl Report {
@@ -40,7 +40,7 @@ impl Report {
             layout: None,
             waiting: Vec::new(),
             longest_policy: ids.max().unwrap_or(0),
-            summary: Summary::new(state),
+            summary: RunSummary::new(state),
         }))
     }
 
@@ -98,7 +98,7 @@ impl Table {
             return Ok(());
         }
         let several = self.summary.has_several_sessions();
-        let layout = Layout::of(&self.waiting, several, self.longest_policy, output.width);
+        let layout = TableLayout::of(&self.waiting, several, self.longest_policy, output.width);
         layout.write_head(output)?;
         for row in self.waiting.drain(..) {
             layout.write(&row, output)?;

@@ -23,7 +23,7 @@ const INDENT: &str = "    ";
 
 /// Counts outcomes.
 #[derive(Default)]
-pub(super) struct Summary {
+pub(super) struct RunSummary {
     calls: usize,
     dry: usize,
     microseconds: u64,
@@ -68,7 +68,7 @@ pub(super) fn was_settled_before(outcome: &Outcome) -> bool {
     outcome.replayed && outcome.outcome != OutcomeKind::Suspended
 }
 
-impl Summary {
+impl RunSummary {
     /// Creates a summary. `state` is the state store with pending approvals, if there is one.
     pub(super) fn new(state: Option<String>) -> Self {
         Self { state, ..Self::default() }

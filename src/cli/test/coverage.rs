@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{Form, Test};
 use crate::cli::exit::Stop;
-use crate::cli::output::{GREEN, Output, YELLOW, complain};
+use crate::cli::output::{GREEN, Output, YELLOW, print_error};
 use crate::suite::{self, CoverageReport, Report};
 
 impl Test {
@@ -39,7 +39,7 @@ pub(super) fn write(covered: &CoverageReport, arguments: &Test, output: &mut Out
     output.flush()?;
     let is = suite::render::percent(covered.percent);
     let least = suite::render::percent(least);
-    complain(format!("{is} of the branches are covered, but --coverage-min requires {least}"));
+    print_error(format!("{is} of the branches are covered, but --coverage-min requires {least}"));
     Ok(false)
 }
 

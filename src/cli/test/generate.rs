@@ -8,7 +8,7 @@ use super::Test;
 use crate::call::CallRecord;
 use crate::cli::check;
 use crate::cli::exit::{ExitStatus, Stop};
-use crate::cli::files::read_tools;
+use crate::cli::json_inputs::read_tools;
 use crate::cli::output::{Output, amount, note, print_build_errors, quote_shell_word};
 use crate::engine;
 use crate::source::is_policy_test;

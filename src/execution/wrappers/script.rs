@@ -11,9 +11,9 @@ use crate::call::{OutcomeKind, Reason, ToolCall, Verdict, reason_code};
 use crate::host::{BoxFuture, CacheEntry, CacheSpace, ToolError, ToolExecutor};
 use crate::json::{Value, json};
 use crate::kernel::{Broken, Decision, Effect as Decided, PolicyHandle, Source, ToolResponse, Wrapper};
-use crate::meter;
 use crate::middleware::Around;
-use crate::script::{Answer, Effect, ExportedValue, Journal, Replay, ScriptException, ScriptRunError};
+use crate::script::{Answer, Effect, ExportedValue, Journal, ReplayResult, ScriptException, ScriptRunError};
+use crate::work_limit;
 
 /// The number of values that the scripts of one policy may keep.
 const MAX_KEPT: usize = 1000;
@@ -78,14 +78,14 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
         let mut origins: Vec<Origin> = (0..journal.len()).map(|_| Origin::Aside).collect();
         loop {
             let effect = match around.script.replay(&running, &journal) {
-                Replay::Effect(effect) => effect,
-                Replay::Done { output, from } => {
+                ReplayResult::Effect(effect) => effect,
+                ReplayResult::Done { output, from } => {
                     // What only the journal holds beside the output need not be copied.
                     drop(journal);
                     return Ok(self.finish_script(script, output.into_value(), from, &origins));
                 }
-                Replay::Exception(thrown) => return script.threw(thrown, origins),
-                Replay::Failed(failure) => {
+                ReplayResult::Exception(thrown) => return script.threw(thrown, origins),
+                ReplayResult::Failed(failure) => {
                     self.trace.amend(by.reference, Verdict::Deny);
                     return script.failed(&failure, &origins);
                 }
@@ -329,7 +329,7 @@ impl Script<'_> {
         let message = format!("the script of `{id}` failed {when}: {}", self.around.explain(failure));
         let is_cut_short = failure.mismatch || failure.limit;
         let kind = if is_cut_short && ran { OutcomeKind::Indeterminate } else { OutcomeKind::Failed };
-        let code = match meter::is_exceeded() {
+        let code = match work_limit::is_exceeded() {
             true => reason_code::WORK_EXCEEDED,
             false => reason_code::SCRIPT_ERROR,
         };

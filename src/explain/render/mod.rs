@@ -1,6 +1,6 @@
 //! Renders an [`Explanation`](super::Explanation) as text and as JSON.
 
-mod page;
+mod terminal_writer;
 mod snippet;
 mod text;
 

@@ -1,10 +1,10 @@
 //! Renders a snippet: the line of a location in a rules file, underlined.
 
-use super::page::{CYAN, DIM, Page, visible};
+use super::terminal_writer::{CYAN, DIM, Page, visible};
 use crate::diagnostic::{Location, SourceMap};
 
 /// The maximum length of a displayed line, in bytes.
-const LONGEST_LINE: usize = 400;
+const MAX_LINE_BYTES: usize = 400;
 
 /// Writes the location and, if the file is known, its line with the text underlined.
 pub fn snippet(page: &mut Page, indent: usize, at: &Location, sources: Option<&SourceMap>) {
@@ -13,7 +13,7 @@ pub fn snippet(page: &mut Page, indent: usize, at: &Location, sources: Option<&S
     let source = sources
         .and_then(|sources| sources.iter().map(|(_, source)| source).find(|source| source.name() == at.file));
     let line = source.and_then(|source| source.text().lines().nth(at.line.checked_sub(1)?));
-    let Some(line) = line.filter(|line| line.len() <= LONGEST_LINE) else { return };
+    let Some(line) = line.filter(|line| line.len() <= MAX_LINE_BYTES) else { return };
     let characters: Vec<char> = line.chars().collect();
     let start = at.column.saturating_sub(1);
     // Of a text on several lines, the first is underlined.

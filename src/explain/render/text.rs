@@ -1,10 +1,10 @@
 //! Renders an explanation as text: the outcome and its reason, then every policy by phase.
 
-use super::page::{BOLD, CYAN, DIM, GREEN, Page, RED, YELLOW, padded, visible};
 use super::snippet::{place, snippet};
+use super::terminal_writer::{BOLD, CYAN, DIM, GREEN, Page, RED, YELLOW, padded, visible};
 use crate::call::{Phase, Verdict};
 use crate::diagnostic::SourceMap;
-use crate::explain::words::{self, layer_name};
+use crate::explain::phrases::{self, layer_name};
 use crate::explain::{Changed, Explanation, Heard, Step, WhyNot, WhyNotReason};
 
 /// The maximum width of all columns but the last.
@@ -139,7 +139,7 @@ fn write_step(page: &mut Page, step: &Step, (policy_width, kind_width): (usize, 
 
 fn write_change(page: &mut Page, change: &Changed) {
     let path = visible(&change.path);
-    let (before, after) = (visible(&words::value(&change.before)), visible(&words::value(&change.after)));
+    let (before, after) = (visible(&phrases::value(&change.before)), visible(&phrases::value(&change.after)));
     let line = match change.how {
         "added" => format!("{path}  {}", page.paint(GREEN, &format!("+ {after}"))),
         "removed" => format!("{path}  {}", page.paint(RED, &format!("- {before}"))),
@@ -184,7 +184,8 @@ fn write_skipped(page: &mut Page, steps: &[&Step]) {
 fn write_nested_calls(page: &mut Page, explanation: &Explanation) {
     for again in &explanation.again {
         page.line(0, "");
-        let head = format!("called again with {}: {}", visible(&words::value(&again.input)), again.decision);
+        let head =
+            format!("called again with {}: {}", visible(&phrases::value(&again.input)), again.decision);
         let head = page.paint(BOLD, &head);
         page.line(0, &head);
         page.line(2, &visible(&again.reason.message));

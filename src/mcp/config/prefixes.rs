@@ -2,8 +2,8 @@
 
 use super::ConfigReader;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, Span};
+use crate::safe_text::{cut, inert};
 use crate::source::Node;
-use crate::text::{cut, inert};
 
 impl ConfigReader<'_> {
     /// Reports overlapping prefixes: calls are routed by prefix, so no prefix may begin with another.

@@ -9,15 +9,15 @@ use ring::digest;
 
 use super::Identity;
 use super::claims::Mapping;
-use super::issuer::{Issuer, Key};
 use super::config_schema::identity_record;
-use crate::authoring::{Reader, Shape};
+use super::issuer::{Issuer, Key};
 use crate::diagnostic::{
     CONFLICTING_KEYS, Diagnostic, Diagnostics, MISSING_KEY, SourceMap, UNKNOWN_VALUE, WRONG_TYPE, render,
 };
 use crate::json::{Map, Value};
 use crate::policy;
 use crate::principal::{Comparison, Principal};
+use crate::rules_schema::{Reader, Shape};
 use crate::source::{self, Node};
 
 /// The default tolerance for clock skew.

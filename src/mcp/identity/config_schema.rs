@@ -1,6 +1,6 @@
 //! The schema of an identity file, as tables.
 
-use crate::authoring::{Field, Record, Shape};
+use crate::rules_schema::{Field, Record, Shape};
 
 pub(super) const ALGORITHMS: Shape = Shape::Word(&[
     ("RS256", "RSA with SHA-256"),

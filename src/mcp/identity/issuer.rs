@@ -7,7 +7,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_he
 use serde::de::IgnoredAny;
 
 use super::claims::Mapping;
-use super::{Caller, signature_verification, jwt};
+use super::{Caller, jwt, signature_verification};
 use crate::json::Map;
 
 /// A trusted issuer.

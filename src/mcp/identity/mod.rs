@@ -19,10 +19,10 @@ use crate::principal::{Comparison, Named};
 
 use self::issuer::Issuer;
 
-pub use reload::IdentityFile;
-pub(super) use reload::{ReloadableAuthenticator, WatchedFile};
 pub use config::IdentityError;
 pub use config_schema::identity_record;
+pub use reload::IdentityFile;
+pub(super) use reload::{ReloadableAuthenticator, WatchedFile};
 
 /// The maximum length of a token, in bytes.
 const MAX_TOKEN_LENGTH: usize = 16 << 10;
@@ -90,7 +90,7 @@ impl Caller {
     }
 
     /// The digest of issuer and context. A connection serves calls of one digest only, so that a withdrawn role is not used any more.
-    pub(super) fn vouched(&self) -> String {
+    pub(super) fn context_digest(&self) -> String {
         json::digest(&json!([self.issuer, self.context])).to_string()
     }
 
@@ -153,7 +153,8 @@ impl Identity {
 
     /// Whether a caller's credential still authenticates the same caller with the same context.
     fn still_authenticates(&self, caller: &Caller) -> bool {
-        self.caller(caller.credential.as_deref()).is_ok_and(|now| now.vouched() == caller.vouched())
+        self.caller(caller.credential.as_deref())
+            .is_ok_and(|now| now.context_digest() == caller.context_digest())
     }
 }
 
@@ -187,6 +188,6 @@ mod tests {
     #[test]
     fn other_roles_change_the_digest_of_the_context() {
         let caller = |roles: Value| Caller::new("token", Map::from_iter([("roles".to_owned(), roles)]));
-        assert_ne!(caller(json!(["a"])).vouched(), caller(json!(["b"])).vouched());
+        assert_ne!(caller(json!(["a"])).context_digest(), caller(json!(["b"])).context_digest());
     }
 }

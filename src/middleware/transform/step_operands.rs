@@ -3,9 +3,9 @@
 use regex::Regex;
 
 use super::CLAMP;
-use crate::authoring::Reader;
 use crate::diagnostic::{Diagnostic, INVALID_OPERAND, MISSING_KEY, OUT_OF_RANGE};
 use crate::json::Number;
+use crate::rules_schema::Reader;
 use crate::source::Node;
 
 /// Reads the new name of a member.

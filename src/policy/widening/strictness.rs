@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use crate::authoring::Polarity;
+use crate::durations;
 use crate::json::{Map, Value};
 use crate::matcher::NamePattern;
 use crate::middleware::Kind;
 use crate::policy::Policy;
-use crate::spans;
+use crate::rules_schema::Polarity;
 
 /// Facts about the bundles that affect the comparison.
 #[derive(Clone, Copy)]
@@ -175,7 +175,7 @@ fn less_strict_settings(
                         "hide" => inner.grows("hide"),
                         _ => {
                             inner.before("show").is_none() && inner.after("show").is_some()
-                                || inner.shrinks("show")
+                                || inner.is_nonempty_subset("show")
                         }
                     }),
                     _ => inner.changed_members(&["max"], |_| {
@@ -195,7 +195,7 @@ fn less_strict_settings(
 }
 
 fn span(value: Option<&Value>) -> Option<Duration> {
-    spans::parse(value?.as_str()?)
+    durations::parse(value?.as_str()?)
 }
 
 /// The members of a kind before and after.
@@ -240,7 +240,7 @@ impl<'v> Compare<'v> {
     }
 
     /// Whether the new list is not empty and has only items of the old one.
-    fn shrinks(&self, member: &str) -> bool {
+    fn is_nonempty_subset(&self, member: &str) -> bool {
         let (old, new) = (many(self.before(member)), many(self.after(member)));
         !new.is_empty() && new.iter().all(|item| old.iter().any(|other| item == other))
     }

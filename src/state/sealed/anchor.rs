@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::altered;
 use super::envelope::Envelope;
 use crate::host::{
-    Account, Allowance, Amount, Clock, RecordKey, Refusal, StateStore, StoreError, Take, Write,
+    Account, Allowance, Amount, Clock, LimitAcquisition, RecordKey, Refusal, StateStore, StoreError, Write,
 };
 use crate::json::{Value, canonical, json};
 
@@ -85,7 +85,7 @@ impl Anchor {
     }
 
     /// Acquires the limits that the store has granted.
-    pub async fn take(&self, now: Timestamp, takes: &[Take]) -> Result<Vec<Refusal>, StoreError> {
+    pub async fn take(&self, now: Timestamp, takes: &[LimitAcquisition]) -> Result<Vec<Refusal>, StoreError> {
         self.counted_at.store(now.as_microsecond(), Ordering::Relaxed);
         self.store.take(now, takes).await
     }
@@ -100,7 +100,7 @@ impl Anchor {
         // Never admitted.
         let nothing = Allowance::Total { limit: Amount::ZERO, keep: Duration::from_secs(1) };
         let (key, account) = (String::new(), Account::NOBODY);
-        let take = Take { key, account, allowance: nothing, cost: Amount::whole(1) };
+        let take = LimitAcquisition { key, account, allowance: nothing, cost: Amount::whole(1) };
         self.store.take(now, &[take]).await.map(|_| ())
     }
 

@@ -6,8 +6,8 @@
 mod anchor;
 mod envelope;
 mod identity;
-mod keyed;
-mod keyless;
+mod keyed_names;
+mod keyless_store;
 
 use std::array;
 use std::fmt;
@@ -21,12 +21,12 @@ use tokio::sync::{Mutex, OnceCell};
 use self::anchor::{Anchor, VersionStatus};
 use self::envelope::{Envelope, Place, open_cached, seal_cached};
 pub use self::identity::{IntegrityError, has_seals};
-use self::keyed::{KeyedAcquisitions, cache_name, limit_names};
-use self::keyless::KeylessStore;
+use self::keyed_names::{KeyedAcquisitions, cache_name, limit_names};
+use self::keyless_store::KeylessStore;
 use super::cache::remaining_room;
 use crate::host::{
-    Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, Lookup, Page, Record, RecordKey,
-    Refusal, StateStore, StoreError, StoreFuture, Take, WhenFull, Write,
+    Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, LimitAcquisition, Lookup, Page,
+    Record, RecordKey, Refusal, StateStore, StoreError, StoreFuture, WhenFull, Write,
 };
 use crate::json::MAX_DEPTH;
 use crate::seal::Keys;
@@ -245,18 +245,18 @@ fn check_size(value: &Value) -> Result<(), StoreError> {
     }
 }
 
-fn is_slot(take: &Take) -> bool {
+fn is_slot(take: &LimitAcquisition) -> bool {
     matches!(take.allowance, Allowance::Slots { .. })
 }
 
 /// Slots that were acquired in the store; released on drop unless the anchor grants them too.
 struct Taken<'t> {
     store: &'t dyn StateStore,
-    takes: &'t [Take],
+    takes: &'t [LimitAcquisition],
 }
 
 impl Taken<'_> {
-    fn stay(mut self) {
+    fn confirm(mut self) {
         self.takes = &[];
     }
 }
@@ -275,7 +275,7 @@ impl fmt::Debug for SealedStore {
 }
 
 impl StateStore for SealedStore {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [Take]) -> StoreFuture<'a, Vec<Refusal>> {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>> {
         Box::pin(async move {
             let keyed = KeyedAcquisitions::new(&self.keys, takes);
             let takes = keyed.as_slice();
@@ -289,13 +289,13 @@ impl StateStore for SealedStore {
             let taken = Taken { store: &*self.inner, takes };
             let refusals = anchor.take(now, takes).await?;
             if refusals.is_empty() {
-                taken.stay();
+                taken.confirm();
             }
             Ok(keyed.refusals(refusals))
         })
     }
 
-    fn left<'a>(&'a self, now: Timestamp, take: &'a Take) -> StoreFuture<'a, Option<Amount>> {
+    fn left<'a>(&'a self, now: Timestamp, take: &'a LimitAcquisition) -> StoreFuture<'a, Option<Amount>> {
         Box::pin(async move {
             let mut least: Option<Amount> = None;
             for take in KeyedAcquisitions::new(&self.keys, std::slice::from_ref(take)).as_slice() {

@@ -3,20 +3,20 @@
 //! A branch is one side of one coverage point of a rules file: a test that holds, or the same test that does not hold. [`places`] lists
 //! the points of a bundle, [`heard`] counts events while cases run, and [`report`] summarizes the counts.
 
-mod heard;
-mod places;
+mod recorder;
+mod coverage_points;
 mod report;
-mod side;
+mod branch_kind;
 
+pub use branch_kind::Side;
 pub use report::{
     CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy, UncountedPolicy, WhyNot,
 };
-pub use side::Side;
 
 use std::sync::Mutex;
 
-use heard::Counts;
-use places::Places;
+use coverage_points::Places;
+use recorder::Counts;
 
 use crate::policy::CompiledPolicies;
 use crate::source::LoadedFile;

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use serde::Serialize;
 
 use super::Coverage;
-use super::side::Side;
+use super::branch_kind::Side;
 use crate::diagnostic::{Location, SourceId, SourceMap, Span};
 use crate::policy::Mode;
 
@@ -169,7 +169,7 @@ impl Coverage {
         let counted = written().filter(|written| written.not_counted.is_none());
         let policies: Vec<CoveredPolicy> = counted
             .filter_map(|written| {
-                let of_policy = self.places.of_policies.get(&written.id)?;
+                let of_policy = self.places.by_policy.get(&written.id)?;
                 let places = self.places(of_policy.policy..of_policy.end, sources);
                 let [covered, total] = count(places.iter());
                 let mode = if written.mode == Mode::Shadow { "shadow" } else { "enforce" };

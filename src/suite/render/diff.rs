@@ -73,7 +73,7 @@ struct Page {
 }
 
 /// A pair of aligned items of two lists, or an item of only one.
-enum Pair<'v> {
+enum AlignedPair<'v> {
     Both(&'v Value, &'v Value),
     Expected(&'v Value),
     Came(&'v Value),
@@ -99,7 +99,7 @@ impl Page {
             }
             (Value::Array(expected), Value::Array(came)) => {
                 self.push(Side::Both, indent, format!("{key}["));
-                self.run(indent + 2, paired(expected, came).into_iter().map(|pair| (String::new(), pair)));
+                self.run(indent + 2, align(expected, came).into_iter().map(|pair| (String::new(), pair)));
                 self.push(Side::Both, indent, "]".to_owned());
             }
             _ => {
@@ -112,29 +112,31 @@ impl Page {
 
     fn members(&mut self, expected: &Map, came: &Map, indent: usize) {
         let both = expected.iter().map(|(key, value)| match came.get(key) {
-            Some(other) => (key, Pair::Both(value, other)),
-            None => (key, Pair::Expected(value)),
+            Some(other) => (key, AlignedPair::Both(value, other)),
+            None => (key, AlignedPair::Expected(value)),
         });
         let added = came.iter().filter(|(key, _)| !expected.contains_key(*key));
-        let all = both.chain(added.map(|(key, value)| (key, Pair::Came(value))));
+        let all = both.chain(added.map(|(key, value)| (key, AlignedPair::Came(value))));
         self.run(indent, all.map(|(key, pair)| (format!("{}: ", Value::from(key.as_str())), pair)));
     }
 
     /// Adds members or items in order, equal ones abbreviated.
-    fn run<'v>(&mut self, indent: usize, pairs: impl Iterator<Item = (String, Pair<'v>)>) {
+    fn run<'v>(&mut self, indent: usize, pairs: impl Iterator<Item = (String, AlignedPair<'v>)>) {
         let mut equal: Vec<(String, &Value)> = Vec::new();
         for (key, pair) in pairs {
             match pair {
-                Pair::Both(expected, came) if expected == came => {
+                AlignedPair::Both(expected, came) if expected == came => {
                     equal.push((key, came));
                     continue;
                 }
                 _ => self.equal(indent, &mut equal),
             }
             match pair {
-                Pair::Both(expected, came) => self.compare(&key, expected, came, indent),
-                Pair::Expected(value) => self.push(Side::Expected, indent, format!("{key}{}", short(value))),
-                Pair::Came(value) => self.push(Side::Came, indent, format!("{key}{}", short(value))),
+                AlignedPair::Both(expected, came) => self.compare(&key, expected, came, indent),
+                AlignedPair::Expected(value) => {
+                    self.push(Side::Expected, indent, format!("{key}{}", short(value)))
+                }
+                AlignedPair::Came(value) => self.push(Side::Came, indent, format!("{key}{}", short(value))),
             }
         }
         self.equal(indent, &mut equal);
@@ -152,7 +154,7 @@ impl Page {
 }
 
 /// Aligns the items of two lists, so that an added or removed item does not make all others differ.
-fn paired<'v>(expected: &'v [Value], came: &'v [Value]) -> Vec<Pair<'v>> {
+fn align<'v>(expected: &'v [Value], came: &'v [Value]) -> Vec<AlignedPair<'v>> {
     let mut pairs = Vec::new();
     let (mut left, mut right) = (0, 0);
     for (at, other) in common_subsequence(expected, came).into_iter().chain([(expected.len(), came.len())]) {
@@ -160,12 +162,12 @@ fn paired<'v>(expected: &'v [Value], came: &'v [Value]) -> Vec<Pair<'v>> {
         let others = came.get(right..other).unwrap_or_default();
         for index in 0..ones.len().max(others.len()) {
             pairs.extend(match (ones.get(index), others.get(index)) {
-                (Some(one), Some(other)) => Some(Pair::Both(one, other)),
-                (Some(one), None) => Some(Pair::Expected(one)),
-                (None, other) => other.map(Pair::Came),
+                (Some(one), Some(other)) => Some(AlignedPair::Both(one, other)),
+                (Some(one), None) => Some(AlignedPair::Expected(one)),
+                (None, other) => other.map(AlignedPair::Came),
             });
         }
-        pairs.extend(expected.get(at).zip(came.get(other)).map(|(one, other)| Pair::Both(one, other)));
+        pairs.extend(expected.get(at).zip(came.get(other)).map(|(one, other)| AlignedPair::Both(one, other)));
         (left, right) = (at.saturating_add(1), other.saturating_add(1));
     }
     pairs

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::diff::{self, Line, Side};
 use crate::json::Value;
+use crate::safe_text::is_hidden;
 use crate::suite::{CallReport, CaseReport, Failure, FileReport, Report};
-use crate::text::is_hidden;
 
 /// The maximum length of a displayed value, in characters.
 const MAX_SHOWN: usize = 400;

@@ -83,7 +83,7 @@ async fn silent_server_is_omitted_until_it_responds() {
     let tell = Arc::clone(&told);
     let servers = [server("silent", &silent), server("other", &other)];
     let gateway = Gateway::new(Engine::from_text(OPEN).unwrap(), servers)
-        .logging(move |message| tell.lock().unwrap().push(message.to_owned()));
+        .with_log(move |message| tell.lock().unwrap().push(message.to_owned()));
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (from, to) = split(theirs);
     let served = tokio::spawn(Arc::new(gateway).serve_lines(from, to));

@@ -1,0 +1,118 @@
+//! Edits of arguments by an approver: real, shown and edited arguments → the arguments to run with.
+
+use crate::json::{Map, Value};
+use crate::path::{Path, Step};
+
+/// Why edited arguments are rejected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArgumentEditError {
+    /// The path is not one that approvers may change.
+    #[error("`{0}` may not be changed by the approver")]
+    NotAllowed(String),
+    /// The edited arguments are not an object.
+    #[error("the edited arguments are not an object")]
+    NotAnObject,
+}
+
+/// Applies an approver's edits. The approver sees `shown`, with secrets redacted, and returns `given`; what they left as shown
+/// keeps its real value. Only values at or below one of the `allowed` paths may differ.
+///
+/// # Errors
+/// `given` is not an object, or changes a value that no allowed path covers.
+pub fn edited(
+    real: &Value,
+    shown: &Value,
+    given: &Value,
+    allowed: &[&[Step]],
+) -> Result<Value, ArgumentEditError> {
+    if !given.is_object() {
+        return Err(ArgumentEditError::NotAnObject);
+    }
+    Edit { allowed, at: Vec::new() }.merge(real, shown, given)
+}
+
+struct Edit<'e> {
+    allowed: &'e [&'e [Step]],
+    at: Vec<Step>,
+}
+
+impl Edit<'_> {
+    fn merge(&mut self, real: &Value, shown: &Value, given: &Value) -> Result<Value, ArgumentEditError> {
+        if shown == given {
+            return Ok(real.clone());
+        }
+        match (real, shown, given) {
+            (Value::Object(real), Value::Object(shown), Value::Object(given)) => {
+                self.members(real, shown, given)
+            }
+            (Value::Array(real), Value::Array(shown), Value::Array(given))
+                if real.len() == shown.len() && shown.len() == given.len() =>
+            {
+                let items = real.iter().zip(shown).zip(given).enumerate();
+                let items = items.map(|(index, ((real, shown), given))| {
+                    self.below(Step::Index(i64::try_from(index).unwrap_or(i64::MAX)), |edit| {
+                        edit.merge(real, shown, given)
+                    })
+                });
+                items.collect::<Result<Vec<_>, _>>().map(Value::Array)
+            }
+            _ => self.taken(given),
+        }
+    }
+
+    fn members(&mut self, real: &Map, shown: &Map, given: &Map) -> Result<Value, ArgumentEditError> {
+        let mut members = Map::new();
+        for (name, value) in real {
+            let merged = self.below(Step::Name(name.clone()), |edit| {
+                match (shown.get(name), given.get(name)) {
+                    (Some(shown), Some(given)) => edit.merge(value, shown, given).map(Some),
+                    // The approver cannot return a member that was not shown at all.
+                    (None, None) => Ok(Some(value.clone())),
+                    (None, Some(given)) => edit.taken(given).map(Some),
+                    (Some(_), None) => edit.taken(&Value::Null).map(|_| None),
+                }
+            })?;
+            members.extend(merged.map(|value| (name.clone(), value)));
+        }
+        for (name, value) in given.iter().filter(|(name, _)| !real.contains_key(*name)) {
+            let value = self.below(Step::Name(name.clone()), |edit| edit.taken(value))?;
+            members.insert(name.clone(), value);
+        }
+        Ok(members.into())
+    }
+
+    fn below<T>(&mut self, step: Step, there: impl FnOnce(&mut Self) -> T) -> T {
+        self.at.push(step);
+        let result = there(self);
+        self.at.pop();
+        result
+    }
+
+    fn taken(&self, given: &Value) -> Result<Value, ArgumentEditError> {
+        match self.allowed.iter().any(|path| self.at.starts_with(path)) {
+            true => Ok(given.clone()),
+            false => Err(ArgumentEditError::NotAllowed(self.place())),
+        }
+    }
+
+    fn place(&self) -> String {
+        self.at.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"))
+    }
+}
+
+/// The paths that every policy allows to change: those at or below a path of each.
+pub(super) fn common_editable_paths(edits: &[Vec<Path>]) -> Vec<Vec<Step>> {
+    let steps = |paths: &Vec<Path>| -> Vec<Vec<Step>> {
+        paths.iter().filter_map(|path| path.steps().map(<[Step]>::to_vec)).collect()
+    };
+    let mut all = edits.iter().map(steps);
+    let Some(first) = all.next() else { return Vec::new() };
+    all.fold(first, |common, other| {
+        let narrower = |a: &Vec<Step>, b: &Vec<Step>| match (a.starts_with(b), b.starts_with(a)) {
+            (true, _) => Some(a.clone()),
+            (_, true) => Some(b.clone()),
+            _ => None,
+        };
+        common.iter().flat_map(|a| other.iter().filter_map(move |b| narrower(a, b))).collect()
+    })
+}

@@ -1,0 +1,153 @@
+//! One ledger entry: the approval request about a call, its answers, and how far the call is. Each update is a function of the
+//! previous entry.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::bound_request::{BoundRequestError, Question};
+use crate::call::{ApprovalRequest, Outcome, ToolCall};
+use crate::json::{Digest, Value};
+use crate::message::{RequestPart, ResponsePart};
+use crate::seal::Keys;
+
+/// The most answers that one request can have.
+const MAX_ANSWERS: usize = 256;
+
+/// What the ledger records about one call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    version: u64,
+    /// The call's id, as the model gave it.
+    pub call_id: String,
+    /// Its tool.
+    pub tool: String,
+    /// The digest of the call as the model asked for it.
+    pub call: Digest,
+    /// The last approval request, with its token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<ApprovalRequest>,
+    /// The answers to it, in order, as response parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    answers: Vec<Value>,
+    /// The stage of the call.
+    pub stage: Stage,
+    /// Whether observers were notified of the request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub request_told: bool,
+    /// Whether observers were notified of the decision.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decision_told: bool,
+}
+
+/// The stage of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Stage {
+    /// Pending: approval is required.
+    Waiting,
+    /// A process runs it, or started to run it and never recorded an outcome.
+    Claimed {
+        /// Since when.
+        at: Timestamp,
+    },
+    /// It has completed.
+    Settled {
+        /// Since when.
+        at: Timestamp,
+        /// Its outcome.
+        outcome: Box<Outcome>,
+    },
+}
+
+/// Why an answer was rejected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The call has completed, or is running.
+    #[error("the call can no longer be answered: {0}")]
+    Over(String),
+    /// No approval is requested.
+    #[error("no approval is requested for this call")]
+    NotAsked,
+    /// The request has too many answers.
+    #[error("the approval request already has {MAX_ANSWERS} answers, the maximum")]
+    TooManyAnswers,
+}
+
+const VERSION: u64 = 1;
+
+impl Entry {
+    /// An entry for a call without a request.
+    pub fn new(call_id: &str, tool: &str, call: Digest) -> Self {
+        Self {
+            version: VERSION,
+            call_id: call_id.to_owned(),
+            tool: tool.to_owned(),
+            call,
+            request: None,
+            answers: Vec::new(),
+            stage: Stage::Waiting,
+            request_told: false,
+            decision_told: false,
+        }
+    }
+
+    /// Whether the entry's format version is supported.
+    pub fn is_known(&self) -> bool {
+        self.version == VERSION
+    }
+
+    /// Whether the entry is about this call: the same id, tool and arguments.
+    pub fn is_of(&self, call: &ToolCall) -> bool {
+        self.call_id == call.id
+            && self.call == Question::call_digest(&call.tool, call.server.as_deref(), &call.input)
+    }
+
+    pub(super) fn is_for_same_call(&self, other: &Self) -> bool {
+        self.call_id == other.call_id && self.call == other.call
+    }
+
+    /// The sealed request with its token, or `None` if there is none.
+    ///
+    /// # Errors
+    /// The token is invalid or sealed with an unknown key.
+    pub fn question(&self, keys: &Keys) -> Option<Result<(Question, &str), BoundRequestError>> {
+        let request = self.request.as_ref()?;
+        let token = request.approval_token.as_deref()?;
+        Some(Question::open(&RequestPart::from(request), keys).map(|question| (question, token)))
+    }
+
+    /// The answers, in the order in which they were given.
+    pub fn answers(&self) -> Vec<ResponsePart> {
+        self.answers.iter().filter_map(ResponsePart::of_json).collect()
+    }
+
+    /// Sets the approval request, and drops the answers to an earlier one.
+    pub fn ask(&mut self, request: ApprovalRequest) {
+        (self.request, self.answers) = (Some(request), Vec::new());
+        (self.request_told, self.decision_told) = (false, false);
+    }
+
+    /// Adds an answer, unless the same one is there already.
+    ///
+    /// # Errors
+    /// The call is not pending, no approval is requested, or there are too many answers.
+    pub fn answer(&mut self, response: &ResponsePart) -> Result<(), Refused> {
+        match &self.stage {
+            Stage::Waiting => {}
+            Stage::Claimed { .. } => return Err(Refused::Over("started".to_owned())),
+            Stage::Settled { outcome, .. } => return Err(Refused::Over(outcome.outcome.to_string())),
+        }
+        if self.request.is_none() {
+            return Err(Refused::NotAsked);
+        }
+        let response = response.to_json();
+        if !self.answers.contains(&response) {
+            if self.answers.len() >= MAX_ANSWERS {
+                return Err(Refused::TooManyAnswers);
+            }
+            self.answers.push(response);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! Explains validation errors of the schema library as violations in plain language.
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind as Kind;
+use serde_json::Value as LibraryValue;
+
+use super::message_fragments::{
+    about, describe_format, describe_types, format_value_with_type, instead, listed, name, properties,
+    property, shown, type_hint, types,
+};
+use super::{SchemaError, Violation};
+use crate::diagnostic::nearest;
+use crate::json::{Map, Value};
+use crate::safe_text::{cut, inert};
+
+/// Converts a compile error of a schema.
+pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
+    let pointer = error.instance_path().as_str();
+    let at = if pointer.is_empty() { String::new() } else { format!(" at {}", name(pointer)) };
+    let message = match (error.kind(), error.instance().as_str()) {
+        (Kind::Format { format }, Some(pattern)) if format == "regex" => format!(
+            "the pattern {}{at} is invalid, too large, or uses look-around or back-references, which can't run in \
+             linear time",
+            name(pattern)
+        ),
+        _ => {
+            let problem: String = inert(&error.to_string()).chars().take(400).collect();
+            format!("the schema is invalid{at}: {problem}")
+        }
+    };
+    SchemaError::at(pointer, message)
+}
+
+/// Reports a number that can't be compared exactly.
+pub(super) fn inexact(number: &str) -> SchemaError {
+    let number = name(number);
+    SchemaError::at(
+        "",
+        format!(
+            "the number {number} in `const` or `enum` can't be compared exactly; write it with fewer digits"
+        ),
+    )
+}
+
+/// Adds the violations of one validation error.
+pub(super) fn explain(schema: &Value, whole: &Value, error: &ValidationError<'_>, into: &mut Vec<Violation>) {
+    let explainer = Explainer { schema, whole, error };
+    for violation in explainer.violations() {
+        if !into.contains(&violation) {
+            into.push(violation);
+        }
+    }
+}
+
+struct Explainer<'a> {
+    schema: &'a Value,
+    whole: &'a Value,
+    error: &'a ValidationError<'a>,
+}
+
+impl Explainer<'_> {
+    fn violations(&self) -> Vec<Violation> {
+        match self.error.kind() {
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+                unexpected.iter().map(|given| self.unexpected(given)).collect()
+            }
+            Kind::Required { property } => vec![self.missing(property.as_str().unwrap_or_default())],
+            kind @ (Kind::Enum { .. } | Kind::Constant { .. }) => vec![self.not_in_enum(&allowed(kind))],
+            Kind::Type { kind } => vec![self.wrong_type(&types(kind))],
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.no_matching_branch(context),
+            Kind::PropertyNames { error } => {
+                let name = Value::from(error.instance().clone().into_owned());
+                let (given, reason) = (shown(&name), reason(error.kind(), &name));
+                vec![self.violation(format!("{} has the name {given}, which {reason}", self.place()), None)]
+            }
+            Kind::FalseSchema => vec![self.violation(format!("{} is not allowed", self.place()), None)],
+            kind => {
+                let reason = reason(kind, self.given());
+                vec![self.violation(format!("{} {reason}", self.place()), None)]
+            }
+        }
+    }
+
+    /// The value that failed.
+    fn given(&self) -> &Value {
+        self.whole.pointer(self.error.instance_path().as_str()).unwrap_or(&Value::Null)
+    }
+
+    fn violation(&self, message: String, suggestion: Option<String>) -> Violation {
+        Violation { pointer: self.error.instance_path().as_str().to_owned(), message, suggestion }
+    }
+
+    /// The subschema that contains the failed keyword.
+    fn subschema(&self) -> &Value {
+        let path = self.error.schema_path().as_str();
+        path.rsplit_once('/').and_then(|(parent, _)| self.schema.pointer(parent)).unwrap_or(&Value::Null)
+    }
+
+    /// The path of a property of the failed value, in the notation of models: `items[2].name`.
+    fn path(&self, property: Option<&str>) -> String {
+        let pointer = self.error.instance_path().as_str();
+        let mut value = Some(self.whole);
+        let mut path = String::new();
+        let segments =
+            pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"));
+        for segment in segments.chain(property.map(str::to_owned)) {
+            if value.is_some_and(Value::is_array) {
+                value = segment.parse::<usize>().ok().and_then(|index| value?.get(index));
+                path.push_str(&format!("[{segment}]"));
+            } else {
+                value = value.and_then(|value| value.get(&segment));
+                path.push_str(if path.is_empty() { "" } else { "." });
+                path.push_str(&segment);
+            }
+        }
+        path
+    }
+
+    fn place(&self) -> String {
+        if self.error.instance_path().as_str().is_empty() {
+            "the arguments".to_owned()
+        } else {
+            name(&self.path(None))
+        }
+    }
+
+    fn unexpected(&self, given: &str) -> Violation {
+        let owner = match self.error.instance_path().as_str() {
+            "" => "an argument of this tool".to_owned(),
+            _ => format!("a property of {}", self.place()),
+        };
+        let present = |known: &str| self.given().get(known).is_some();
+        let known = properties(self.subschema()).into_iter().flatten().map(|(known, _)| known.as_str());
+        let meant =
+            nearest(given, known.filter(|known| !present(known))).map(|meant| name(&self.path(Some(meant))));
+        let given = name(&self.path(Some(given)));
+        let hint = meant.as_ref().map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
+        self.violation(format!("{given} is not {owner}{hint}"), meant.map(|meant| instead(&meant, &given)))
+    }
+
+    fn missing(&self, wanted: &str) -> Violation {
+        let about = about(property(self.schema, self.subschema(), wanted));
+        let declared = properties(self.subschema());
+        let unknown = self.given().as_object().into_iter().flatten().map(|(given, _)| given.as_str());
+        let unknown = unknown.filter(|given| declared.is_none_or(|declared| !declared.contains_key(*given)));
+        let wanted_name = name(&self.path(Some(wanted)));
+        let meant = nearest(wanted, unknown).map(|given| name(&self.path(Some(given))));
+        let hint =
+            meant.as_ref().map(|given| format!(": did you write {given} instead?")).unwrap_or_default();
+        let suggestion = meant.map(|given| instead(&wanted_name, &given));
+        self.violation(format!("{wanted_name} is missing{about}{hint}"), suggestion)
+    }
+
+    fn not_in_enum(&self, options: &[Value]) -> Violation {
+        let given = self.given();
+        let place = self.place();
+        let texts = options.iter().filter_map(|option| option.as_str());
+        let meant =
+            given.as_str().and_then(|given| nearest(given, texts)).map(|meant| shown(&Value::from(meant)));
+        let hint = meant.as_ref().map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
+        let one_of = if options.len() == 1 { "" } else { "one of " };
+        let message =
+            format!("{place} must be {one_of}{}; it is {}{hint}", listed(options.iter()), shown(given));
+        self.violation(message, meant.map(|meant| format!("{} for {place}", instead(&meant, &shown(given)))))
+    }
+
+    fn wrong_type(&self, types: &[&str]) -> Violation {
+        let given = self.given();
+        let hint = type_hint(types, given).map(|hint| format!(": {hint}")).unwrap_or_default();
+        let message = format!(
+            "{} must be {}, it is {}{hint}",
+            self.place(),
+            describe_types(types),
+            format_value_with_type(given)
+        );
+        self.violation(message, None)
+    }
+
+    /// `anyOf` and `oneOf`: lists all allowed types or values, or else explains the closest branch.
+    fn no_matching_branch(&self, branches: &[Vec<ValidationError<'static>>]) -> Vec<Violation> {
+        let here = self.error.instance_path().as_str();
+        let kinds: Option<Vec<Branch>> = branches
+            .iter()
+            .map(|branch| match branch.as_slice() {
+                [one] if one.instance_path().as_str() == here => Some(branch_kind(one.kind())),
+                _ => None,
+            })
+            .collect();
+        if let Some(kinds) = kinds.filter(|kinds| !kinds.is_empty()) {
+            let mut named: Vec<&str> = kinds.iter().flat_map(|kind| kind.types.iter().copied()).collect();
+            named.sort_by_key(|name| (*name == "null", *name));
+            named.dedup();
+            let values: Vec<Value> = kinds.iter().flat_map(|kind| kind.values.iter().cloned()).collect();
+            if kinds.iter().all(|kind| !kind.types.is_empty()) {
+                return vec![self.wrong_type(&named)];
+            }
+            if kinds.iter().all(|kind| !kind.values.is_empty()) {
+                return vec![self.not_in_enum(&values)];
+            }
+        }
+        let nearest =
+            branches.iter().filter(|branch| !branch.is_empty()).min_by_key(|branch| distance(branch, here));
+        let mut violations = Vec::new();
+        for error in nearest.into_iter().flatten() {
+            explain(self.schema, self.whole, error, &mut violations);
+        }
+        if violations.is_empty() {
+            violations.push(
+                self.violation(format!("{} does not match any of the allowed schemas", self.place()), None),
+            );
+        }
+        violations
+    }
+}
+
+/// The types or values that a branch requires, if it requires nothing else.
+struct Branch {
+    types: Vec<&'static str>,
+    values: Vec<Value>,
+}
+
+fn branch_kind(kind: &Kind) -> Branch {
+    let types = if let Kind::Type { kind } = kind { types(kind) } else { Vec::new() };
+    Branch { types, values: allowed(kind) }
+}
+
+/// The values allowed by `enum` or `const`.
+fn allowed(kind: &Kind) -> Vec<Value> {
+    match kind {
+        Kind::Enum { options } => {
+            options.as_array().into_iter().flatten().cloned().map(Value::from).collect()
+        }
+        Kind::Constant { expected_value } => vec![Value::from(LibraryValue::clone(expected_value))],
+        _ => Vec::new(),
+    }
+}
+
+/// The distance of a value from a branch: a wrong type weighs most, then a wrong constant.
+fn distance(branch: &[ValidationError<'static>], here: &str) -> usize {
+    branch
+        .iter()
+        .map(|error| match error.kind() {
+            Kind::Type { .. } if error.instance_path().as_str() == here => 100,
+            Kind::Constant { .. } | Kind::Enum { .. } => 10,
+            _ => 1,
+        })
+        .sum()
+}
+
+/// The predicate of a violation without suggestion or path of its own.
+fn reason(kind: &Kind, value: &Value) -> String {
+    let given = || shown(value);
+    let items = || value.as_array().map_or(0, Vec::len);
+    let entries = || value.as_object().map_or(0, Map::len);
+    let characters = || value.as_str().map_or(0, |text| text.chars().count());
+    match kind {
+        Kind::Custom { message, .. } => message.clone(),
+        Kind::MaxLength { limit } => format!("must have at most {limit} characters, it has {}", characters()),
+        Kind::MinLength { limit } => {
+            format!("must have at least {limit} characters, it has {}", characters())
+        }
+        Kind::MaxItems { limit } => format!("must have at most {limit} items, it has {}", items()),
+        Kind::AdditionalItems { limit } => format!("must have at most {limit} items, it has {}", items()),
+        Kind::MinItems { limit } => format!("must have at least {limit} items, it has {}", items()),
+        Kind::MaxProperties { limit } => {
+            format!("must have at most {limit} properties, it has {}", entries())
+        }
+        Kind::MinProperties { limit } => {
+            format!("must have at least {limit} properties, it has {}", entries())
+        }
+        Kind::UniqueItems => "must not contain duplicate items".to_owned(),
+        Kind::UnevaluatedItems { .. } => "contains items that are not allowed".to_owned(),
+        Kind::Contains => "does not contain the required items".to_owned(),
+        Kind::Pattern { pattern } => format!("must match the pattern {}, it is {}", name(pattern), given()),
+        Kind::Format { format } => match describe_format(format) {
+            Some(words) => format!("must be {words}, it is {}", given()),
+            None => format!("must have the format {}, it is {}", name(format), given()),
+        },
+        Kind::OneOfMultipleValid { .. } => {
+            "matches several of the allowed schemas, it must match exactly one".to_owned()
+        }
+        Kind::Not { .. } => format!("matches an excluded schema, it is {}", given()),
+        Kind::ContentEncoding { content_encoding } => {
+            format!("must be encoded as {}", name(content_encoding))
+        }
+        Kind::ContentMediaType { content_media_type } => format!("must contain {}", name(content_media_type)),
+        other => format!("does not match {}, it is {}", name(other.keyword()), cut(&given())),
+    }
+}

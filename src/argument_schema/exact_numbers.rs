@@ -1,0 +1,197 @@
+//! Numeric keywords with exact decimal comparison: `minimum`, `maximum`, their exclusive forms, `multipleOf`.
+//!
+//! The library itself compares floats: 0.1000000000000000000001 would pass a maximum of 0.1.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use jsonschema::paths::Location;
+use jsonschema::{Keyword, ValidationError, ValidationOptions};
+use serde_json::{Map as LibraryMap, Value as LibraryValue};
+
+use super::library_adapter::Exact;
+use super::message_fragments::shown;
+use crate::json::{Number, Value};
+
+/// The maximum number of significant digits of a divisor.
+const MAX_DIVISOR_DIGITS: usize = 37;
+
+#[derive(Clone, Copy)]
+enum Check {
+    Minimum,
+    Maximum,
+    ExclusiveMinimum,
+    ExclusiveMaximum,
+    MultipleOf,
+}
+
+const CHECKS: [(&str, Check); 5] = [
+    ("minimum", Check::Minimum),
+    ("maximum", Check::Maximum),
+    ("exclusiveMinimum", Check::ExclusiveMinimum),
+    ("exclusiveMaximum", Check::ExclusiveMaximum),
+    ("multipleOf", Check::MultipleOf),
+];
+
+/// The source of a schema's exact numbers.
+#[derive(Clone)]
+pub(super) enum Numbers {
+    /// The library's form of the schema, which has all of them.
+    Library,
+    /// The schema itself, by path.
+    Schema(Arc<Value>),
+}
+
+/// Replaces the library's numeric keywords by exact ones.
+pub(super) fn with_exact_numbers<'o, R>(
+    options: ValidationOptions<'o, R, Exact>,
+    numbers: &Numbers,
+) -> ValidationOptions<'o, R, Exact> {
+    CHECKS.into_iter().fold(options, |options, (keyword, check)| {
+        let numbers = numbers.clone();
+        options
+            .with_keyword(keyword, move |parent, value, path| compile(check, parent, value, &path, &numbers))
+    })
+}
+
+fn compile<'s>(
+    check: Check,
+    parent: &'s LibraryMap<String, LibraryValue>,
+    value: &'s LibraryValue,
+    path: &Location,
+    numbers: &Numbers,
+) -> Result<Box<dyn for<'i> Keyword<'i, Exact>>, ValidationError<'s>> {
+    // Draft 4: `exclusiveMaximum: true` next to `maximum`.
+    let excludes = |keyword: &str| parent.get(keyword) == Some(&LibraryValue::Bool(true));
+    let check = match check {
+        Check::ExclusiveMinimum | Check::ExclusiveMaximum if value.is_boolean() => {
+            return Ok(Box::new(AcceptAll));
+        }
+        Check::Minimum if excludes("exclusiveMinimum") => Check::ExclusiveMinimum,
+        Check::Maximum if excludes("exclusiveMaximum") => Check::ExclusiveMaximum,
+        check => check,
+    };
+    let limit = match numbers {
+        Numbers::Library => value.as_number().and_then(|number| Number::try_from(number).ok()),
+        Numbers::Schema(schema) => schema.pointer(path.as_str()).and_then(Value::as_number).cloned(),
+    };
+    let limit = limit.ok_or_else(|| ValidationError::schema("the number can't be represented exactly"))?;
+    if matches!(check, Check::MultipleOf) {
+        let decimal = limit.decimal();
+        if decimal.is_negative() || decimal.is_zero() || decimal.digits().len() > MAX_DIVISOR_DIGITS {
+            let message =
+                format!("`multipleOf` must be more than 0 and have at most {MAX_DIVISOR_DIGITS} digits");
+            return Err(ValidationError::schema(message));
+        }
+    }
+    Ok(Box::new(Limit { check, limit }))
+}
+
+struct Limit {
+    check: Check,
+    limit: Number,
+}
+
+impl Limit {
+    fn holds(&self, number: &Number) -> bool {
+        let ordering = || number.cmp(&self.limit);
+        match self.check {
+            Check::Minimum => ordering() != Ordering::Less,
+            Check::Maximum => ordering() != Ordering::Greater,
+            Check::ExclusiveMinimum => ordering() == Ordering::Greater,
+            Check::ExclusiveMaximum => ordering() == Ordering::Less,
+            Check::MultipleOf => is_multiple(number, &self.limit),
+        }
+    }
+}
+
+impl<'i> Keyword<'i, Exact> for Limit {
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        instance.as_number().is_none_or(|number| self.holds(number))
+    }
+
+    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        if Keyword::is_valid(self, instance) {
+            return Ok(());
+        }
+        let asked = match self.check {
+            Check::Minimum => "at least",
+            Check::Maximum => "at most",
+            Check::ExclusiveMinimum => "more than",
+            Check::ExclusiveMaximum => "less than",
+            Check::MultipleOf => "a multiple of",
+        };
+        let limit = shown(&Value::Number(self.limit.clone()));
+        Err(ValidationError::custom(format!("must be {asked} {limit}, it is {}", shown(instance))))
+    }
+}
+
+/// The keyword for `exclusiveMaximum: true` without `maximum`: accepts everything.
+struct AcceptAll;
+
+impl<'i> Keyword<'i, Exact> for AcceptAll {
+    fn is_valid(&self, _: &'i Value) -> bool {
+        true
+    }
+
+    fn validate(&self, _: &'i Value) -> Result<(), ValidationError<'i>> {
+        Ok(())
+    }
+}
+
+/// Whether a number is a multiple of a positive one of at most [`MAX_DIVISOR_DIGITS`] digits. Returns `false` if its exponent is
+/// beyond 2^62.
+fn is_multiple(number: &Number, of: &Number) -> bool {
+    let (number, of) = (number.decimal(), of.decimal());
+    if number.is_zero() {
+        return true;
+    }
+    let (Some(exponent), Some(unit), Ok(divisor)) =
+        (number.exponent(), of.exponent(), of.digits().parse::<u128>())
+    else {
+        return false;
+    };
+    // Its digits do not end in zero, so they are not a multiple of ten.
+    let Some(zeros) = exponent.checked_sub(unit).and_then(|zeros| u64::try_from(zeros).ok()) else {
+        return false;
+    };
+    let digits = number.digits().bytes().map(|byte| u128::from(byte.wrapping_sub(b'0')));
+    let remainder = digits.fold(0, |remainder: u128, digit| (remainder * 10 + digit) % divisor);
+    // After as many zeros as the divisor has factors of two and of five, more change nothing.
+    let zeros = zeros.min(u64::from(u128::BITS));
+    (0..zeros).fold(remainder, |remainder, _| remainder * 10 % divisor) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn computes_multiples_exactly() {
+        for (number, of, expected) in [
+            ("0", "7", true),
+            ("-0.0", "0.01", true),
+            ("19.99", "0.01", true),
+            ("1070468.14", "0.01", true),
+            ("0.1", "0.01", true),
+            ("0.30", "0.1", true),
+            ("0.001", "0.01", false),
+            ("19.990000000000000000000000001", "0.01", false),
+            ("-4.5", "1.5", true),
+            ("1e300", "0.01", true),
+            ("1e300", "3", false),
+            ("1e-400", "1e-401", true),
+            ("1e-401", "1e-400", false),
+            ("12345678901234567890123456789", "3", true),
+            ("12345678901234567890123456790", "3", false),
+            ("9007199254740993", "2", false),
+            ("18446744073709551616", "18446744073709551616", true),
+            ("100", "1000", false),
+            ("1e1000", "5316911983139663491615228241121378304e-37", true),
+            ("1e99999999999999999999", "1", false),
+        ] {
+            let (number, of) = (number.parse().unwrap(), of.parse().unwrap());
+            assert_eq!(is_multiple(&number, &of), expected, "{number} of {of}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Text fragments of a violation: escaped and truncated values, type names, and property descriptions from the schema.
+
+use jsonschema::error::TypeKind;
+
+use crate::json::{self, JsonType, Map, Value};
+use crate::safe_text::{cut, inert};
+
+/// The maximum number of listed values.
+const MAX_LISTED: usize = 12;
+
+/// A name in backticks.
+pub(super) fn name(text: &str) -> String {
+    format!("`{}`", cut(&inert(text)))
+}
+
+/// A value as JSON.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => {
+            format!("\"{}\"", cut(&inert(&text.replace('\\', "\\\\").replace('"', "\\\""))))
+        }
+        other => cut(&inert(&other.to_string())),
+    }
+}
+
+/// A value as JSON with its type.
+pub(super) fn format_value_with_type(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => shown(value),
+        _ => format!("the {} {}", JsonType::of(value).name(), shown(value)),
+    }
+}
+
+/// Values as a comma-separated enumeration.
+pub(super) fn listed<'a>(values: impl ExactSizeIterator<Item = &'a Value>) -> String {
+    let more = values.len().saturating_sub(MAX_LISTED);
+    let list = values.take(MAX_LISTED).map(shown).collect::<Vec<_>>().join(", ");
+    if more == 0 { list } else { format!("{list} and {more} more") }
+}
+
+/// A self-contained instruction.
+pub(super) fn instead(known: &str, given: &str) -> String {
+    format!("use {known} instead of {given}")
+}
+
+/// The type names that a `type` keyword allows.
+pub(super) fn types(kind: &TypeKind) -> Vec<&'static str> {
+    match kind {
+        TypeKind::Single(single) => vec![single.as_str()],
+        TypeKind::Multiple(several) => several.iter().map(jsonschema::JsonType::as_str).collect(),
+    }
+}
+
+/// `a string or null`.
+pub(super) fn describe_types(types: &[&str]) -> String {
+    let words: Vec<&str> = types
+        .iter()
+        .map(|name| match *name {
+            "null" => "null",
+            "boolean" => "true or false",
+            "integer" => "an integer",
+            "number" => "a number",
+            "string" => "a string",
+            "array" => "an array",
+            _ => "an object",
+        })
+        .collect();
+    words.join(" or ")
+}
+
+/// How to send a value of the wrong type as one of the right type.
+pub(super) fn type_hint(types: &[&str], value: &Value) -> Option<&'static str> {
+    let allows = |name: &str| types.contains(&name);
+    match value {
+        Value::String(text) => match json::parse(text.trim()).ok()? {
+            Value::Number(_) if allows("number") || allows("integer") => Some("send it without quotes"),
+            Value::Bool(_) if allows("boolean") => Some("send it without quotes"),
+            Value::Null if allows("null") => Some("send it without quotes"),
+            Value::Array(_) if allows("array") => Some("send it as an array, not as a string"),
+            Value::Object(_) if allows("object") => Some("send it as an object, not as a string"),
+            _ => None,
+        },
+        Value::Number(_) | Value::Bool(_) if allows("string") => Some("send it in quotes"),
+        _ => None,
+    }
+}
+
+/// The properties that a subschema declares.
+pub(super) fn properties(schema: &Value) -> Option<&Map> {
+    schema.get("properties")?.as_object()
+}
+
+/// The schema of a property, with a top-level reference resolved.
+pub(super) fn property<'a>(root: &'a Value, schema: &'a Value, property: &str) -> Option<&'a Value> {
+    let schema = properties(schema)?.get(property)?;
+    let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+    Some(target.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema))
+}
+
+/// Type and description of a property in parentheses, after a space; empty if unknown.
+pub(super) fn about(schema: Option<&Value>) -> String {
+    let text = |key| schema.and_then(|schema: &Value| schema.get(key)).and_then(Value::as_str);
+    let description = text("description").map(first_sentence).filter(|text| !text.is_empty());
+    let parts: Vec<String> =
+        [text("type"), description].into_iter().flatten().map(|text| cut(&inert(text))).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(": ")) }
+}
+
+fn first_sentence(text: &str) -> &str {
+    let text = text.trim();
+    let end = text.find(". ").map(|end| end + 1).or_else(|| text.find('\n'));
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+/// The description of a `format`, with an example.
+pub(super) fn describe_format(format: &str) -> Option<&'static str> {
+    Some(match format {
+        "date" => "a date such as 2026-03-01",
+        "date-time" => "a date and time with time zone, such as 2026-03-01T09:30:00Z",
+        "time" => "a time with time zone, such as 09:30:00Z",
+        "duration" => "a duration such as P3D or PT15M",
+        "email" => "an email address such as ana@example.com",
+        "hostname" => "a host name such as api.example.com",
+        "ipv4" => "an IPv4 address such as 192.0.2.1",
+        "ipv6" => "an IPv6 address such as 2001:db8::1",
+        "uri" => "a full URI such as https://example.com/page",
+        "uuid" => "a UUID such as 123e4567-e89b-12d3-a456-426614174000",
+        _ => return None,
+    })
+}

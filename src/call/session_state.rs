@@ -1,0 +1,305 @@
+//! Session state that later calls read: labels, facts, counts, and the progress of the run.
+
+mod changes;
+mod persistence;
+mod question_counts;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+pub(crate) use changes::SessionChanges;
+
+use super::{Amount, Masks};
+use crate::json::{self, Map, Value, json};
+use changes::Change;
+
+/// The state of one session: the `$.session` of the call document.
+///
+/// Labels are only ever added. Facts are stored by name, or by name and key. A label or fact whose own condition was undecided is
+/// *unknown*: tests that read it are undecided from then on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionState {
+    document: Value,
+    unsettled: Vec<String>,
+    halted: Option<String>,
+    /// The amounts acquired of limits that count by run.
+    taken: HashMap<String, Amount>,
+    /// The last arguments with which each tool succeeded, the newest last.
+    worked: HashMap<String, Vec<Value>>,
+    /// How often the model was invited to retry, by policy and tool.
+    invitations: Vec<((String, String), u64)>,
+    /// How often each call id has occurred, because ids repeat.
+    occurrences: HashMap<String, u64>,
+    /// How often each approval was requested, and how often it had been when it was last approved.
+    questions: HashMap<String, u64>,
+    /// Whether calls of the run are pending.
+    suspended: bool,
+    /// The number of the run within the session.
+    run: u64,
+    /// The changes since recording began, if they are recorded.
+    changes: Option<SessionChanges>,
+    /// The redacted strings in facts.
+    masks: Masks,
+}
+
+impl Default for SessionState {
+    fn default() -> Self {
+        Self {
+            document: json!({ "labels": [], "facts": {}, "calls": {} }),
+            unsettled: Vec::new(),
+            halted: None,
+            taken: HashMap::new(),
+            worked: HashMap::new(),
+            invitations: Vec::new(),
+            occurrences: HashMap::new(),
+            questions: HashMap::new(),
+            suspended: false,
+            run: 0,
+            changes: None,
+            masks: Masks::new(),
+        }
+    }
+}
+
+impl SessionState {
+    /// The `$.session` document.
+    pub fn document(&self) -> &Value {
+        &self.document
+    }
+
+    /// Sets the host's information about the run: `requestId`, `streamId`, `conversationId`, `phase`, `iteration`, `chunkIndex`.
+    /// Members that Callgate maintains itself are not replaced.
+    pub fn set(&mut self, key: &str, value: Value) {
+        if !matches!(key, "labels" | "facts" | "calls")
+            && let Some(document) = self.document.as_object_mut()
+        {
+            document.insert(key.to_owned(), value);
+        }
+    }
+
+    /// Adds a label to the session.
+    pub fn add_label(&mut self, label: &str) {
+        self.changed(|| Change::Label(label.to_owned()));
+        if let Some(Value::Array(labels)) = self.document.get_mut("labels")
+            && !labels.iter().any(|known| known == label)
+        {
+            labels.push(label.into());
+        }
+    }
+
+    /// Stores a value under a name, or under a name and a key; a later value replaces an earlier one.
+    pub fn set_fact(&mut self, name: &str, key: Option<&str>, value: Value) {
+        self.changed(|| {
+            let (name, key) = (name.to_owned(), key.map(str::to_owned));
+            Change::Fact { name, key, value: value.clone() }
+        });
+        let Some(Value::Object(facts)) = self.document.get_mut("facts") else { return };
+        match key {
+            None => {
+                facts.insert(name.to_owned(), value);
+                // This replaces whatever an undecided fact would have stored here.
+                self.unsettled.retain(|known| known.strip_prefix("facts.") != Some(name));
+            }
+            Some(key) => {
+                let entry = facts.entry(name).or_insert_with(|| Value::Object(Map::new()));
+                if !entry.is_object() {
+                    *entry = Value::Object(Map::new());
+                }
+                if let Some(keyed) = entry.as_object_mut() {
+                    keyed.insert(key.to_owned(), value);
+                }
+            }
+        }
+    }
+
+    /// The masks of redacted strings in facts: where they occur again in displayed session data, they are redacted.
+    pub fn masks(&self) -> &Masks {
+        &self.masks
+    }
+
+    /// Adds masks for stored facts.
+    pub fn mask(&mut self, masks: &Masks) {
+        if masks.is_empty() {
+            return;
+        }
+        self.changed(|| Change::MasksAdded(masks.clone()));
+        self.masks.unite(masks);
+    }
+
+    /// The session with redacted facts, for display.
+    pub fn shown(&self) -> Cow<'_, Self> {
+        if self.masks.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut shown = self.clone();
+        if let Some(facts) = shown.document.get_mut("facts") {
+            self.masks.value(facts);
+        }
+        Cow::Owned(shown)
+    }
+
+    /// Counts a call that starts to run.
+    pub fn count_call(&mut self, tool: &str) {
+        self.changed(|| Change::Called(tool.to_owned()));
+        if let Some(Value::Object(calls)) = self.document.get_mut("calls") {
+            let count = calls.get(tool).and_then(Value::as_u64).unwrap_or(0);
+            calls.insert(tool.to_owned(), (count + 1).into());
+        }
+    }
+
+    /// Marks a label or fact (`labels`, `facts.order`) as unknown.
+    pub fn mark_unknown(&mut self, what: &str) {
+        self.changed(|| Change::Unsettled(what.to_owned()));
+        if !self.unsettled.iter().any(|known| known == what) {
+            self.unsettled.push(what.to_owned());
+        }
+    }
+
+    /// The unknown labels and facts.
+    pub fn unsettled(&self) -> &[String] {
+        &self.unsettled
+    }
+
+    /// Stops the session: every later call is halted, with this message.
+    pub fn halt(&mut self, message: &str) {
+        self.changed(|| Change::Halted(message.to_owned()));
+        self.halted.get_or_insert_with(|| message.to_owned());
+    }
+
+    /// Why the session was stopped, or `None`.
+    pub fn halted(&self) -> Option<&str> {
+        self.halted.as_deref()
+    }
+
+    /// The amount acquired of a limit that counts by run.
+    pub fn taken(&self, limit: &str) -> Amount {
+        self.taken.get(limit).copied().unwrap_or_default()
+    }
+
+    /// Acquires an amount of a limit that counts by run.
+    pub fn take(&mut self, limit: &str, cost: Amount) {
+        self.changed(|| Change::Taken(limit.to_owned(), cost));
+        let taken = self.taken.entry(limit.to_owned()).or_default();
+        *taken = taken.plus(cost);
+    }
+
+    /// Releases an amount of a limit that counts by run.
+    pub fn give_back(&mut self, limit: &str, cost: Amount) {
+        self.changed(|| Change::LimitReleased(limit.to_owned(), cost));
+        if let Some(taken) = self.taken.get_mut(limit) {
+            *taken = taken.minus(cost);
+        }
+    }
+
+    /// Counts a call by its id, and returns a name that is unique in the session: the id itself, or for a later occurrence the id
+    /// with a number.
+    pub fn unique_call_id(&mut self, id: &str) -> String {
+        let Some(known) = self.occurrences.get(id) else {
+            self.record_occurrences(id, 1);
+            return id.to_owned();
+        };
+        // Another call's id may equal the name of this one, so names count as occurrences, too.
+        let mut count = *known;
+        let name = loop {
+            count += 1;
+            let name = format!("{id}_{count}");
+            if !self.occurrences.contains_key(&name) {
+                break name;
+            }
+        };
+        self.record_occurrences(id, count);
+        self.record_occurrences(&name, 1);
+        name
+    }
+
+    /// The last few arguments with which a tool succeeded, the newest last.
+    pub fn worked(&self, tool: &str) -> &[Value] {
+        self.worked.get(tool).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Stores redacted arguments with which a tool succeeded. Keeps only a few, and none that are large.
+    pub fn add_successful_input(&mut self, tool: &str, input: Value) {
+        const KEPT: usize = 8;
+        const LARGEST: usize = 4 << 10;
+        const TOOLS: usize = 256;
+        if json::canonical(&input).len() > LARGEST
+            || self.worked.len() == TOOLS && !self.worked.contains_key(tool)
+        {
+            return;
+        }
+        self.changed(|| Change::InputSucceeded(tool.to_owned(), input.clone()));
+        let worked = self.worked.entry(tool.to_owned()).or_default();
+        worked.retain(|known| *known != input);
+        worked.push(input);
+        let surplus = worked.len().saturating_sub(KEPT);
+        worked.drain(..surplus);
+    }
+
+    /// How often a policy has invited the model to retry a tool.
+    pub fn invitations(&self, policy: &str, tool: &str) -> u64 {
+        let found = self.invitations.iter().find(|((by, to), _)| by == policy && to == tool);
+        found.map_or(0, |(_, count)| *count)
+    }
+
+    /// Counts an invitation to retry.
+    pub fn count_recovery(&mut self, policy: &str, tool: &str) {
+        self.changed(|| Change::RecoveryCounted(policy.to_owned(), tool.to_owned()));
+        match self.invitations.iter_mut().find(|((by, to), _)| by == policy && to == tool) {
+            Some((_, count)) => *count += 1,
+            None => self.invitations.push(((policy.to_owned(), tool.to_owned()), 1)),
+        }
+    }
+
+    /// Records that a call with this id has occurred at least this often, as in a history.
+    pub fn record_occurrences(&mut self, id: &str, count: u64) {
+        self.changed(|| Change::OccurrencesRecorded(id.to_owned(), count));
+        let known = self.occurrences.entry(id.to_owned()).or_default();
+        *known = count.max(*known);
+    }
+
+    /// The same state without the counts of call ids: state from an earlier process must not rename the same calls when they are
+    /// evaluated again.
+    #[must_use]
+    pub fn without_occurrences(mut self) -> Self {
+        self.occurrences.clear();
+        self
+    }
+
+    /// Marks the whole session as untrusted: tests that read it are undecided from now on, and limits that count by run are
+    /// exhausted.
+    pub fn mark_untrusted(&mut self) {
+        for part in TRACKED_PARTS {
+            self.mark_unknown(part);
+        }
+    }
+
+    /// Whether the session is untrusted.
+    pub fn is_untrusted(&self) -> bool {
+        TRACKED_PARTS.iter().all(|part| self.unsettled.iter().any(|known| known == part))
+    }
+
+    /// Starts a new run: clears the halt of an earlier run, and resets the counts by run.
+    pub fn start_new_run(&mut self) {
+        self.run += 1;
+        self.suspended = false;
+        self.halted = None;
+        self.taken.clear();
+        self.invitations.clear();
+    }
+
+    /// Whether calls of the run are pending: the run continues when the session resumes.
+    pub fn is_suspended(&self) -> bool {
+        self.suspended
+    }
+
+    /// Sets whether calls of the run are pending.
+    pub fn set_suspended(&mut self, suspended: bool) {
+        if suspended {
+            self.changed(|| Change::Suspended);
+        }
+        self.suspended = suspended;
+    }
+}
+
+/// The parts of the document that Callgate maintains.
+const TRACKED_PARTS: [&str; 3] = ["labels", "facts", "calls"];

@@ -1,0 +1,146 @@
+//! Changes that one call makes to a session, in order. So the changes of concurrent calls are merged in the order of the calls, not
+//! in the order in which they complete.
+
+use super::SessionState;
+use crate::call::{Amount, Masks};
+use crate::json::Value;
+
+/// The changes of one call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionChanges(Vec<Change>);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Change {
+    Label(String),
+    Fact { name: String, key: Option<String>, value: Value },
+    MasksAdded(Masks),
+    Called(String),
+    Unsettled(String),
+    Halted(String),
+    Taken(String, Amount),
+    LimitReleased(String, Amount),
+    InputSucceeded(String, Value),
+    RecoveryCounted(String, String),
+    OccurrencesRecorded(String, u64),
+    Asked(String),
+    Approved(String),
+    Suspended,
+}
+
+impl SessionState {
+    /// Records every change from now on.
+    pub(crate) fn record_changes(&mut self) {
+        self.changes = Some(SessionChanges::default());
+    }
+
+    /// What has changed since [`record_changes`](Self::record_changes).
+    pub(crate) fn take_changes(&mut self) -> SessionChanges {
+        self.changes.take().unwrap_or_default()
+    }
+
+    /// Applies the changes of a call. Counts are added; a fact gets the value that the call set, whatever its value was when the
+    /// call began.
+    pub(crate) fn apply(&mut self, changes: &SessionChanges) {
+        for change in &changes.0 {
+            match change {
+                Change::Label(label) => self.add_label(label),
+                Change::Fact { name, key, value } => self.set_fact(name, key.as_deref(), value.clone()),
+                Change::MasksAdded(masks) => self.mask(masks),
+                Change::Called(tool) => self.count_call(tool),
+                Change::Unsettled(part) => self.mark_unknown(part),
+                Change::Halted(message) => self.halt(message),
+                Change::Taken(limit, cost) => self.take(limit, *cost),
+                Change::LimitReleased(limit, cost) => self.give_back(limit, *cost),
+                Change::InputSucceeded(tool, input) => self.add_successful_input(tool, input.clone()),
+                Change::RecoveryCounted(policy, tool) => self.count_recovery(policy, tool),
+                Change::OccurrencesRecorded(id, count) => self.record_occurrences(id, *count),
+                Change::Asked(question) => drop(self.count_question(question)),
+                Change::Approved(question) => self.reset_question(question),
+                Change::Suspended => self.suspended = true,
+            }
+        }
+    }
+
+    pub(super) fn changed(&mut self, change: impl FnOnce() -> Change) {
+        if let Some(SessionChanges(changes)) = &mut self.changes {
+            changes.push(change());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::json::json;
+
+    use super::*;
+
+    fn changes(before: &SessionState, change: impl FnOnce(&mut SessionState)) -> SessionChanges {
+        let mut state = before.clone();
+        state.record_changes();
+        change(&mut state);
+        state.take_changes()
+    }
+
+    #[test]
+    fn applies_the_changes_of_concurrent_calls() {
+        let mut shared = SessionState::default();
+        shared.count_call("pay");
+        shared.set_fact("order", Some("o1"), json!("open"));
+        shared.take("limit", Amount::whole(2));
+        let one = changes(&shared, |one| {
+            one.count_call("pay");
+            one.add_label("read-mail");
+            one.set_fact("order", Some("o1"), json!("paid"));
+            one.take("limit", Amount::whole(1));
+        });
+        let two = changes(&shared, |two| {
+            two.count_call("pay");
+            two.set_fact("order", Some("o2"), json!("open"));
+            two.give_back("limit", Amount::whole(1));
+            two.halt("enough");
+        });
+        shared.apply(&one);
+        shared.apply(&two);
+        assert_eq!(
+            shared.document(),
+            &json!({ "labels": ["read-mail"], "facts": { "order": { "o1": "paid", "o2": "open" } }, "calls": { "pay": 3 } })
+        );
+        assert_eq!((shared.taken("limit"), shared.halted()), (Amount::whole(2), Some("enough")));
+    }
+
+    #[test]
+    fn redacts_facts_of_applied_changes() {
+        let mut shared = SessionState::default();
+        let mut masks = Masks::new();
+        masks.add_changes(&json!("hunter22"), &json!("[password]"));
+        let one = changes(&shared, |one| {
+            one.set_fact("login", None, json!("hunter22"));
+            one.mask(&masks);
+        });
+        shared.apply(&one);
+        assert_eq!(shared.shown().document()["facts"]["login"], "[password]");
+    }
+
+    #[test]
+    fn applies_facts_that_a_call_set_to_the_same_value() {
+        let mut shared = SessionState::default();
+        shared.set_fact("status", None, json!("bad"));
+        let [good, bad] = ["good", "bad"]
+            .map(|status| changes(&shared, |state| state.set_fact("status", None, json!(status))));
+        shared.apply(&good);
+        shared.apply(&bad);
+        assert_eq!(shared.document()["facts"]["status"], "bad");
+    }
+
+    #[test]
+    fn only_a_later_call_resolves_an_unknown_fact() {
+        let before = SessionState::default();
+        let undecided = changes(&before, |state| state.mark_unknown("facts.status"));
+        let set = changes(&before, |state| state.set_fact("status", None, json!("good")));
+        for (order, unsettled) in [([&undecided, &set], 0), ([&set, &undecided], 1)] {
+            let mut state = before.clone();
+            order.into_iter().for_each(|changes| state.apply(changes));
+            assert_eq!(state.unsettled().len(), unsettled);
+        }
+    }
+}

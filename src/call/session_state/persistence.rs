@@ -1,0 +1,182 @@
+//! Persistence of session state: JSON form, and merging with states from elsewhere.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Deserialize;
+
+use super::SessionState;
+use crate::call::{Amount, Masks};
+use crate::json::{self, Map, Value, json};
+
+impl SessionState {
+    /// The state as JSON, to be stored. The host's information about the run is not included.
+    pub fn to_json(&self) -> Value {
+        let part = |name: &str| self.document.get(name).cloned().unwrap_or_default();
+        let taken: BTreeMap<&String, u64> =
+            self.taken.iter().map(|(limit, amount)| (limit, amount.millionths())).collect();
+        let sorted = |counts: &HashMap<String, u64>| -> Value {
+            counts
+                .iter()
+                .collect::<BTreeMap<_, _>>()
+                .into_iter()
+                .map(|(k, v)| (k.clone(), json!(v)))
+                .collect()
+        };
+        let worked: BTreeMap<_, _> = self.worked.iter().collect();
+        json!({
+            "version": VERSION,
+            "labels": part("labels"),
+            "facts": part("facts"),
+            "calls": part("calls"),
+            "unsettled": self.unsettled,
+            "halted": self.halted,
+            "taken": taken,
+            "worked": worked,
+            "invitations": self.invitations,
+            "occurrences": sorted(&self.occurrences),
+            "questions": sorted(&self.questions),
+            "suspended": self.suspended,
+            "run": self.run,
+            "masks": self.masks.to_json(),
+        })
+    }
+
+    /// Reads a stored state. Returns `None` if it has another form.
+    pub fn of_json(kept: Value) -> Option<Self> {
+        let Kept {
+            version,
+            labels,
+            facts,
+            calls,
+            unsettled,
+            halted,
+            taken,
+            worked,
+            invitations,
+            occurrences,
+            questions,
+            suspended,
+            run,
+            masks,
+        } = json::from_value(kept).ok()?;
+        let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::from_millionths(amount)));
+        (version == VERSION).then(|| Self {
+            document: json!({ "labels": labels, "facts": facts, "calls": calls }),
+            unsettled,
+            halted,
+            taken: taken.collect(),
+            worked,
+            invitations,
+            occurrences,
+            questions,
+            suspended,
+            run,
+            changes: None,
+            masks: Masks::from_map(masks),
+        })
+    }
+
+    /// Merges the run's state. Of two different runs the later one counts; states of the same run are merged.
+    fn merge_run(&mut self, other: &Self) {
+        if other.run > self.run {
+            self.run = other.run;
+            self.suspended = other.suspended;
+            self.halted.clone_from(&other.halted);
+            self.taken.clone_from(&other.taken);
+            self.invitations.clone_from(&other.invitations);
+        }
+        if other.run != self.run {
+            return;
+        }
+        self.suspended |= other.suspended;
+        self.halted = self.halted.take().or_else(|| other.halted.clone());
+        for (limit, amount) in &other.taken {
+            let known = self.taken.entry(limit.clone()).or_default();
+            *known = (*known).max(*amount);
+        }
+        for (invitation, count) in &other.invitations {
+            match self.invitations.iter_mut().find(|(known, _)| known == invitation) {
+                Some((_, known)) => *known = (*known).max(*count),
+                None => self.invitations.push((invitation.clone(), *count)),
+            }
+        }
+    }
+
+    /// Continues from an earlier state of the session. What this one has recorded in the meantime belongs to the same run, and
+    /// stays.
+    pub fn go_on_from(&mut self, seen: &Self) {
+        self.run = self.run.max(seen.run);
+        self.unite(seen);
+    }
+
+    /// Merges the stored state of the same session. Where both have a fact, this one's value stays.
+    pub fn merge_stored(&mut self, recorded: &Self) {
+        let mut recorded = recorded.clone();
+        recorded.unite(self);
+        self.unite(&recorded);
+    }
+
+    /// Merges another state of the same session. Labels are only ever added and counts only ever grow, so nothing becomes more
+    /// permissive; where both have a fact, the other's value wins.
+    pub fn unite(&mut self, other: &Self) {
+        let text = |name: &str| other.document.get(name);
+        for label in text("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+        {
+            self.add_label(label);
+        }
+        if let (Some(Value::Object(known)), Some(Value::Object(facts))) =
+            (self.document.get_mut("facts"), text("facts"))
+        {
+            for (name, fact) in facts {
+                match (known.get_mut(name), fact) {
+                    (Some(Value::Object(known)), Value::Object(keyed)) => known.extend(keyed.clone()),
+                    _ => drop(known.insert(name.clone(), fact.clone())),
+                }
+            }
+        }
+        if let (Some(Value::Object(known)), Some(Value::Object(calls))) =
+            (self.document.get_mut("calls"), text("calls"))
+        {
+            for (tool, count) in calls {
+                let most = known.get(tool).and_then(Value::as_u64).max(count.as_u64());
+                known.insert(tool.clone(), most.into());
+            }
+        }
+        other.unsettled.iter().for_each(|part| self.mark_unknown(part));
+        self.merge_run(other);
+        self.masks.unite(&other.masks);
+        for (tool, inputs) in &other.worked {
+            inputs.iter().for_each(|input| self.add_successful_input(tool, input.clone()));
+        }
+        for (counts, others) in
+            [(&mut self.occurrences, &other.occurrences), (&mut self.questions, &other.questions)]
+        {
+            for (key, count) in others {
+                let known = counts.entry(key.clone()).or_default();
+                *known = (*known).max(*count);
+            }
+        }
+    }
+}
+
+const VERSION: u64 = 2;
+
+/// The stored form of a session's state.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    version: u64,
+    labels: Vec<String>,
+    facts: Map,
+    calls: BTreeMap<String, u64>,
+    unsettled: Vec<String>,
+    halted: Option<String>,
+    taken: BTreeMap<String, u64>,
+    worked: HashMap<String, Vec<Value>>,
+    invitations: Vec<((String, String), u64)>,
+    occurrences: HashMap<String, u64>,
+    questions: HashMap<String, u64>,
+    suspended: bool,
+    run: u64,
+    masks: BTreeMap<String, String>,
+}

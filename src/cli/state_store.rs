@@ -1,0 +1,228 @@
+//! `--state`: opens a state store with the keys that seal its records; and `callgate state`.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Subcommand;
+use tokio::runtime::Runtime;
+
+use super::exit::{ExitStatus, Stop};
+use super::output::Output;
+use crate::approval::Ledger;
+use crate::file_access::check_private_file;
+use crate::host::{StateStore, SystemClock};
+use crate::seal::{KEYS_VARIABLE, Keys};
+use crate::state::{self, IntegrityError, SealedStore, SqliteStore};
+
+/// Manage a state store.
+#[derive(clap::Args)]
+#[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
+pub(super) struct StateArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Accept a state store as it is now, after a backup was restored or its anchor was lost
+    ///
+    /// A state store is rejected if it is older than this machine last saw it (rollback), if it was emptied, or if its anchor
+    /// (`PATH.anchor`) is missing. This command creates a new anchor for the store as it is. Calls that ran after the backup can then
+    /// run again, and limits start from zero: stop every process that uses the store first, and check the numbers printed.
+    ///
+    /// Exit status: 0 done, 2 the state store can't be read or was created with other keys.
+    Accept {
+        /// The state store, as in `--state` of other commands: `file:PATH`
+        #[arg(long, value_name = "URL")]
+        state: String,
+    },
+}
+
+pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitStatus, Stop> {
+    let Command::Accept { state: url } = &arguments.command;
+    let runtime = runtime()?;
+    let Some(path) = state::file_path(url).map_err(trouble)? else {
+        return Err(Stop::trouble(format!("`{url}` ends with its process; use `file:PATH`")));
+    };
+    let State { store, .. } = State::open(url, Some(path), &runtime, OpenMode::Accepting)?;
+    let ledger = Ledger::new(store, &SystemClock);
+    let calls = runtime.block_on(ledger.list()).map_err(trouble)?.len();
+    let grants = runtime.block_on(ledger.grants()).map_err(trouble)?.len();
+    writeln!(output, "`{url}` is accepted as it is: {calls} calls, {grants} remembered approvals")?;
+    Ok(ExitStatus::Done)
+}
+
+/// A state store and its keys.
+pub(super) struct State {
+    /// The URL as given.
+    pub(super) url: String,
+    pub(super) store: Arc<dyn StateStore>,
+    /// From CALLGATE_KEYS, or else from the key file next to the store; for an in-memory store, a random key.
+    pub(super) keys: Keys,
+}
+
+/// How to open a state store.
+#[derive(Clone, Copy, PartialEq)]
+enum OpenMode {
+    /// Create it, and its key, if missing.
+    Create,
+    /// It must exist, with its key.
+    Existing,
+    /// Trust it as it is, and create a new anchor.
+    Accepting,
+}
+
+/// The async runtime for stores and sessions.
+pub(super) fn runtime() -> Result<Runtime, Stop> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| Stop::trouble(format!("the async runtime can't be started: {error}")))
+}
+
+fn trouble(error: impl std::fmt::Display) -> Stop {
+    Stop::trouble(error.to_string())
+}
+
+impl State {
+    /// Opens a state store, and creates it and its key if missing.
+    pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
+        let path = state::file_path(url).map_err(|error| Stop::trouble(error.to_string()))?;
+        Self::open(url, path, runtime, OpenMode::Create)
+    }
+
+    /// Opens an existing state store.
+    pub(super) fn of_others(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
+        let path = state::file_path(url).map_err(|error| Stop::trouble(error.to_string()))?;
+        match path {
+            Some(path) if !path.exists() && !beside(path, ".anchor").exists() => {
+                return Err(Stop::trouble(format!(
+                    "the state store `{}` does not exist; `callgate run --state` creates it",
+                    path.display()
+                )));
+            }
+            None if url == "memory:" => {
+                return Err(Stop::trouble(
+                    "`memory:` ends with its process, so it has no pending approvals; use the `file:PATH` of a run",
+                ));
+            }
+            _ => {}
+        }
+        Self::open(url, path, runtime, OpenMode::Existing)
+    }
+
+    fn open(url: &str, path: Option<&Path>, runtime: &Runtime, opening: OpenMode) -> Result<Self, Stop> {
+        let anchor = path.map(|path| beside(path, ".anchor"));
+        if let (Some(path), Some(anchor), true) = (path, &anchor, opening != OpenMode::Accepting)
+            && anchor.exists()
+            && !path.exists()
+        {
+            return Err(Stop::trouble(refused(url, &IntegrityError::Lost)));
+        }
+        let store = state::open(url).map_err(trouble)?;
+        let is_sealed = match &anchor {
+            Some(anchor) => {
+                anchor.exists() || runtime.block_on(state::has_seals(&*store)).map_err(trouble)?
+            }
+            None => false,
+        };
+        let key = path.map(|path| beside(path, ".key"));
+        let (keys, from) = Self::keys(key.as_deref(), is_sealed, opening)?;
+        let Some(anchor) = anchor else { return Ok(Self { url: url.to_owned(), store, keys }) };
+        let opened = match opening {
+            OpenMode::Accepting => accept(store, &keys, &anchor, runtime)?,
+            OpenMode::Create | OpenMode::Existing => {
+                let anchor = SqliteStore::open_anchor(&anchor).map_err(trouble)?;
+                let sealed = SealedStore::anchored(store, keys.clone(), Arc::new(anchor), SystemClock);
+                runtime.block_on(sealed.open()).map(|()| sealed)
+            }
+        };
+        match opened {
+            Ok(sealed) => Ok(Self { url: url.to_owned(), store: Arc::new(sealed), keys }),
+            Err(IntegrityError::OtherKeys) => Err(Stop::trouble(format!(
+                "`{url}` was created with another key than the one of {from}, so its content can't be verified; use the key that \
+                 it was created with, or another state store"
+            ))),
+            Err(error) => Err(Stop::trouble(refused(url, &error))),
+        }
+    }
+
+    /// The keys of a state store, and their source.
+    fn keys(key: Option<&Path>, is_sealed: bool, opening: OpenMode) -> Result<(Keys, String), Stop> {
+        if let Some(keys) = keys_from_environment()? {
+            return Ok((keys, KEYS_VARIABLE.to_owned()));
+        }
+        let Some(key) = key else {
+            return Keys::random().map(|keys| (keys, "this process".to_owned())).map_err(trouble);
+        };
+        if (is_sealed || opening != OpenMode::Create) && !key.exists() {
+            return Err(Stop::trouble(format!(
+                "the key of this state store is missing: restore `{}`, or set {KEYS_VARIABLE} to its content",
+                key.display()
+            )));
+        }
+        check_private_file(key).map_err(trouble)?;
+        let keys = match opening {
+            OpenMode::Create => Keys::from_file_or_new(key),
+            OpenMode::Existing | OpenMode::Accepting => Keys::from_file(key),
+        };
+        keys.map(|keys| (keys, format!("`{}`", key.display()))).map_err(trouble)
+    }
+}
+
+/// The keys of the environment variable, if it is set.
+pub(super) fn keys_from_environment() -> Result<Option<Keys>, Stop> {
+    Keys::from_environment().map_err(|error| Stop::trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))
+}
+
+/// Creates a new anchor for a state store that was created with these keys.
+fn accept(
+    store: Arc<dyn StateStore>,
+    keys: &Keys,
+    anchor: &Path,
+    runtime: &Runtime,
+) -> Result<Result<SealedStore, IntegrityError>, Stop> {
+    if let Err(error) = runtime.block_on(SealedStore::new(Arc::clone(&store), keys.clone()).open()) {
+        return Ok(Err(error));
+    }
+    for file in [anchor.to_owned(), beside(anchor, "-wal"), beside(anchor, "-shm")] {
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Stop::trouble(format!("`{}` can't be removed: {error}", file.display())));
+            }
+            _ => {}
+        }
+    }
+    let anchor = SqliteStore::open_anchor(anchor).map_err(trouble)?;
+    let sealed = SealedStore::anchored(store, keys.clone(), Arc::new(anchor), SystemClock);
+    Ok(runtime.block_on(sealed.accept()).map(|()| sealed))
+}
+
+/// The message for a state store that fails its integrity check, with what to do.
+fn refused(url: &str, error: &IntegrityError) -> String {
+    let accept = format!("run `callgate state accept --state {url}`");
+    match error {
+        IntegrityError::Lost => format!(
+            "the state store `{url}` is empty or missing, although it was in use: restore the file. To start with an empty \
+             state store, without approvals and completed calls, {accept}"
+        ),
+        IntegrityError::OtherAnchor => format!(
+            "the state store `{url}` does not match its anchor (`PATH.anchor`), or the anchor was lost: restore both files \
+             from one backup. To accept the state store as it is, although calls may have run since, {accept}"
+        ),
+        IntegrityError::Unsealed => format!(
+            "the state store `{url}` was used without a key, or by an earlier version, so its content can't be verified; use another \
+             state store"
+        ),
+        other => format!("the state store `{url}` can't be opened: {other}"),
+    }
+}
+
+/// The path of a file next to the state store.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}

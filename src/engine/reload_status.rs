@@ -1,0 +1,317 @@
+//! Reload status of an [`Engine`]: the active rules, rejected rules, rules pending confirmation, and the listeners of changes.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use super::Engine;
+use crate::diagnostic::render;
+use crate::host::Clock;
+use crate::policy::{CompiledPolicies, LoadedBundle, Widening};
+
+/// The active rules, and the result of the last reload.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// The digest of the active rules.
+    pub revision: String,
+    /// When they took effect.
+    pub loaded_at: Timestamp,
+    /// The newest rules, if they were rejected. `None` again once newer rules take effect or are pending, or the files match the
+    /// active rules again.
+    pub last_rejected: Option<Refused>,
+    /// The newest rules, if they are pending confirmation by [`Engine::confirm`].
+    pub held: Option<Held>,
+}
+
+/// Rules whose reload was rejected.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// When they were rejected.
+    pub at: Timestamp,
+    /// Their digest; `None` if they could not be read.
+    pub revision: Option<String>,
+    /// Why they were rejected.
+    pub why: Refusal,
+}
+
+/// Why a reload is rejected. `Display` gives the full report, in several lines.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The rules have errors, or can't be read.
+    Errors(Arc<LoadedBundle>),
+    /// Their own policy tests fail or have errors; the string is the report.
+    Tests(String),
+    /// They must pass policy tests, and have none.
+    MissingTests,
+    /// An internal error of Callgate.
+    Failure(String),
+}
+
+const NO_TESTS: &str = "the rules must pass their policy tests, but have none; add some in a file such as \
+                        `rules.test.yaml` next to the rules";
+
+impl Refusal {
+    /// The reason in one line.
+    pub fn summary(&self) -> String {
+        match self {
+            Self::Errors(built) => render::summary(&built.diagnostics, &built.sources),
+            Self::Tests(_) => "the policy tests of the rules fail".to_owned(),
+            Self::MissingTests => NO_TESTS.to_owned(),
+            Self::Failure(problem) => problem.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Errors(built) => f.write_str(&render::text(&built.diagnostics, &built.sources, false)),
+            Self::Tests(problem) | Self::Failure(problem) => f.write_str(problem),
+            Self::MissingTests => f.write_str(NO_TESTS),
+        }
+    }
+}
+
+/// Rules that may allow more than the active ones, pending confirmation by the host.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Their digest, the argument of [`Engine::confirm`].
+    pub revision: String,
+    /// Since when they are pending.
+    pub since: Timestamp,
+    /// What they may allow that the active rules do not.
+    pub widenings: Vec<Widening>,
+}
+
+/// A change of the rules, as listeners receive it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Change {
+    /// New rules took effect.
+    Applied {
+        /// The digest of the rules before.
+        from: String,
+        /// The digest of the new rules.
+        to: String,
+    },
+    /// The reload of new rules was rejected.
+    Refused(Refused),
+    /// New rules are pending confirmation.
+    Held(Held),
+    /// The rejected or pending rules are gone: the files match the active rules again.
+    Restored,
+}
+
+/// Why rules can't be confirmed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfirmError {
+    /// No rules are pending: they took effect, were rejected or were withdrawn in the meantime.
+    #[error("no rules are pending confirmation; check the status again")]
+    NothingPending,
+    /// Other rules are pending by now.
+    #[error(
+        "the pending rules have the revision `{held}`; review what they would allow, then confirm that revision"
+    )]
+    OtherRevision {
+        /// Their digest.
+        held: String,
+    },
+}
+
+/// What to do with new rules.
+pub(crate) enum Verdict {
+    /// Nothing: they are the active ones.
+    Same,
+    Apply(Arc<CompiledPolicies>),
+    Hold(Arc<CompiledPolicies>, Vec<Widening>),
+    Refuse(Option<String>, Refusal),
+}
+
+type Listener = Arc<dyn Fn(&Change) + Send + Sync>;
+
+/// Reload history of an engine. Swapping the rules requires its lock, so that the history and the active rules agree.
+pub(super) struct ReloadHistory(Mutex<State>);
+
+struct State {
+    loaded_at: Timestamp,
+    last_rejected: Option<Refused>,
+    held: Option<(Held, Arc<CompiledPolicies>)>,
+    /// Replaced rules that calls in progress may still use. Freeing thousands of policies takes a while, and should not delay the call
+    /// that happens to finish last.
+    retired: Vec<Arc<CompiledPolicies>>,
+    listeners: Vec<Listener>,
+    /// Changes that the listeners have not received yet. One thread at a time notifies them, so they receive changes in order.
+    news: VecDeque<Change>,
+    telling: bool,
+}
+
+impl State {
+    /// The pending rules, if they have this revision.
+    fn pending_as(&self, revision: &str) -> Result<Arc<CompiledPolicies>, ConfirmError> {
+        match &self.held {
+            None => Err(ConfirmError::NothingPending),
+            Some((held, chains)) if held.revision == revision => Ok(Arc::clone(chains)),
+            Some((held, _)) => Err(ConfirmError::OtherRevision { held: held.revision.clone() }),
+        }
+    }
+}
+
+impl ReloadHistory {
+    pub(super) fn begin(clock: &dyn Clock) -> Self {
+        Self(Mutex::new(State {
+            loaded_at: time(clock),
+            last_rejected: None,
+            held: None,
+            retired: Vec::new(),
+            listeners: Vec::new(),
+            news: VecDeque::new(),
+            telling: false,
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The host's time. A clock that panics must not prevent a reload.
+fn time(clock: &dyn Clock) -> Timestamp {
+    catch_unwind(AssertUnwindSafe(|| clock.now())).unwrap_or_else(|_| Timestamp::now())
+}
+
+impl Engine {
+    /// Returns the active rules' revision, and the result of the last reload.
+    pub fn status(&self) -> Status {
+        let state = self.story.lock();
+        Status {
+            revision: self.revision(),
+            loaded_at: state.loaded_at,
+            last_rejected: state.last_rejected.clone(),
+            held: state.held.as_ref().map(|(held, _)| held.clone()),
+        }
+    }
+
+    /// Activates the pending rules if they have this revision, which is the one that the host has reviewed.
+    ///
+    /// # Errors
+    /// [`ConfirmError`] if no rules are pending, or rules of another revision.
+    pub fn confirm(&self, revision: &str) -> Result<(), ConfirmError> {
+        let now = time(&*self.shared.services.clock);
+        // Outside the lock, as it takes a while; the pending rules may change in the meantime.
+        let chains = self.story.lock().pending_as(revision)?;
+        chains.prewarm_from(&self.active());
+        let mut state = self.story.lock();
+        let chains = state.pending_as(revision)?;
+        self.swap(&mut state, chains, now);
+        drop(state);
+        self.free_retired();
+        self.tell();
+        Ok(())
+    }
+
+    /// Adds a listener that is called at every change, on the thread that makes the change, in the order of the changes. It must not
+    /// block for long, as the next change waits for it. A panic in it is ignored.
+    pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
+        self.story.lock().listeners.push(Arc::new(listener));
+    }
+
+    /// Activates new rules, whether or not others were rejected or are pending. Calls and rounds in progress finish under the rules
+    /// that they started with.
+    pub fn replace(&self, chains: Arc<CompiledPolicies>) {
+        let now = time(&*self.shared.services.clock);
+        chains.prewarm_from(&self.active());
+        self.swap(&mut self.story.lock(), chains, now);
+        self.free_retired();
+        self.tell();
+    }
+
+    pub(crate) fn active(&self) -> Arc<CompiledPolicies> {
+        self.shared.bundle.load_full()
+    }
+
+    /// Applies a verdict that was reached while `active` was active. Returns `false`, and changes nothing, if other rules have
+    /// become active since.
+    pub(crate) fn follow(&self, active: &Arc<CompiledPolicies>, verdict: Verdict) -> bool {
+        let now = time(&*self.shared.services.clock);
+        if let Verdict::Apply(chains) = &verdict {
+            chains.prewarm_from(active);
+        }
+        let mut state = self.story.lock();
+        if !Arc::ptr_eq(active, &*self.shared.bundle.load()) {
+            return false;
+        }
+        match verdict {
+            Verdict::Same => {
+                if state.last_rejected.take().is_some() | state.held.take().is_some() {
+                    state.news.push_back(Change::Restored);
+                }
+            }
+            Verdict::Apply(chains) => self.swap(&mut state, chains, now),
+            Verdict::Hold(chains, widenings) => {
+                state.last_rejected = None;
+                if state.held.as_ref().is_none_or(|(held, _)| held.revision != chains.revision()) {
+                    let held = Held { revision: chains.revision().to_owned(), since: now, widenings };
+                    state.news.push_back(Change::Held(held.clone()));
+                    state.held = Some((held, chains));
+                }
+            }
+            Verdict::Refuse(revision, why) => {
+                // They are newer than the pending rules, which the files no longer contain.
+                state.held = None;
+                let text = why.to_string();
+                let known = state.last_rejected.as_ref();
+                if known.is_none_or(|known| known.revision != revision || known.why.to_string() != text) {
+                    let refused = Refused { at: now, revision, why };
+                    state.news.push_back(Change::Refused(refused.clone()));
+                    state.last_rejected = Some(refused);
+                }
+            }
+        }
+        drop(state);
+        self.free_retired();
+        self.tell();
+        true
+    }
+
+    /// Frees replaced rules that no call uses any more, on this thread and without the lock.
+    pub(crate) fn free_retired(&self) {
+        let free: Vec<Arc<CompiledPolicies>> =
+            self.story.lock().retired.extract_if(.., |chains| Arc::strong_count(chains) == 1).collect();
+        drop(free);
+    }
+
+    fn swap(&self, state: &mut State, chains: Arc<CompiledPolicies>, now: Timestamp) {
+        let to = chains.revision().to_owned();
+        let before = self.shared.bundle.swap(chains);
+        if before.revision() != to {
+            state.news.push_back(Change::Applied { from: before.revision().to_owned(), to });
+        }
+        state.loaded_at = now;
+        state.last_rejected = None;
+        state.held = None;
+        state.retired.push(before);
+    }
+
+    /// Notifies the listeners of changes. If another thread is notifying them, or a listener itself makes a change, the loop that is
+    /// already running delivers it.
+    fn tell(&self) {
+        let mut state = self.story.lock();
+        if std::mem::replace(&mut state.telling, true) {
+            return;
+        }
+        while let Some(change) = state.news.pop_front() {
+            let listeners = state.listeners.clone();
+            drop(state);
+            for listener in listeners {
+                let _ = catch_unwind(AssertUnwindSafe(|| listener(&change)));
+            }
+            state = self.story.lock();
+        }
+        state.telling = false;
+    }
+}

@@ -1,0 +1,286 @@
+//! Builds the explanation of a call: events of the kernel → [`Explanation`].
+
+use super::explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};
+use super::explanation_redaction::ExplanationRedactor;
+use super::step::{ExplainedLimit, Heard, Step, number};
+use crate::call::{Outcome, OutcomeKind, Phase, Reason, Root, ToolCall, reason_code};
+use crate::diagnostic::SourceMap;
+use crate::json::Value;
+use crate::kernel::{Asking, Decision, DecisionStarted, Effect, Layers, LimitAsked};
+use crate::middleware::{CountedCalls, Kind};
+use crate::policy::{Mode, Unmatched};
+
+/// The explanation of a call in progress.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// The call's address in memory: ids may repeat, even in one round.
+    address: usize,
+    wanted: bool,
+    running: bool,
+    call: ExplainedCall,
+    layers: Layers,
+    /// The decisions on the call itself, and from index `again` on, those on its nested calls.
+    decisions: Vec<Decided>,
+    again: usize,
+    /// The steps of the settle phase, and of policies of the run.
+    later: Vec<Step>,
+    limits: Vec<Asked>,
+    /// The redactions that matched in the settle phase: layer and index of each policy.
+    redactions: Vec<(u32, u32)>,
+}
+
+/// A request to a limit.
+#[derive(Clone, Debug)]
+struct Asked {
+    /// The index of the decision that made the request.
+    decision: usize,
+    layer: u32,
+    policy: String,
+    /// It is acquired together with others, or not at all.
+    is_joint: bool,
+    taken: ExplainedLimit,
+}
+
+/// One decision.
+#[derive(Debug)]
+struct Decided {
+    steps: Vec<Step>,
+    effect: Effect,
+    reason: Option<Reason>,
+    input: Value,
+}
+
+impl Draft {
+    pub(super) fn new(deciding: &DecisionStarted<'_>, wanted: bool) -> Self {
+        let call = deciding.view.call;
+        Self {
+            address: address(call),
+            wanted,
+            running: false,
+            call: ExplainedCall {
+                id: call.id.clone(),
+                tool: call.tool.clone(),
+                server: call.server.clone(),
+                session: None,
+                input: Value::Null,
+            },
+            layers: deciding.layers.clone(),
+            decisions: Vec::new(),
+            again: usize::MAX,
+            later: Vec::new(),
+            limits: Vec::new(),
+            redactions: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_of(&self, id: &str) -> bool {
+        self.call.id == id
+    }
+
+    pub(super) fn is_call(&self, call: &ToolCall) -> bool {
+        self.address == address(call) && self.call.id == call.id
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.running
+    }
+
+    pub(super) fn start_execution(&mut self) {
+        self.running = true;
+        self.again = self.again.min(self.decisions.len());
+    }
+
+    pub(super) fn begin(&mut self, deciding: &DecisionStarted<'_>) {
+        if !self.wanted {
+            return;
+        }
+        let input = ExplanationRedactor::of(deciding.layers, deciding.view)
+            .document(Root::Input, deciding.view.input);
+        if self.decisions.is_empty() {
+            self.call.input.clone_from(&input);
+        }
+        self.layers.clone_from(deciding.layers);
+        self.decisions.push(Decided { steps: Vec::new(), effect: Effect::Run, reason: None, input });
+    }
+
+    pub(super) fn ask(&mut self, asking: &Asking<'_>, sources: Option<&SourceMap>) {
+        if !self.wanted {
+            return;
+        }
+        let step = Step::of(asking, &self.layers, sources);
+        let enforced = asking.policy.mode != Mode::Shadow;
+        if !matches!(asking.phase, Some(Phase::Normalise | Phase::Gate | Phase::Execute)) {
+            if let (Kind::Redact(_), Some(_), true) = (&asking.policy.kind, asking.verdict, enforced) {
+                self.redactions.push((asking.layer, asking.place));
+            }
+            // Budgets may be evaluated more than once for a call.
+            self.later.retain(|known| known.phase.is_some() || known.place != step.place);
+            self.later.push(step);
+            return;
+        }
+        let Some(decided) = self.decisions.last_mut() else { return };
+        if let (Some(Phase::Normalise), Some(change), true) = (asking.phase, asking.change, enforced) {
+            let veil = ExplanationRedactor::of(&self.layers, asking.view);
+            decided.input = veil.document(Root::Input, change.after);
+        }
+        decided.steps.push(step);
+    }
+
+    pub(super) fn decided(&mut self, decision: &Decision<'_>) {
+        if let (true, Some(decided)) = (self.wanted, self.decisions.last_mut()) {
+            decided.effect = decision.effect();
+            decided.reason = Some(decision.reason());
+        }
+    }
+
+    pub(super) fn limit(&mut self, asked: &LimitAsked<'_>) {
+        let Some(limit) = asked.policy.kind.as_limit() else { return };
+        let retry_after = asked.retry_after.map(|after| after.as_nanos().div_ceil(1_000_000));
+        let taken = ExplainedLimit {
+            limit: limit.words.clone(),
+            cost: number(asked.cost),
+            enough: asked.enough,
+            taken: asked.enough,
+            left: asked.left.map(number),
+            retry_after_ms: retry_after.and_then(|after| u64::try_from(after).ok()),
+        };
+        let decision = self.decisions.len().saturating_sub(1);
+        let asked = Asked {
+            decision,
+            layer: asked.layer,
+            policy: asked.policy.id.clone(),
+            is_joint: limit.counted == CountedCalls::Executions && asked.policy.mode != Mode::Shadow,
+            taken,
+        };
+        self.limits.push(asked);
+    }
+
+    /// Completes the explanation. Without an outcome, it explains the decision only. Returns `None` if the call is not to be explained.
+    pub(super) fn conclude(
+        mut self,
+        outcome: Option<&Outcome>,
+        sources: Option<&SourceMap>,
+    ) -> Option<Explanation> {
+        if !self.wanted {
+            return None;
+        }
+        let redactions = self.redactions.clone();
+        self.apply_limits();
+        let executed = self.again != usize::MAX;
+        let again = self.decisions.split_off(self.again.min(self.decisions.len()));
+        let main = strictest(self.decisions)?;
+        let kind = outcome.map(|outcome| outcome.outcome);
+        let mut explanation = Explanation {
+            version: VERSION,
+            decision: decision_word(main.effect, kind),
+            outcome: kind,
+            reason: outcome.map(|outcome| outcome.reason.clone()).or(main.reason)?,
+            why: String::new(),
+            at: None,
+            input: outcome.map_or(main.input, |outcome| outcome.input.clone()),
+            unmatched: Vec::new(),
+            steps: main.steps,
+            again: again.into_iter().filter_map(Decided::told).collect(),
+            attempts: outcome.and_then(|outcome| outcome.attempts),
+            off: self.layers.iter().flat_map(|chains| chains.off().iter().cloned()).collect(),
+            revision: match outcome {
+                Some(outcome) => outcome.revision.clone(),
+                None => self.layers.iter().map(|chains| chains.revision()).collect::<Vec<_>>().join("+"),
+            },
+            call: self.call,
+        };
+        explanation.call.session = outcome.and_then(|outcome| outcome.session.clone());
+        explanation.steps.append(&mut self.later);
+        explanation.add_unevaluated(&self.layers, sources);
+        explanation.steps.sort_by_key(|step| (phase_order(step.phase), step.order));
+        explanation.unmatched = unlifted(&explanation, &self.layers);
+        if let Some(outcome) = outcome {
+            explanation.amend(outcome);
+        }
+        explanation.mark_decisive();
+        explanation.hide(&redactions, &self.layers);
+        explanation.tell(executed);
+        Some(explanation)
+    }
+
+    fn apply_limits(&mut self) {
+        let limits = std::mem::take(&mut self.limits);
+        for Asked { decision, layer, policy, is_joint, mut taken } in limits.iter().map(Asked::clone) {
+            let refused = |other: &Asked| other.decision == decision && other.is_joint && !other.taken.enough;
+            taken.taken &= !(is_joint && limits.iter().any(refused));
+            let decided = self.decisions.get_mut(decision);
+            let mut steps = decided.into_iter().flat_map(|decided| decided.steps.iter_mut());
+            if let Some(step) = steps.find(|step| step.layer == layer && step.policy == policy) {
+                step.limit = Some(taken);
+            }
+        }
+    }
+}
+
+impl Decided {
+    fn told(self) -> Option<NestedCall> {
+        let had_a_say = |step: &Step| step.verdict.is_some() || step.heard == Heard::Undecided;
+        Some(NestedCall {
+            input: self.input,
+            decision: decision_word(self.effect, None),
+            reason: self.reason?,
+            steps: self.steps.into_iter().filter(had_a_say).collect(),
+        })
+    }
+}
+
+/// The decision that counted: the strictest of several on one call, and of equally strict ones the last.
+fn strictest(decisions: Vec<Decided>) -> Option<Decided> {
+    let stricter =
+        |earlier: Decided, later: Decided| if earlier.effect > later.effect { earlier } else { later };
+    decisions.into_iter().reduce(stricter)
+}
+
+fn decision_word(effect: Effect, outcome: Option<OutcomeKind>) -> &'static str {
+    match (outcome, effect) {
+        (Some(OutcomeKind::Denied), _) | (None, Effect::Deny) => "deny",
+        (Some(OutcomeKind::Halted), _) | (None, Effect::Halt) => "halt",
+        (Some(OutcomeKind::Suspended), _) | (None, Effect::Suspend) => "suspend",
+        (Some(OutcomeKind::Invalid), _) | (None, Effect::Invalid) => "invalid",
+        (Some(OutcomeKind::Answered), _) | (None, Effect::Answer) => "answer",
+        _ => "run",
+    }
+}
+
+/// The layers in which nothing permits the call, and whose default stops it.
+fn unlifted(explanation: &Explanation, layers: &Layers) -> Vec<UnmatchedLayer> {
+    if explanation.decision == "invalid" || explanation.reason.code == reason_code::SESSION_HALTED {
+        return Vec::new();
+    }
+    let permits = |step: &Step, layer: u32| {
+        step.layer == layer
+            && !step.shadow
+            && step.heard == Heard::Matched
+            && step.verdict.is_some()
+            && matches!(step.kind, "allow" | "approval" | "respond")
+    };
+    let unlifted = (0u32..).zip(layers).filter_map(|(layer, chains)| {
+        let says = match chains.defaults().unmatched {
+            Unmatched::Allow => return None,
+            Unmatched::Approval => "approval",
+            Unmatched::Deny => "deny",
+        };
+        let lifted = explanation.steps.iter().any(|step| permits(step, layer));
+        (!lifted).then_some(UnmatchedLayer { layer, says })
+    });
+    unlifted.collect()
+}
+
+fn phase_order(phase: Option<Phase>) -> u8 {
+    match phase {
+        Some(Phase::Normalise) => 0,
+        Some(Phase::Gate) => 1,
+        Some(Phase::Execute) => 2,
+        Some(Phase::Settle) => 3,
+        None => 4,
+    }
+}
+
+fn address(call: &ToolCall) -> usize {
+    std::ptr::from_ref(call).addr()
+}

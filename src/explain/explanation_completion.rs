@@ -1,0 +1,128 @@
+//! The final pass over an explanation, after the call has ended: adds policies without events, the final verdicts, the decisive step and
+//! the texts, and applies late redactions.
+
+use super::explanation::Explanation;
+use super::explanation_redaction;
+use super::phrases::{self, Ended};
+use super::step::Step;
+use crate::call::{Masks, Outcome, Phase, Root, Verdict};
+use crate::diagnostic::SourceMap;
+use crate::json::Value;
+use crate::kernel::{Layers, Unasked};
+use crate::middleware::{Kind, Redact};
+
+impl Explanation {
+    /// Adds the policies that were not evaluated: policies of the run, and all policies if the session is halted.
+    pub(super) fn add_unevaluated(&mut self, layers: &Layers, sources: Option<&SourceMap>) {
+        for (layer, chains) in (0u32..).zip(layers) {
+            for (index, policy) in (0u32..).zip(chains.policies()) {
+                let place = (layer, index);
+                if self.steps.iter().any(|step| step.place == place) {
+                    continue;
+                }
+                let phases = [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle];
+                let phase = phases.into_iter().find(|phase| policy.kind.is_active_in(*phase));
+                self.steps.push(Step::unasked(policy, place, phase, Unasked::NotRun, sources));
+            }
+        }
+    }
+
+    /// Replaces verdicts by the final ones of the outcome, which differ for policies that wrap the execution or count calls.
+    pub(super) fn amend(&mut self, outcome: &Outcome) {
+        for step in self.steps.iter_mut().filter(|step| step.verdict.is_some()) {
+            let phase = if step.kind == "respond" { Some(Phase::Execute) } else { step.phase };
+            let known =
+                outcome.policies.iter().find(|known| known.id == step.policy && Some(known.phase) == phase);
+            if let Some(known) = known {
+                step.verdict = Some(known.verdict);
+            }
+        }
+    }
+
+    /// Marks the step that gave the reason, among those of the policy that gave it.
+    pub(super) fn mark_decisive(&mut self) {
+        let Some(policy) = &self.reason.policy else { return };
+        let of_policy = |step: &Step| step.policy == *policy && !step.shadow;
+        let says = |step: &Step| of_policy(step) && !matches!(step.verdict, None | Some(Verdict::Pass));
+        let acts = |step: &Step| of_policy(step) && step.verdict.is_some();
+        let kinds: [&dyn Fn(&Step) -> bool; 3] = [&says, &acts, &of_policy];
+        // A nested call of a script may have been the one that was stopped.
+        let again = self.again.iter_mut().rev().flat_map(|again| &mut again.steps);
+        let mut steps: Vec<&mut Step> = self.steps.iter_mut().chain(again).collect();
+        let place = kinds.iter().find_map(|fits| steps.iter().position(|step| fits(step)));
+        if let Some(step) = place.and_then(|place| steps.get_mut(place)) {
+            step.decisive = true;
+            self.at.clone_from(&step.at);
+        }
+    }
+
+    /// Applies the redactions that matched the call only at its end.
+    pub(super) fn hide(&mut self, redactions: &[(u32, u32)], layers: &Layers) {
+        let redacts: Vec<&Redact> = redactions
+            .iter()
+            .filter_map(|(layer, place)| match &layers.get(*layer as usize)?.policy(*place)?.kind {
+                Kind::Redact(redact) => Some(redact),
+                _ => None,
+            })
+            .collect();
+        if redacts.is_empty() {
+            return;
+        }
+        let value = |root: Root, value: &mut Value| {
+            for redact in redacts.iter().filter(|redact| explanation_redaction::hides(redact, root)) {
+                if redact.redactor.redact_value(value).is_err() {
+                    *value = Value::from(explanation_redaction::WITHHELD);
+                }
+            }
+        };
+        let before = self.call.input.clone();
+        value(Root::Input, &mut self.call.input);
+        let mut masks = Masks::new();
+        masks.add_changes(&before, &self.call.input);
+        let text = |text: &mut String| {
+            for redact in &redacts {
+                *text = redact.redactor.redact_text(text).into_owned();
+            }
+            *text = masks.text(text).into_owned();
+        };
+        value(Root::Input, &mut self.input);
+        for again in &mut self.again {
+            value(Root::Input, &mut again.input);
+            text(&mut again.reason.message);
+        }
+        let steps = self.steps.iter_mut().chain(self.again.iter_mut().flat_map(|again| &mut again.steps));
+        for step in steps {
+            step.problem.iter_mut().for_each(text);
+            for change in &mut step.changes {
+                let root = if step.phase == Some(Phase::Settle) { Root::Output } else { Root::Input };
+                value(root, &mut change.before);
+                value(root, &mut change.after);
+                text(&mut change.path);
+            }
+            let Some(condition) = &mut step.condition else { continue };
+            condition.each_mut(&mut |part| {
+                part.why.iter_mut().for_each(text);
+                let Some(test) = &mut part.test else { return };
+                test.misfit.iter_mut().for_each(text);
+                test.found.iter_mut().for_each(|found| value(test.root, &mut found.value));
+                for operator in &mut test.operators {
+                    if let Some(root) = operator.operand_root {
+                        value(root, &mut operator.operand);
+                    }
+                }
+            });
+        }
+    }
+
+    /// Writes the texts of all steps and of the explanation.
+    pub(super) fn tell(&mut self, executed: bool) {
+        let ended = self.outcome.map(|outcome| Ended { outcome, executed, attempts: self.attempts });
+        for step in &mut self.steps {
+            step.words = phrases::describe_step(step, ended);
+        }
+        for step in self.again.iter_mut().flat_map(|again| &mut again.steps) {
+            step.words = phrases::describe_step(step, None);
+        }
+        self.why = phrases::describe_conclusion(self);
+    }
+}

@@ -1,0 +1,339 @@
+//! The phrases of explanations: the results of tests, the effects of policies, and the reason of the outcome.
+
+use std::time::Duration;
+
+use super::condition::{Condition, Form, FoundValue, Operator, Test, TruthValue};
+use super::explanation::Explanation;
+use super::step::{Heard, Step};
+use crate::call::{OutcomeKind, Verdict, reason_code};
+use crate::durations::in_words;
+use crate::json::Value;
+use crate::kernel::Unasked;
+use crate::safe_text;
+
+/// The maximum number of listed reasons; more are only counted.
+const MAX_REASONS: usize = 3;
+/// The maximum number of listed values; more are only counted.
+const MAX_VALUES: usize = 5;
+
+/// Explains the result of a condition by its deciding tests, with the values on both sides.
+pub(super) fn because(condition: &Condition) -> String {
+    let deciding = condition.deciding();
+    let told = deciding.iter().take(MAX_REASONS).map(|leaf| explain_leaf(leaf, condition.truth));
+    let mut told: Vec<String> = told.collect();
+    if let Some(more @ 1..) = deciding.len().checked_sub(MAX_REASONS) {
+        told.push(format!("and {more} more"));
+    }
+    told.join("; ")
+}
+
+fn explain_leaf(leaf: &Condition, whole: TruthValue) -> String {
+    let words = match (leaf.form, leaf.truth) {
+        (Form::All, _) => "it has no conditions".to_owned(),
+        (Form::Any, _) => "its `any` is empty".to_owned(),
+        (_, TruthValue::Undecided) => leaf.why.clone().unwrap_or_default(),
+        (Form::Expr, truth) => {
+            let word = if truth == TruthValue::Yes { "true" } else { "false" };
+            format!("`{}` is {word}", line(leaf.expr.as_deref().unwrap_or_default()))
+        }
+        (_, truth) => leaf.test.as_ref().map_or_else(String::new, |test| of_test(test, truth)),
+    };
+    let turned =
+        matches!((whole, leaf.truth), (TruthValue::Yes, TruthValue::No) | (TruthValue::No, TruthValue::Yes));
+    if turned { format!("{words} (under `not`)") } else { words }
+}
+
+fn of_test(test: &Test, truth: TruthValue) -> String {
+    let path = &test.path;
+    let asked = || test.operators.iter().filter(|operator| operator.key != "exists");
+    match (truth, test.found.as_slice()) {
+        (TruthValue::Absent, []) => format!("`{path}` is absent, which counts as matching (`absent: match`)"),
+        (_, []) => format!("`{path}` is absent"),
+        _ if asked().next().is_none() => format!("`{path}` is present"),
+        (TruthValue::Absent, _) => {
+            match asked().find(|operator| operator.truth == Some(TruthValue::Absent)) {
+                Some(Operator { operand_path: Some(operand), .. }) => {
+                    format!(
+                        "`{operand}`, which `{path}` is compared with, is absent, which counts as matching"
+                    )
+                }
+                _ => format!("the operand of `{path}` is absent, which counts as matching"),
+            }
+        }
+        (truth, [one]) if test.count == 1 => compared(&format!("`{path}`"), one, test, truth),
+        (truth, found) => of_several(test, truth, found),
+    }
+}
+
+/// The operators with this result.
+fn saying(test: &Test, truth: TruthValue) -> String {
+    let all = || test.operators.iter().filter(|operator| operator.key != "exists");
+    let says = |operator: &&Operator| operator.truth.is_none_or(|said| said == truth);
+    let mut told: Vec<String> = all().filter(says).map(operator).collect();
+    if told.is_empty() {
+        told = all().map(operator).collect();
+    }
+    told.join(" and ")
+}
+
+fn compared(what: &str, found: &FoundValue, test: &Test, truth: TruthValue) -> String {
+    let value = value(&found.value);
+    let absent = |operator: &&Operator| operator.operand_path.is_some() && operator.operand.is_null();
+    if let Some(Operator { key, operand_path: Some(path), .. }) = test.operators.iter().find(absent)
+        && truth == TruthValue::No
+    {
+        return format!("{what} is {value}, and `{path}`, which `{key}` compares it with, is absent");
+    }
+    // `each: none` inverts the result of the operators.
+    let holds = (truth == TruthValue::Yes) != (test.each == "none");
+    match holds {
+        true => format!("{what} is {value}: {}", saying(test, truth)),
+        false => format!("{what} is {value}, not {}", saying(test, truth)),
+    }
+}
+
+fn of_several(test: &Test, truth: TruthValue, found: &[FoundValue]) -> String {
+    let path = &test.path;
+    let one =
+        |truth: TruthValue| found.iter().find(|found| found.truth == truth).map(|found| value(&found.value));
+    let asked = saying(test, truth);
+    let mut listed: Vec<String> = found.iter().take(MAX_VALUES).map(|found| value(&found.value)).collect();
+    if test.count > listed.len() {
+        listed.push(format!("{} more", test.count - listed.len()));
+    }
+    let listed = listed.join(", ");
+    match (test.each, truth) {
+        ("any", TruthValue::Yes) | ("none", TruthValue::No) => {
+            format!("a value of `{path}` is {}: {asked}", one(TruthValue::Yes).unwrap_or_default())
+        }
+        ("every", TruthValue::No) => {
+            format!("a value of `{path}` is {}, not {asked}", one(TruthValue::No).unwrap_or_default())
+        }
+        ("every", _) => format!("every value of `{path}` is {asked}: {listed}"),
+        _ => format!("no value of `{path}` is {asked}: {listed}"),
+    }
+}
+
+/// An operator as written, with the value of an operand that is read from the call.
+fn operator(operator: &Operator) -> String {
+    match &operator.operand_path {
+        Some(path) if operator.operand.is_null() => format!("`{}: {path}` (absent)", operator.key),
+        Some(path) => format!("`{}: {path}` ({})", operator.key, value(&operator.operand)),
+        None => format!("`{}: {}`", operator.key, value(&operator.operand)),
+    }
+}
+
+/// A value on one line of a message.
+pub(super) fn value(value: &Value) -> String {
+    safe_text::cut(&value.to_string())
+}
+
+/// An expression, which may be written on several lines, on one line.
+fn line(text: &str) -> String {
+    safe_text::cut(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The end of the call.
+#[derive(Clone, Copy)]
+pub(super) struct Ended {
+    pub(super) outcome: OutcomeKind,
+    /// Whether its execution began.
+    pub(super) executed: bool,
+    pub(super) attempts: Option<u32>,
+}
+
+/// Describes the effect of a policy, or why it had none.
+pub(super) fn describe_step(step: &Step, ended: Option<Ended>) -> String {
+    let why = step.condition.as_ref().map(because).filter(|why| !why.is_empty());
+    let words = match (step.heard, step.verdict) {
+        (Heard::NotAsked, _) => describe_skip(step.unasked).to_owned(),
+        (Heard::OtherTool | Heard::OtherServer, _) => {
+            let patterns: Vec<String> =
+                step.patterns.iter().map(|pattern| format!("`{}`", pattern.text)).collect();
+            let of = if step.heard == Heard::OtherTool { "for" } else { "for the server" };
+            format!("{of} {}", patterns.join(", "))
+        }
+        (Heard::NoMatch, _) => why.unwrap_or_default(),
+        (Heard::Matched | Heard::Absent, Some(verdict)) => {
+            let did = did(step, verdict, ended);
+            why.map_or(did.clone(), |why| format!("{did}: {why}"))
+        }
+        (Heard::Undecided, Some(verdict)) => {
+            let did = did(step, verdict, ended);
+            format!("{did}, because its match is undecided: {}", why.unwrap_or_default())
+        }
+        (Heard::Undecided, None) => format!(
+            "its match is undecided, and then a policy of kind `{}` does not apply: {}",
+            step.kind,
+            why.unwrap_or_default()
+        ),
+        (Heard::Matched | Heard::Absent, None) => why.unwrap_or_else(|| "it had no effect".to_owned()),
+    };
+    if step.shadow && step.verdict.is_some() {
+        format!("in shadow mode, without effect: {words}")
+    } else {
+        words
+    }
+}
+
+fn describe_skip(why: Option<Unasked>) -> &'static str {
+    match why {
+        None => "not evaluated",
+        Some(Unasked::NotAnObject) => "not evaluated: the arguments are not a JSON object",
+        Some(Unasked::InvalidArguments) => {
+            "not evaluated: the arguments are invalid, and it is not stricter than that"
+        }
+        Some(Unasked::NotRun) => "not evaluated: the call did not get that far",
+        Some(Unasked::NoError) => "not evaluated: there was no error",
+        Some(Unasked::OtherError) => "not evaluated: it recovers other errors",
+        Some(Unasked::AttemptsExhausted) => "not evaluated: its recovery attempts are used up",
+        Some(Unasked::RecoveredBefore) => "not evaluated: the error is already recovered",
+        Some(Unasked::NoResult) => "not evaluated: there is no result of a real tool",
+        Some(Unasked::Failed) => "its conditions could not be evaluated, so it applies",
+    }
+}
+
+/// Describes the effect of a policy that takes part, as a predicate.
+fn did(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
+    let undecided = step.heard == Heard::Undecided;
+    let problem = || step.problem.as_deref().filter(|_| !undecided);
+    let because = |text: &str| match problem() {
+        Some(problem) => format!("{text}: {problem}"),
+        None => text.to_owned(),
+    };
+    let places = match step.changes.len() {
+        1 => "1 value".to_owned(),
+        many => format!("{many} values"),
+    };
+    let text = match (step.kind, verdict) {
+        ("transform", Verdict::Deny) if undecided => "stops the call",
+        ("transform", Verdict::Deny) => return because("can't be applied"),
+        ("transform", Verdict::Rewrite) if step.problem.is_some() => return because("withholds the result"),
+        ("transform", Verdict::Rewrite) => return format!("changes {places}"),
+        ("transform", _) => "changes nothing",
+        ("validate", Verdict::Pass) => "finds the arguments valid",
+        ("validate", _) => return because("finds the arguments invalid"),
+        ("deny", _) => "denies",
+        ("halt", _) => "halts the run",
+        ("approval", Verdict::Pass) => "is approved",
+        ("approval", _) => "requires approval",
+        ("allow", _) => "permits",
+        ("respond", _) if ended.is_some_and(|ended| ended.outcome != OutcomeKind::Answered) => {
+            "permits, and would have answered"
+        }
+        ("respond", _) => "answers in place of the tool",
+        ("rate_limit" | "concurrency", verdict) => return of_limit(step, verdict, ended),
+        ("cache" | "around" | "retry" | "timeout", verdict) => {
+            return describe_wrapper(step.kind, verdict, ended);
+        }
+        ("recover", _) => "turns the error into a message for the model",
+        ("redact", _) if step.changes.is_empty() => "redacts what it finds",
+        ("redact", _) => return format!("redacts {places}"),
+        ("label", _) if undecided => "makes its labels unknown",
+        ("label", _) => "labels the session",
+        ("fact", _) if undecided => "makes its fact unknown",
+        ("fact", _) => "stores a fact from the result",
+        ("audit", _) => "records the call",
+        ("budget", _) => "limits the run",
+        _ => "acts on the run",
+    };
+    text.to_owned()
+}
+
+/// Describes the effect of a policy that wraps the execution.
+fn describe_wrapper(kind: &str, verdict: Verdict, ended: Option<Ended>) -> String {
+    use OutcomeKind::{Denied, Halted, Invalid, Suspended};
+    let executed = ended.filter(|ended| ended.executed);
+    let text = match (kind, verdict, executed) {
+        (_, Verdict::Deny, None) => "stops the call",
+        ("cache", Verdict::Answer, _) => "answers from the cache",
+        ("cache", _, Some(_)) => "has no entry for this call",
+        ("cache", _, None) => "would be looked up",
+        // At the same priority, a cache wraps these.
+        ("retry" | "timeout", Verdict::Pass, Some(Ended { outcome: OutcomeKind::Cached, .. })) => {
+            "is not needed, because a cache answers"
+        }
+        (
+            "retry" | "timeout",
+            Verdict::Pass,
+            Some(Ended { outcome: Denied | Suspended | Halted | Invalid, .. }),
+        ) => "has no effect, because the tool is not called",
+        ("retry", _, Some(Ended { attempts: Some(attempts), .. })) => {
+            return format!("retries: the tool was called {attempts} times");
+        }
+        ("retry", _, Some(_)) => "does not retry",
+        ("retry", _, None) => "would retry the call if it fails",
+        ("timeout", Verdict::Deny, Some(_)) => "times out",
+        ("timeout", _, Some(_)) => "does not time out",
+        ("timeout", _, None) => "would limit the time of the tool",
+        (_, _, Some(_)) => "wraps the execution in its script",
+        (_, _, None) => "would wrap the execution in its script",
+    };
+    text.to_owned()
+}
+
+fn of_limit(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
+    let Some(limit) = &step.limit else {
+        return match verdict {
+            Verdict::Pass if ended.is_none() => "would be checked".to_owned(),
+            Verdict::Pass => "acquires nothing, because the call does not run".to_owned(),
+            _ => match &step.problem {
+                Some(problem) => format!("stops the call: {problem}"),
+                None => "stops the call".to_owned(),
+            },
+        };
+    };
+    let left = limit.left.as_ref().map(|left| format!(", {} left", format_amount(left))).unwrap_or_default();
+    match (limit.enough, limit.taken) {
+        (true, true) => format!("acquires {} of `{}`{left}", limit.cost, limit.limit),
+        (true, false) => format!("would have acquired {} of `{}`{left}", limit.cost, limit.limit),
+        (false, _) => {
+            let again = limit.retry_after_ms.map(|after| in_words(Duration::from_millis(after)));
+            let again = again.map(|after| format!("; retry in {after}")).unwrap_or_default();
+            format!("is exceeded: {} needed of `{}`{left}{again}", limit.cost, limit.limit)
+        }
+    }
+}
+
+/// An amount with at most two decimals, rounded down: limits that refill over time have more digits than are useful.
+fn format_amount(left: &Value) -> String {
+    let text = left.to_string();
+    match text.split_once('.') {
+        Some((whole, rest)) => match rest.get(..2) {
+            Some("00") | None => whole.to_owned(),
+            Some(rest) => format!("{whole}.{rest}"),
+        },
+        None => text,
+    }
+}
+
+/// Explains why the call ended as it did, by the decisive policy or the default.
+pub(super) fn describe_conclusion(explanation: &Explanation) -> String {
+    let reason = &explanation.reason;
+    if let Some(step) = explanation.decisive() {
+        return format!("`{}` {}", step.policy, step.words);
+    }
+    match (reason.code.as_str(), explanation.unmatched.first()) {
+        (reason_code::UNMATCHED, Some(unlifted)) => {
+            let layer = layer_name(unlifted.layer);
+            format!("no policy in {layer} permits it, and `defaults.unmatched` there is `{}`", unlifted.says)
+        }
+        (reason_code::UNMATCHED, None) => {
+            "no policy decides it, and `defaults.unmatched` is `allow`".to_owned()
+        }
+        (reason_code::SESSION_HALTED, _) => {
+            format!("the session is already halted, so no policy was evaluated: {}", reason.message)
+        }
+        _ => reason.message.clone(),
+    }
+}
+
+/// The name of a layer, for people.
+pub(super) fn layer_name(layer: u32) -> &'static str {
+    match layer {
+        0 => "the bundle",
+        1 => "the prompt's policies",
+        2 => "the call's policies",
+        _ => "a lower layer",
+    }
+}

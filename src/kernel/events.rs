@@ -1,0 +1,305 @@
+//! Events for listeners: how every policy was evaluated, and why it applied or not. Without a listener they
+//! cost nothing.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use super::trace::{Layers, PolicyHandle, PolicyRef, Trace};
+use super::{Decision, Kernel, Subject};
+use crate::call::{Amount, CallView, Outcome, Phase, ToolCall, Verdict};
+use crate::host::ToolError;
+use crate::json::Value;
+use crate::matcher::{ExaminedMatcher, Truth};
+use crate::policy::Policy;
+
+/// Receives the events of calls, in order, on the thread on which they happen. It changes nothing, also if it
+/// panics.
+///
+/// Events are not redacted.
+pub trait Listener: Send + Sync {
+    /// Receives an event, which is borrowed for as long as this runs.
+    fn hear(&self, event: &Event<'_>);
+}
+
+/// An event in the life of a call.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A decision starts. One call may be decided more than once: with its round and again before it runs, and
+    /// for each `next` of a script with other arguments.
+    DecisionStarted(DecisionStarted<'a>),
+    /// A policy was evaluated or skipped. Once a decision, in each phase that a call reaches, this is reported
+    /// for every policy of that phase.
+    Asking(Asking<'a>),
+    /// Normalise and gate have ended.
+    Decided(&'a Decision<'a>),
+    /// A limit was checked in the store or in the session.
+    Limit(LimitAsked<'a>),
+    /// A policy for errors (`retry` with attempts left, `recover`) was matched against an error.
+    Error(ErrorAsked<'a>),
+    /// The execution of a call starts: the policies around it, and inside of them its tool.
+    ExecutionStarted(&'a ToolCall),
+    /// A call has its outcome.
+    Ended(&'a Outcome),
+}
+
+/// The start of a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct DecisionStarted<'a> {
+    /// The call as it was made.
+    pub view: CallView<'a>,
+    /// The rules that decide.
+    pub layers: &'a Layers,
+}
+
+/// The evaluation of a policy for a call, or why it was skipped.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking<'a> {
+    /// The policy.
+    pub policy: &'a Policy,
+    /// Its layer; the bundle is 0.
+    pub layer: u32,
+    /// Its index among the policies of its layer, in order.
+    pub place: u32,
+    /// The phase of the call. `None` for policies of the run.
+    pub phase: Option<Phase>,
+    /// The call as the policy sees it: its arguments as far as they are normalised, the session's state by
+    /// then, and in settle the result.
+    pub view: CallView<'a>,
+    /// The truth of its condition, or why that was not evaluated.
+    pub said: Said<'a>,
+    /// The policy's verdict. `None` if it takes no part.
+    pub verdict: Option<Verdict>,
+    /// What it changed, or would have changed in shadow mode.
+    pub change: Option<Change<'a>>,
+    /// A problem beyond that it matches: what violates a schema, what could not be changed.
+    pub problem: Option<&'a str>,
+}
+
+/// The match of a policy with a call.
+#[derive(Clone, Copy, Debug)]
+pub enum Said<'a> {
+    /// Its tool and server match, and its condition has this truth.
+    Truth(&'a Truth),
+    /// Its condition certainly does not hold: the index excluded it without evaluation.
+    LeftOut,
+    /// It is for other tools or servers.
+    Elsewhere,
+    /// It was skipped.
+    Unasked(Unasked),
+}
+
+/// Why a policy whose tool and server match is skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unasked {
+    /// The arguments are not a JSON object.
+    NotAnObject,
+    /// The arguments are invalid, and it is no stricter than that.
+    InvalidArguments,
+    /// The call did not reach this phase: it was stopped, or something answered in the tool's place.
+    NotRun,
+    /// There is no error to recover.
+    NoError,
+    /// It recovers other errors.
+    OtherError,
+    /// It has recovered this tool's errors as often as it may.
+    AttemptsExhausted,
+    /// Another policy recovered the error before it.
+    RecoveredBefore,
+    /// There is no result, or not one of a real tool.
+    NoResult,
+    /// Its condition can't be evaluated: Callgate itself fails on it.
+    Failed,
+}
+
+/// A change by a policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    /// The arguments or the result before.
+    pub before: &'a Value,
+    /// The same after it.
+    pub after: &'a Value,
+}
+
+/// The check of a limit for a call.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitAsked<'a> {
+    /// The call.
+    pub call: &'a ToolCall,
+    /// The limit's policy.
+    pub policy: &'a Policy,
+    /// Its layer; the bundle is 0.
+    pub layer: u32,
+    /// The limit's key as one string: its policy and the values of its `by`.
+    pub key: &'a str,
+    /// The amount that the call needs.
+    pub cost: Amount,
+    /// Whether there was enough left. Of limits that are checked together all are acquired, or none.
+    pub enough: bool,
+    /// The amount that is left now, if the store can tell.
+    pub left: Option<Amount>,
+    /// After how long there may be enough, if that is known.
+    pub retry_after: Option<Duration>,
+}
+
+/// An error, and a policy that may be about it.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorAsked<'a> {
+    /// The policy.
+    pub policy: &'a Policy,
+    /// Its layer; the bundle is 0.
+    pub layer: u32,
+    /// The error of the execution, or of an attempt at it.
+    pub error: &'a ToolError,
+}
+
+impl<'a> Asking<'a> {
+    /// Whether the policy counts as matching: its condition holds, or is undecided and the policy's kind
+    /// applies then.
+    pub fn matches(&self) -> bool {
+        let Said::Truth(truth) = self.said else { return false };
+        self.policy.kind.application(truth, self.phase.unwrap_or(Phase::Gate)).takes_part()
+    }
+
+    /// The truth of each part of its condition, also of parts that short-circuit evaluation skipped.
+    pub fn examine(&self) -> ExaminedMatcher<'a> {
+        self.policy.matcher.examine(&self.view)
+    }
+}
+
+/// Notifies a listener. One that panics changes nothing.
+pub(crate) fn tell(listener: Option<&dyn Listener>, event: &Event<'_>) {
+    if let Some(listener) = listener {
+        let _ = catch_unwind(AssertUnwindSafe(|| listener.hear(event)));
+    }
+}
+
+impl Kernel<'_> {
+    /// Reports a policy of the run. `truth`: of its condition; `None` if it panicked.
+    pub(super) fn report_run_policy(&self, by: PolicyHandle<'_>, view: CallView<'_>, truth: Option<&Truth>) {
+        let PolicyHandle { reference, policy } = by;
+        let acts = truth.is_none_or(|truth| *truth != Truth::No);
+        let asking = Asking {
+            policy,
+            layer: reference.layer,
+            place: reference.index,
+            phase: None,
+            view,
+            said: truth.map_or(Said::Unasked(Unasked::Failed), Said::Truth),
+            verdict: acts.then_some(Verdict::Pass),
+            change: None,
+            problem: None,
+        };
+        tell(self.listener, &Event::Asking(asking));
+    }
+}
+
+/// Records one phase of a call for a listener: the policies that were evaluated, and in the end those that were
+/// not.
+pub(super) struct PhaseRecorder<'h> {
+    listener: Option<&'h dyn Listener>,
+    phase: Phase,
+    heard: RefCell<Vec<PolicyRef>>,
+}
+
+/// How a policy was evaluated, and what it did.
+#[derive(Clone, Copy)]
+pub(super) struct Evaluation<'a> {
+    pub(super) said: Said<'a>,
+    /// `None` if the policy takes no part.
+    pub(super) verdict: Option<Verdict>,
+    pub(super) change: Option<Change<'a>>,
+    pub(super) problem: Option<&'a str>,
+}
+
+impl<'a> Evaluation<'a> {
+    pub(super) fn new(truth: &'a Truth, verdict: Option<Verdict>) -> Self {
+        Self::skipped(Said::Truth(truth), verdict)
+    }
+
+    /// A policy that was not evaluated, or not only by its condition.
+    pub(super) fn skipped(said: Said<'a>, verdict: Option<Verdict>) -> Self {
+        Self { said, verdict, change: None, problem: None }
+    }
+}
+
+impl<'h> PhaseRecorder<'h> {
+    pub(super) fn of(listener: Option<&'h dyn Listener>, phase: Phase) -> Self {
+        Self { listener, phase, heard: RefCell::default() }
+    }
+
+    /// Whether there is a listener.
+    pub(super) fn is_public(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    /// Records the evaluation of a policy: in the trace if it takes part, and for the listener.
+    pub(super) fn record<'a>(
+        &self,
+        trace: &mut Trace,
+        by: PolicyHandle<'a>,
+        view: &CallView<'a>,
+        evaluation: Evaluation<'a>,
+    ) {
+        if let Some(verdict) = evaluation.verdict {
+            let is_undecided = matches!(evaluation.said, Said::Truth(Truth::Undecided(_)));
+            trace.note(by.reference, self.phase, verdict, is_undecided);
+        }
+        self.report(by, view, evaluation);
+    }
+
+    /// Reports the evaluation of a policy to the listener.
+    pub(super) fn report<'a>(&self, by: PolicyHandle<'a>, view: &CallView<'a>, evaluation: Evaluation<'a>) {
+        if self.listener.is_none() {
+            return;
+        }
+        let PolicyHandle { reference, policy } = by;
+        self.heard.borrow_mut().push(reference);
+        let Evaluation { said, verdict, change, problem } = evaluation;
+        let asking = Asking {
+            policy,
+            layer: reference.layer,
+            place: reference.index,
+            phase: Some(self.phase),
+            view: *view,
+            said,
+            verdict,
+            change,
+            problem,
+        };
+        tell(self.listener, &Event::Asking(asking));
+    }
+
+    /// Whether this policy was reported.
+    pub(super) fn has_reported(&self, reference: PolicyRef) -> bool {
+        self.heard.borrow().contains(&reference)
+    }
+
+    /// Ends the phase: reports the policies of the phase that were not evaluated.
+    pub(super) fn rest<'a>(
+        &self,
+        subject: &Subject<'a>,
+        view: &CallView<'a>,
+        why: impl Fn(&Policy) -> Said<'static>,
+    ) {
+        if self.listener.is_none() {
+            return;
+        }
+        let mut heard = self.heard.borrow().clone();
+        heard.sort_unstable();
+        let server = subject.call.server.as_deref().unwrap_or("");
+        for (layer, chains) in (0u32..).zip(subject.layers) {
+            for (index, policy) in (0u32..).zip(chains.policies()) {
+                let reference = PolicyRef { layer, index };
+                if !policy.kind.is_active_in(self.phase) || heard.binary_search(&reference).is_ok() {
+                    continue;
+                }
+                let fits = policy.matcher.concerns(server, &subject.call.tool);
+                let said = if fits { why(policy) } else { Said::Elsewhere };
+                let by = PolicyHandle { reference, policy };
+                self.report(by, view, Evaluation::skipped(said, None));
+            }
+        }
+    }
+}

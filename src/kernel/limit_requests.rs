@@ -1,0 +1,75 @@
+//! Limits in gate: the amounts that a call needs, and the reason of a call that a limit refuses.
+
+use std::time::Duration;
+
+use super::Subject;
+use super::decision::Effect;
+use super::trace::PolicyRef;
+use crate::call::{CallView, Reason, SessionState, reason_code};
+use crate::durations::in_words;
+use crate::middleware::{Kind, Limit, LimitCharge, OnExceed, Rule};
+use crate::policy::Policy;
+
+/// A limit that a call must acquire before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub(crate) policy: PolicyRef,
+    pub(crate) measure: LimitCharge,
+}
+
+/// The effect on a call that finds too little left.
+pub(crate) fn effect(on_exceed: OnExceed) -> Effect {
+    match on_exceed {
+        OnExceed::Halt => Effect::Halt,
+        OnExceed::Deny | OnExceed::Wait(_) => Effect::Deny,
+    }
+}
+
+/// The amount that a call needs of a limit, under a key that no other policy uses. Ids are unique within a
+/// layer.
+pub(crate) fn measure(
+    layer: u32,
+    policy: &Policy,
+    limit: &Limit,
+    view: &CallView<'_>,
+) -> Result<LimitCharge, String> {
+    let LimitCharge { key, cost } = limit.measure(view)?;
+    Ok(LimitCharge { key: format!("{layer}/{}/{key}", policy.id), cost })
+}
+
+/// Whether a limit of the run has too little left. Other limits are checked by the store.
+pub(crate) fn is_used_up(limit: &Limit, measure: &LimitCharge, session: &SessionState) -> bool {
+    match limit.rule {
+        Rule::Run(allowed) => {
+            session.is_untrusted() || session.taken(&measure.key).plus(measure.cost) > allowed
+        }
+        Rule::Store(_) | Rule::Conversation(_) => false,
+    }
+}
+
+/// The reason of a call that a limit refuses.
+pub(super) fn refusal(
+    subject: &Subject<'_>,
+    policy: &Policy,
+    retry_after: Option<Duration>,
+    view: &CallView<'_>,
+) -> Option<Reason> {
+    let limit = policy.kind.as_limit()?;
+    let wait = retry_after.map(in_words);
+    let message = match &limit.message {
+        Some(template) => template.render(view, &[("retry_after", wait.as_deref().unwrap_or("never"))]).text,
+        None => {
+            let again = match (&wait, &policy.kind) {
+                (Some(wait), _) => format!("; retry in {wait}"),
+                (None, Kind::Concurrency(_)) => "; retry when one of them has ended".to_owned(),
+                (None, _) => String::new(),
+            };
+            format!("`{}` allows `{}` {}{again}", policy.id, subject.call.tool, limit.words)
+        }
+    };
+    let code = match policy.kind {
+        Kind::Concurrency(_) => reason_code::CONCURRENCY_LIMITED,
+        _ => reason_code::RATE_LIMITED,
+    };
+    Some(Reason { policy: Some(policy.id.clone()), code: code.to_owned(), message })
+}

@@ -1,0 +1,144 @@
+//! Policies of the run around the calls: those that apply to it now, and what they change.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::{Kernel, PolicyHandle, PolicyRef};
+use crate::call::{CallView, Reason, RunShadowEffect, SessionState, ToolCall, Verdict, reason_code};
+use crate::json::Value;
+use crate::lifecycle::Config;
+use crate::matcher::Truth;
+use crate::middleware::{Budget, Kind, Model};
+use crate::policy::{CompiledPolicies, Mode, Policy, Unmatched};
+
+impl<'k> Kernel<'k> {
+    /// The policies of the run that apply now, in order, with those in shadow mode. Each of them restricts, so
+    /// an undecided one applies.
+    fn of_run(&self, context: &Value, session: &SessionState) -> Vec<(PolicyRef, &'k Policy)> {
+        let call = run_as_call(context);
+        let view = CallView::new(&call, session);
+        let mut concerned = Vec::new();
+        for (layer, chains) in (0u32..).zip(self.layers) {
+            for index in chains.of_run() {
+                let Some(policy) = chains.policy(*index) else { continue };
+                // A condition that panics is undecided.
+                let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
+                let reference = PolicyRef { layer, index: *index };
+                let by = PolicyHandle { reference, policy };
+                self.report_run_policy(by, view, says.as_ref().ok());
+                if says.map_or(true, |truth| truth != Truth::No) {
+                    concerned.push((reference, policy));
+                }
+            }
+        }
+        concerned
+    }
+
+    /// Changes the configuration of the model. The bundle comes last, so that no lower layer loosens its
+    /// bounds; tools whose calls are always denied are removed. Returns the changes that policies in shadow
+    /// mode would have made.
+    pub(crate) fn configure(
+        &self,
+        config: &mut Config,
+        context: &Value,
+        session: &SessionState,
+        at_init: bool,
+    ) -> Vec<RunShadowEffect> {
+        let call = run_as_call(context);
+        // Values in prompts are redacted.
+        let session_shown = session.shown();
+        let view = CallView::new(&call, &session_shown);
+        let mut models: Vec<(u32, &Policy, &Model)> = Vec::new();
+        for (reference, policy) in self.of_run(context, session) {
+            if let Kind::Model(model) = &policy.kind
+                && model.at_init == at_init
+            {
+                models.push((reference.layer(), policy, model));
+            }
+        }
+        models.sort_by_key(|(layer, ..)| std::cmp::Reverse(*layer));
+        let mut shadows = Vec::new();
+        // No policy changes messages, so they are not copied for shadow mode.
+        let messages = std::mem::take(&mut config.messages);
+        for (_, policy, model) in models {
+            if policy.mode == Mode::Shadow {
+                let mut other = config.clone();
+                model.apply(&mut other, &view);
+                shadows.extend((other != *config).then(|| shadow(policy, Verdict::Rewrite, None)));
+            } else {
+                model.apply(config, &view);
+            }
+        }
+        config.messages = messages;
+        config.tools.retain(|tool| {
+            let server = tool.server.as_deref().unwrap_or("");
+            !self.layers.iter().any(|chains| is_never_called(chains, server, &tool.name))
+        });
+        shadows
+    }
+
+    /// The budgets of the run, with those in shadow mode.
+    pub(crate) fn budgets(
+        &self,
+        context: &Value,
+        session: &SessionState,
+    ) -> Vec<(PolicyRef, &'k Policy, &'k Budget)> {
+        let budget = |(reference, policy): (PolicyRef, &'k Policy)| match &policy.kind {
+            Kind::Budget(budget) => Some((reference, policy, budget)),
+            _ => None,
+        };
+        self.of_run(context, session).into_iter().filter_map(budget).collect()
+    }
+
+    /// The reason of the first `halt` policy that applies to the run now, apart from any call, and the policies
+    /// in shadow mode that would halt it.
+    pub(crate) fn halts_run(
+        &self,
+        context: &Value,
+        session: &SessionState,
+    ) -> (Option<Reason>, Vec<RunShadowEffect>) {
+        let call = run_as_call(context);
+        let shown = session.shown();
+        let view = CallView::new(&call, &shown);
+        let (mut halted, mut shadows) = (None, Vec::new());
+        for (_, policy) in self.of_run(context, session) {
+            let Kind::Halt(halt) = &policy.kind else { continue };
+            if policy.mode == Mode::Enforce && halted.is_some() {
+                continue;
+            }
+            let message = match (&halt.message, &policy.description) {
+                (Some(template), _) => template.render(&view, &[]).text,
+                (None, Some(description)) => description.clone(),
+                (None, None) => format!("the run is stopped by the policy `{}`", policy.id),
+            };
+            let code = reason_code::HALTED.to_owned();
+            let reason = Reason { policy: Some(policy.id.clone()), code, message };
+            match policy.mode {
+                Mode::Shadow => shadows.push(shadow(policy, Verdict::Halt, Some(reason))),
+                _ => halted = Some(reason),
+            }
+        }
+        (halted, shadows)
+    }
+}
+
+/// What a policy in shadow mode would have done.
+pub(crate) fn shadow(policy: &Policy, verdict: Verdict, reason: Option<Reason>) -> RunShadowEffect {
+    RunShadowEffect { id: policy.id.clone(), kind: policy.kind.entry().name.to_owned(), verdict, reason }
+}
+
+/// The call that policies of the run see: context and session, and nothing else.
+fn run_as_call(context: &Value) -> ToolCall {
+    ToolCall::new("", "", Value::Object(crate::json::Map::new())).with_context(context.clone())
+}
+
+/// Whether every call of a tool is denied, whatever its arguments.
+pub(crate) fn is_never_called(chains: &CompiledPolicies, server: &str, tool: &str) -> bool {
+    let concerned = || {
+        let enforced = chains.policies().iter().filter(|policy| policy.mode == Mode::Enforce);
+        enforced.filter(|policy| policy.matcher.concerns(server, tool))
+    };
+    let denied = |policy: &Policy| matches!(policy.kind, Kind::Deny(_)) && policy.matcher.condition.is_none();
+    let permits =
+        |policy: &Policy| matches!(policy.kind, Kind::Allow(_) | Kind::Approval(_) | Kind::Respond(_));
+    concerned().any(denied) || chains.defaults().unmatched == Unmatched::Deny && !concerned().any(permits)
+}

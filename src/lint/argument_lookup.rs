@@ -1,0 +1,187 @@
+//! Argument lookup: path into the arguments + schemas of the known tools → the schemas at that path.
+
+use std::collections::HashSet;
+
+use super::lint_context::Checked;
+use super::policy_source::Written;
+use crate::call::Root;
+use crate::json::{JsonType, Value};
+use crate::path::{Path, Step};
+use crate::source::Node;
+
+/// Maximum depth of nested references and schemas.
+const MAX_DEPTH: usize = 16;
+
+/// Result of looking up a path in the schemas of all tools that a policy applies to.
+pub(super) enum Place<'t> {
+    /// The path exists. The schemas at it, of each tool that has it.
+    Known(Vec<&'t Value>),
+    /// No tool has the path. The names that exist at that level instead.
+    Absent(Vec<&'t str>),
+    /// The schemas don't determine it, or a policy may create the value.
+    Unknown,
+}
+
+/// Looks up paths in the schemas of the known tools.
+pub(super) struct Arguments<'c, 'a> {
+    checked: &'c Checked<'a>,
+    /// The arguments that `transform` policies create or change before the call is evaluated.
+    made: HashSet<String>,
+}
+
+impl<'c, 'a> Arguments<'c, 'a> {
+    pub(super) fn new(checked: &'c Checked<'a>) -> Self {
+        let mut made = HashSet::new();
+        for written in checked.policies.iter().filter(|written| Checked::changes_input(written)) {
+            for step in written.kind.value.get("input").and_then(Node::items).unwrap_or_default() {
+                made.extend(step.get("rename").and_then(Node::as_str).map(str::to_owned));
+                made.extend(step.get("path").and_then(Node::as_str).and_then(first_name).map(str::to_owned));
+            }
+        }
+        Self { checked, made }
+    }
+
+    /// Looks up a path in the schemas of all tools that the policy applies to. Only the first step is looked up if the path is not
+    /// singular.
+    pub(super) fn find(&self, written: &Written<'a>, path: &Path) -> Place<'a> {
+        let first: Vec<Step> =
+            first_name(path.text()).map(|name| Step::Name(name.to_owned())).into_iter().collect();
+        let steps = path.steps().unwrap_or(&first);
+        let made = matches!(steps.first(), Some(Step::Name(name)) if self.made.contains(name));
+        if path.root() != Root::Input || steps.is_empty() || made {
+            return Place::Unknown;
+        }
+        let (mut known, mut names, mut asked) = (Vec::new(), Vec::new(), false);
+        for tool in self.checked.tools_for(written) {
+            asked = true;
+            let Some(schema) = &tool.input_schema else { return Place::Unknown };
+            match look_up(schema, steps) {
+                Place::Known(schemas) => known.extend(schemas),
+                Place::Absent(instead) => names.extend(instead),
+                Place::Unknown => return Place::Unknown,
+            }
+        }
+        match (asked, known.is_empty()) {
+            (false, _) => Place::Unknown,
+            (true, false) => Place::Known(known),
+            (true, true) => Place::Absent(names),
+        }
+    }
+}
+
+/// Returns the name of the argument that a path below `$.input` starts with.
+pub(super) fn first_name(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix("$.input.")?;
+    let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    rest.get(..end).filter(|name| !name.is_empty())
+}
+
+fn look_up<'t>(root: &'t Value, steps: &[Step]) -> Place<'t> {
+    let Some(mut at) = alternatives(root, root, 0) else { return Place::Unknown };
+    for step in steps {
+        let (mut next, mut names) = (Vec::new(), Vec::new());
+        for schema in at {
+            let found = match step {
+                Step::Name(name) => member(schema, name),
+                Step::Index(_) => item(schema),
+            };
+            match found {
+                Place::Known(schemas) => {
+                    for schema in schemas {
+                        let Some(schemas) = alternatives(root, schema, 0) else { return Place::Unknown };
+                        next.extend(schemas);
+                    }
+                }
+                Place::Absent(instead) => names.extend(instead),
+                Place::Unknown => return Place::Unknown,
+            }
+        }
+        if next.is_empty() {
+            return Place::Absent(names);
+        }
+        at = next;
+    }
+    Place::Known(at)
+}
+
+fn member<'t>(schema: &'t Value, name: &str) -> Place<'t> {
+    let open = match schema.get("additionalProperties") {
+        None | Some(Value::Bool(false)) => false,
+        Some(_) => true,
+    };
+    match schema.get("properties").and_then(Value::as_object) {
+        Some(properties) => match properties.get(name) {
+            Some(member) => Place::Known(vec![member]),
+            None if open || schema.get("patternProperties").is_some() => Place::Unknown,
+            None => Place::Absent(properties.keys().map(String::as_str).collect()),
+        },
+        None if is_closed_to_members(schema) => Place::Absent(Vec::new()),
+        None => Place::Unknown,
+    }
+}
+
+fn item(schema: &Value) -> Place<'_> {
+    match schema.get("items") {
+        Some(item @ Value::Object(_)) if schema.get("prefixItems").is_none() => Place::Known(vec![item]),
+        _ => Place::Unknown,
+    }
+}
+
+/// Whether a schema permits no objects.
+fn is_closed_to_members(schema: &Value) -> bool {
+    types(schema).is_some_and(|types| !types.contains(&JsonType::Object))
+}
+
+/// Returns the schemas of which a value must match one (or all), with references resolved. Returns `None` if they can't be determined.
+fn alternatives<'t>(root: &'t Value, schema: &'t Value, depth: usize) -> Option<Vec<&'t Value>> {
+    let members = schema.as_object().filter(|_| depth < MAX_DEPTH)?;
+    if ["if", "not", "dependentSchemas", "$dynamicRef", "unevaluatedProperties"]
+        .iter()
+        .any(|key| members.contains_key(*key))
+    {
+        return None;
+    }
+    if let Some(reference) = members.get("$ref") {
+        let target = root.pointer(reference.as_str()?.strip_prefix('#')?)?;
+        return alternatives(root, target, depth + 1);
+    }
+    let mut found = Vec::new();
+    for key in ["anyOf", "oneOf", "allOf"] {
+        for schema in members.get(key).and_then(Value::as_array).into_iter().flatten() {
+            found.extend(alternatives(root, schema, depth + 1)?);
+        }
+    }
+    if found.is_empty() || members.contains_key("properties") {
+        found.push(schema);
+    }
+    Some(found)
+}
+
+/// Returns the types that a schema permits. Returns `None` if it permits any type.
+pub(super) fn types(schema: &Value) -> Option<Vec<JsonType>> {
+    let of_word = |word: &str| {
+        Some(match word {
+            "null" => JsonType::Null,
+            "boolean" => JsonType::Boolean,
+            "integer" | "number" => JsonType::Number,
+            "string" => JsonType::String,
+            "array" => JsonType::Array,
+            "object" => JsonType::Object,
+            _ => return None,
+        })
+    };
+    match schema.get("type") {
+        Some(Value::String(word)) => of_word(word).map(|of| vec![of]),
+        Some(Value::Array(words)) => words.iter().map(|word| of_word(word.as_str()?)).collect(),
+        _ => values(schema).map(|values| values.iter().map(|value| JsonType::of(value)).collect()),
+    }
+}
+
+/// Returns the values of `const` or `enum`. Returns `None` if the schema has neither.
+pub(super) fn values(schema: &Value) -> Option<Vec<&Value>> {
+    match (schema.get("const"), schema.get("enum").and_then(Value::as_array)) {
+        (Some(value), _) => Some(vec![value]),
+        (None, Some(values)) => Some(values.iter().collect()),
+        (None, None) => None,
+    }
+}

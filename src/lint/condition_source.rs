@@ -1,0 +1,154 @@
+//! Tests in a policy's conditions: collects them with their source nodes and their logical context (`all`, `any`, `not`).
+
+use std::sync::Arc;
+
+use crate::path::Path;
+use crate::source::{Entry, Node};
+
+/// How a test applies to several values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Each {
+    Any,
+    Every,
+    None,
+}
+
+/// A test as written.
+pub(super) struct TestSource<'a> {
+    pub(super) node: &'a Node,
+    /// The node of its path.
+    pub(super) place: &'a Node,
+    pub(super) path: Arc<Path>,
+    pub(super) each: Each,
+    /// Whether the test is under an even number of `not`s, or none.
+    pub(super) positive: bool,
+    /// Whether the policy can only match if the test holds.
+    pub(super) required: bool,
+    /// Whether an absent value counts as matching.
+    pub(super) absence_counts: bool,
+    /// The scope: the conditions that must hold together with it.
+    pub(super) scope: usize,
+}
+
+impl<'a> TestSource<'a> {
+    /// The operators with their operands, without `exists`.
+    pub(super) fn operators(&self) -> impl Iterator<Item = &'a Entry> + use<'a> {
+        let entries = self.node.entries().unwrap_or_default().iter();
+        entries.filter(|entry| !["path", "each", "absent", "base", "exists"].contains(&entry.key.as_str()))
+    }
+
+    pub(super) fn operator(&self, key: &str) -> Option<&'a Entry> {
+        self.node.entries()?.iter().find(|entry| entry.key == key)
+    }
+
+    pub(super) fn exists(&self) -> Option<bool> {
+        self.node.get("exists").and_then(Node::as_bool)
+    }
+}
+
+/// The tree of scopes. Conditions of one scope must hold together.
+#[derive(Default)]
+pub(super) struct ScopeTree {
+    parents: Vec<Option<usize>>,
+}
+
+impl ScopeTree {
+    fn add(&mut self, parent: Option<usize>) -> usize {
+        self.parents.push(parent);
+        self.parents.len() - 1
+    }
+
+    /// Whether the conditions in `outer` must hold whenever those in `inner` do.
+    pub(super) fn implies(&self, inner: usize, outer: usize) -> bool {
+        let mut at = Some(inner);
+        while let Some(scope) = at {
+            if scope == outer {
+                return true;
+            }
+            at = self.parents.get(scope).copied().flatten();
+        }
+        false
+    }
+}
+
+/// The conditions and tests of one policy.
+pub(super) struct Found<'a> {
+    pub(super) demands: Vec<&'a Node>,
+    pub(super) tests: Vec<TestSource<'a>>,
+    pub(super) scopes: ScopeTree,
+    absence_counts: bool,
+}
+
+/// The logical context of a condition.
+#[derive(Clone, Copy)]
+struct Standing {
+    scope: usize,
+    positive: bool,
+    required: bool,
+}
+
+impl<'a> Found<'a> {
+    pub(super) fn new(absence_counts: bool) -> Self {
+        Self { demands: Vec::new(), tests: Vec::new(), scopes: ScopeTree::default(), absence_counts }
+    }
+
+    /// Reads `where`.
+    pub(super) fn read(&mut self, conditions: &'a Node, mut path: impl FnMut(&'a str) -> Option<Arc<Path>>) {
+        let scope = self.scopes.add(None);
+        let standing = Standing { scope, positive: true, required: true };
+        for condition in conditions.items().unwrap_or(std::slice::from_ref(conditions)) {
+            self.condition(condition, standing, &mut path);
+        }
+    }
+
+    fn condition(
+        &mut self,
+        node: &'a Node,
+        standing: Standing,
+        path: &mut impl FnMut(&'a str) -> Option<Arc<Path>>,
+    ) {
+        let items = |key| node.get(key).and_then(Node::items);
+        if let Some(all) = items("all") {
+            for item in all {
+                self.condition(item, standing, path);
+            }
+            return;
+        }
+        if standing.required && standing.positive {
+            self.demands.push(node);
+        }
+        if let Some(any) = items("any") {
+            for item in any {
+                let scope = self.scopes.add(Some(standing.scope));
+                let required = standing.required && any.len() == 1;
+                self.condition(item, Standing { scope, required, ..standing }, path);
+            }
+        } else if let Some(inner) = node.get("not") {
+            let scope = self.scopes.add(None);
+            let standing = Standing { scope, positive: !standing.positive, required: false };
+            self.condition(inner, standing, path);
+        } else if let Some(place) = node.get("path") {
+            let Some(path) = place.as_str().and_then(path) else { return };
+            let each = match node.get("each").and_then(Node::as_str) {
+                Some("every") => Each::Every,
+                Some("none") => Each::None,
+                _ => Each::Any,
+            };
+            let absence_counts = match node.get("absent").and_then(Node::as_str) {
+                Some(word) => word == "match",
+                None => self.absence_counts,
+            };
+            let Standing { scope, positive, required } = standing;
+            self.tests.push(TestSource {
+                node,
+                place,
+                path,
+                each,
+                positive,
+                required,
+                absence_counts,
+                scope,
+            });
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Policy source: a compiled policy with its YAML nodes, conditions and tests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::condition_source::{self, ScopeTree, TestSource};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::path::Path;
+use crate::policy::{Defaults, Mode, Policy};
+use crate::rules_schema::Polarity;
+use crate::source::{Entry, Node};
+
+/// A compiled policy with its source.
+pub(super) struct Written<'a> {
+    pub(super) policy: &'a Policy,
+    /// Its index in evaluation order.
+    pub(super) index: u32,
+    pub(super) node: &'a Node,
+    /// The kind key with its value.
+    pub(super) kind: &'a Entry,
+    /// The conditions that must all hold.
+    pub(super) demands: Vec<&'a Node>,
+    /// All tests in its conditions.
+    pub(super) tests: Vec<TestSource<'a>>,
+    pub(super) scopes: ScopeTree,
+}
+
+impl<'a> Written<'a> {
+    pub(super) fn acts(&self) -> bool {
+        self.policy.mode == Mode::Enforce
+    }
+
+    pub(super) fn id(&self) -> &'a str {
+        &self.policy.id
+    }
+
+    pub(super) fn id_span(&self) -> Span {
+        self.node.get("id").map_or(self.node.span, |id| id.span)
+    }
+
+    pub(super) fn polarity(&self) -> Polarity {
+        self.policy.kind.entry().polarity
+    }
+
+    /// Whether the policy has one of these kinds.
+    pub(super) fn is(&self, kinds: &[&str]) -> bool {
+        kinds.contains(&self.kind.key.as_str())
+    }
+
+    /// Creates a diagnostic with the policy's id.
+    pub(super) fn tells(&self, code: &'static Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        let mut diagnostic = Diagnostic::new(code, span, message);
+        diagnostic.policy = Some(self.policy.id.clone());
+        diagnostic
+    }
+
+    /// Returns the nodes of its tool patterns.
+    pub(super) fn tool_nodes(&self) -> Vec<&'a Node> {
+        let Some(matcher) = self.node.get("match") else { return Vec::new() };
+        let tools = if matcher.entries().is_some() { matcher.get("tool") } else { Some(matcher) };
+        let many = |node: &'a Node| node.items().unwrap_or(std::slice::from_ref(node));
+        tools.map(many).unwrap_or_default().iter().collect()
+    }
+
+    /// Returns the tests that must all hold for the policy to match.
+    pub(super) fn required_tests(&self) -> impl Iterator<Item = &TestSource<'a>> {
+        self.tests.iter().filter(|test| test.required)
+    }
+}
+
+/// Reads the sources of policies. Each distinct path is parsed once.
+pub(super) struct Writing<'a> {
+    defaults: Defaults,
+    paths: HashMap<&'a str, Option<Arc<Path>>>,
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn new(defaults: Defaults) -> Self {
+        Self { defaults, paths: HashMap::new() }
+    }
+
+    pub(super) fn of(&mut self, policy: &'a Policy, index: u32, node: &'a Node) -> Option<Written<'a>> {
+        let entry = policy.kind.entry();
+        let kind = node.entries()?.iter().find(|candidate| candidate.key == entry.name)?;
+        let conditions = node.get("match").and_then(|matcher| matcher.get("where"));
+        let absence = self.defaults.absent_matches && entry.polarity == Polarity::Restricting;
+        let mut found = condition_source::Found::new(absence);
+        if let Some(conditions) = conditions {
+            found.read(conditions, |text| self.path(text));
+        }
+        let condition_source::Found { demands, tests, scopes, .. } = found;
+        Some(Written { policy, index, node, kind, demands, tests, scopes })
+    }
+
+    fn path(&mut self, text: &'a str) -> Option<Arc<Path>> {
+        self.paths.entry(text).or_insert_with(|| Path::parse(text).ok().map(Arc::new)).clone()
+    }
+}

@@ -1,0 +1,158 @@
+//! Subsumption index: finds the policies that cover another one by tool pattern and first condition, without comparing all pairs.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::lint_context::Checked;
+use super::policy_source::Written;
+use super::subsumption::covers;
+use crate::json::{self, Value};
+use crate::matcher::NamePattern;
+use crate::source::Node;
+
+/// Maximum number of policies with the same tool pattern and first condition that are compared. Later ones are skipped.
+const MOST_COMPARED: usize = 64;
+
+/// Index of policies by what they cover.
+pub(super) struct SubsumptionIndex<'c, 'a> {
+    checked: &'c Checked<'a>,
+    /// Indices of policies by tool pattern and first condition.
+    wide: HashMap<String, HashMap<String, Vec<usize>>>,
+    /// Cache of the patterns that match an exact name.
+    fitting: RefCell<HashMap<String, Rc<Vec<String>>>>,
+}
+
+impl<'c, 'a> SubsumptionIndex<'c, 'a> {
+    /// Indexes the enforced policies for which `is_wide` returns `true`.
+    pub(super) fn new(checked: &'c Checked<'a>, is_wide: impl Fn(&Written<'a>) -> bool) -> Self {
+        let mut wide: HashMap<String, HashMap<String, Vec<usize>>> = HashMap::new();
+        for (place, written) in checked.policies.iter().enumerate() {
+            if !written.acts() || !is_wide(written) {
+                continue;
+            }
+            let demands = first_condition_keys(written);
+            for tool in patterns(written) {
+                let of_tool = wide.entry(tool).or_default();
+                for demand in &demands {
+                    let alike = of_tool.entry(demand.clone()).or_default();
+                    if alike.len() < MOST_COMPARED {
+                        alike.push(place);
+                    }
+                }
+            }
+        }
+        Self { checked, wide, fitting: RefCell::default() }
+    }
+
+    /// Returns the policies that cover this one, in evaluation order, without the policy itself.
+    pub(super) fn of(&self, narrow: &Written<'a>) -> Vec<&'c Written<'a>> {
+        let mut found: Vec<&Written<'a>> = Vec::new();
+        let mut demands = None;
+        for tool in self.candidate_patterns(narrow).iter() {
+            let Some(of_tool) = self.wide.get(tool) else { continue };
+            for demand in demands.get_or_insert_with(|| implied_keys(narrow)).iter() {
+                let alike = of_tool.get(demand).into_iter().flatten();
+                let others = alike.filter_map(|place| self.checked.policies.get(*place));
+                found.extend(others.filter(|wide| wide.index != narrow.index && covers(wide, narrow)));
+            }
+        }
+        found.sort_by_key(|wide| wide.index);
+        found.dedup_by_key(|wide| wide.index);
+        found
+    }
+
+    /// Returns the patterns that cover the first pattern of a policy, and so may cover all of them.
+    fn candidate_patterns(&self, narrow: &Written<'a>) -> Rc<Vec<String>> {
+        match narrow.policy.matcher.tools.first() {
+            None => Rc::new(vec!["*".to_owned()]),
+            Some(NamePattern::Regex(regex)) => Rc::new(vec!["*".to_owned(), format!("/{}/", regex.as_str())]),
+            Some(NamePattern::Glob(glob)) => {
+                let mut texts = vec!["*".to_owned(), glob.clone()];
+                let head = glob.split('*').next().unwrap_or_default();
+                let tail = glob.rsplit('*').next().unwrap_or_default();
+                let places = |text: &'_ str| (0..=text.len()).collect::<Vec<_>>();
+                texts.extend(
+                    places(head).into_iter().filter_map(|end| Some(format!("{}*", head.get(..end)?))),
+                );
+                texts.extend(places(tail).into_iter().filter_map(|at| Some(format!("*{}", tail.get(at..)?))));
+                texts.sort();
+                texts.dedup();
+                Rc::new(texts)
+            }
+            Some(NamePattern::Exact(name)) => self.patterns_matching(name),
+        }
+    }
+
+    fn patterns_matching(&self, name: &str) -> Rc<Vec<String>> {
+        if let Some(known) = self.fitting.borrow().get(name) {
+            return Rc::clone(known);
+        }
+        let mut texts = vec!["*".to_owned(), name.to_owned()];
+        for written in self.checked.fitting(name) {
+            let fitting = written.policy.matcher.tools.iter().filter(|pattern| pattern.matches(name));
+            texts.extend(fitting.map(pattern_text));
+        }
+        texts.sort();
+        texts.dedup();
+        let texts = Rc::new(texts);
+        self.fitting.borrow_mut().insert(name.to_owned(), Rc::clone(&texts));
+        texts
+    }
+}
+
+fn patterns(written: &Written<'_>) -> Vec<String> {
+    match written.policy.matcher.tools.as_slice() {
+        [] => vec!["*".to_owned()],
+        tools => tools.iter().map(pattern_text).collect(),
+    }
+}
+
+fn pattern_text(pattern: &NamePattern) -> String {
+    match pattern {
+        NamePattern::Regex(regex) => format!("/{}/", regex.as_str()),
+        NamePattern::Exact(text) | NamePattern::Glob(text) => text.clone(),
+    }
+}
+
+/// Returns the index keys of a policy's first condition: for a test for certain values, one key per value.
+fn first_condition_keys(written: &Written<'_>) -> Vec<String> {
+    let Some(demand) = written.demands.first() else { return vec![String::new()] };
+    let Some(path) = demand.get("path").and_then(Node::as_str) else { return vec![whole(demand)] };
+    match wanted_values(demand) {
+        Some(values) => values.iter().map(|value| with_value(path, value)).collect(),
+        None => vec![format!("{path} ?")],
+    }
+}
+
+/// Returns the keys of all conditions that hold whenever a policy matches.
+fn implied_keys(written: &Written<'_>) -> Vec<String> {
+    let mut keys = vec![String::new()];
+    for demand in &written.demands {
+        let Some(path) = demand.get("path").and_then(Node::as_str) else {
+            keys.push(whole(demand));
+            continue;
+        };
+        keys.push(format!("{path} ?"));
+        keys.extend(wanted_values(demand).iter().flatten().take(1).map(|value| with_value(path, value)));
+    }
+    keys
+}
+
+fn wanted_values(demand: &Node) -> Option<Vec<Value>> {
+    let scalar = |node: &Node| (node.entries().is_none() && node.items().is_none()).then(|| node.to_json());
+    match (demand.get("eq"), demand.get("in")) {
+        (Some(value), _) => scalar(value).map(|value| vec![value]),
+        (None, Some(list)) => list.items()?.iter().map(scalar).collect(),
+        (None, None) => None,
+    }
+    .filter(|values| !values.is_empty())
+}
+
+fn with_value(path: &str, value: &Value) -> String {
+    format!("{path} = {}", json::canonical(value))
+}
+
+fn whole(demand: &Node) -> String {
+    json::canonical(&demand.to_json())
+}

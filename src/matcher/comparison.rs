@@ -1,0 +1,163 @@
+//! Operators on single values. A value of the wrong type makes the result [`Truth::Undecided`], never `No`.
+
+use std::cmp::Ordering;
+
+use super::operand::Compared;
+use super::operator::LengthBounds;
+use super::truth::Truth;
+use crate::call::Node;
+use crate::json::{JsonType, Value};
+
+/// Comparison operator for two values of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    Eq,
+    Ne,
+    Gt,
+    Gte,
+    Lt,
+    Lte,
+}
+
+impl Comparison {
+    pub const ALL: [Self; 6] = [Self::Eq, Self::Ne, Self::Gt, Self::Gte, Self::Lt, Self::Lte];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Eq => "eq",
+            Self::Ne => "ne",
+            Self::Gt => "gt",
+            Self::Gte => "gte",
+            Self::Lt => "lt",
+            Self::Lte => "lte",
+        }
+    }
+
+    fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Eq => ordering.is_eq(),
+            Self::Ne => ordering.is_ne(),
+            Self::Gt => ordering.is_gt(),
+            Self::Gte => ordering.is_ge(),
+            Self::Lt => ordering.is_lt(),
+            Self::Lte => ordering.is_le(),
+        }
+    }
+
+    pub fn eval(self, node: Node<'_>, operand: Compared<'_>) -> Truth {
+        if matches!(self, Self::Eq | Self::Ne) {
+            return equality(node, operand, self.name())
+                .map_or_else(|open| open, |equal| (equal == (self == Self::Eq)).into());
+        }
+        let operand = operand.value;
+        let ordering = match (node, operand) {
+            (Node::Json(Value::Number(a)), Node::Json(Value::Number(b))) => a.cmp(b),
+            (a, b) => match (a.as_str(), b.as_str()) {
+                (Some(a), Some(b)) => a.cmp(b),
+                _ => return type_mismatch(node, self.name(), operand.json_type().with_article()),
+            },
+        };
+        self.holds(ordering).into()
+    }
+}
+
+pub fn with_string(node: Node<'_>, operator: &str, test: impl FnOnce(&str) -> Truth) -> Truth {
+    match node.as_str() {
+        Some(text) => test(text),
+        None => type_mismatch(node, operator, "a string"),
+    }
+}
+
+fn type_mismatch(node: Node<'_>, operator: &str, wanted: &str) -> Truth {
+    Truth::Undecided(format!("it is {}, `{operator}` needs {wanted}", node.json_type().with_article()))
+}
+
+/// Returns whether two values of one type are equal. Only a `null` written in the rules can be compared with values of every type; a
+/// `null` in the call is a value of another type.
+fn equality(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Result<bool, Truth> {
+    let Compared { value, written } = operand;
+    let asks_for_null = written && value.json_type() == JsonType::Null;
+    if asks_for_null || node.json_type() == value.json_type() {
+        Ok(node.equals(value))
+    } else {
+        Err(type_mismatch(node, operator, value.json_type().with_article()))
+    }
+}
+
+pub fn equals(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Truth {
+    equality(node, operand, operator).map_or_else(|open| open, Truth::from)
+}
+
+/// Returns whether a value is one of the literals. A set with several types is decided for values of each of its types.
+pub fn member(node: Node<'_>, values: &[Value], operator: &str) -> Truth {
+    if values.iter().any(|value| node.equals(Node::Json(value))) {
+        return Truth::Yes;
+    }
+    let types = || values.iter().map(JsonType::of).filter(|json_type| *json_type != JsonType::Null);
+    match types().next() {
+        Some(other) if types().all(|json_type| json_type != node.json_type()) => {
+            type_mismatch(node, operator, other.with_article())
+        }
+        _ => Truth::No,
+    }
+}
+
+pub fn contains(node: Node<'_>, operand: Compared<'_>) -> Truth {
+    match node {
+        Node::Json(Value::Array(items)) => {
+            Truth::any(items.iter().map(|item| equals(Node::Json(item), operand, "contains")))
+        }
+        _ => match (node.as_str(), operand.value.as_str()) {
+            (Some(text), Some(part)) => text.contains(part).into(),
+            (Some(_), None) => {
+                Truth::Undecided("it is a string, and the operand of `contains` is not".to_owned())
+            }
+            (None, _) => type_mismatch(node, "contains", "a string or an array"),
+        },
+    }
+}
+
+pub fn is_of_type(node: Node<'_>, word: &str) -> bool {
+    match node {
+        Node::Json(Value::Number(number)) if word == "integer" => number.is_integer(),
+        _ => node.json_type().name() == word,
+    }
+}
+
+pub fn length(node: Node<'_>, asked: &LengthBounds) -> Truth {
+    if let Some(of) = asked.of
+        && of != node.json_type()
+    {
+        return type_mismatch(node, "length", of.with_article());
+    }
+    let length = match node {
+        Node::Json(Value::Array(items)) => items.len(),
+        Node::Json(Value::Object(map)) => map.len(),
+        _ => match node.as_str() {
+            Some(text) => text.chars().count(),
+            None => return type_mismatch(node, "length", "a string, an array or an object"),
+        },
+    };
+    asked.bounds.iter().all(|(comparison, bound)| comparison.holds((length as u64).cmp(bound))).into()
+}
+
+/// Whether `test` is true for a string inside an array or an object, at any depth.
+pub fn any_nested_string(value: &Value, test: &mut impl FnMut(&Value) -> bool) -> bool {
+    let mut open: Vec<&Value> = vec![value];
+    while let Some(next) = open.pop() {
+        match next {
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => open.extend(members.values()),
+            Value::String(_) if !std::ptr::eq(next, value) && test(next) => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+pub fn any_matches<P, E: std::fmt::Display>(patterns: &[P], test: impl Fn(&P) -> Result<bool, E>) -> Truth {
+    Truth::any(patterns.iter().map(|pattern| match test(pattern) {
+        Ok(value) => value.into(),
+        Err(why) => Truth::Undecided(why.to_string()),
+    }))
+}

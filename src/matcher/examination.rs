@@ -1,0 +1,194 @@
+//! Examination for `explain`: evaluates every part of a matcher for a call, without short-circuit evaluation, and returns the results
+//! with their reasons as [`ExaminedMatcher`]. Decisions don't use it, because it costs more.
+
+use super::Matcher;
+use super::condition::{Condition, Form};
+use super::examination_result::{
+    Asked, Compared, ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedPattern, ExaminedTest,
+    ExaminedValue, Found,
+};
+use super::field_test::{EXISTS, Each, Test};
+use super::name_pattern::NamePattern;
+use super::operand::{self, Operand, OperandSet, PatternSet};
+use super::operator::Operator;
+use super::truth::Truth;
+use crate::call::{CallView, Node};
+use crate::diagnostic::Span;
+use crate::path::{Nodes, Path};
+
+/// Number of values per path that a result holds, in addition to the one that decided.
+const MAX_REPORTED_VALUES: usize = 16;
+
+impl Matcher {
+    /// Evaluates each part of the matcher for a call.
+    pub fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedMatcher<'a> {
+        let [tools, servers] = &self.places;
+        let server = view.call.server.as_deref().unwrap_or("");
+        ExaminedMatcher {
+            tools: patterns(&self.tools, tools, &view.call.tool),
+            servers: patterns(&self.servers, servers, server),
+            condition: self.condition.as_ref().map(|condition| condition.examine(view)),
+        }
+    }
+}
+
+fn patterns<'a>(patterns: &'a [NamePattern], places: &[Span], name: &str) -> Vec<ExaminedPattern<'a>> {
+    let places = places.iter().copied().map(Some).chain(std::iter::repeat(None));
+    let examined = patterns.iter().zip(places).map(|(pattern, span)| ExaminedPattern {
+        text: pattern.text(),
+        span,
+        fits: pattern.matches(name),
+    });
+    examined.collect()
+}
+
+impl Condition {
+    /// Evaluates the condition and each part of it for a call. The result's truth equals that of [`eval`](Self::eval).
+    pub fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedCondition<'a> {
+        self.examine_part(view, true)
+    }
+
+    fn examine_part<'a>(&'a self, view: &CallView<'a>, reached: bool) -> ExaminedCondition<'a> {
+        let (truth, form) = match &self.form {
+            Form::All(conditions) => {
+                let parts = examine_parts(conditions, view, reached, &Truth::No);
+                (Truth::all(truths(&parts)), ExaminedForm::All(parts))
+            }
+            Form::Any(conditions) => {
+                let parts = examine_parts(conditions, view, reached, &Truth::Yes);
+                (Truth::any(truths(&parts)), ExaminedForm::Any(parts))
+            }
+            Form::Not(condition) => {
+                let part = condition.examine_part(view, reached);
+                (!part.truth.clone(), ExaminedForm::Not(Box::new(part)))
+            }
+            Form::Test(test) => (test.eval(view), ExaminedForm::Test(test.examine(view))),
+            Form::Expr(expr) => (expr.eval(view), ExaminedForm::Expr(&expr.text)),
+        };
+        ExaminedCondition { span: self.span, truth, reached, form }
+    }
+}
+
+/// Examines the parts of `all` or `any`. Parts after the first one with the truth `decides` are not `reached`.
+fn examine_parts<'a>(
+    conditions: &'a [Condition],
+    view: &CallView<'a>,
+    mut reached: bool,
+    decides: &Truth,
+) -> Vec<ExaminedCondition<'a>> {
+    let mut parts = Vec::with_capacity(conditions.len());
+    for condition in conditions {
+        let part = condition.examine_part(view, reached);
+        reached &= part.truth != *decides;
+        parts.push(part);
+    }
+    parts
+}
+
+fn truths<'p>(parts: &'p [ExaminedCondition<'_>]) -> impl Iterator<Item = Truth> + 'p {
+    parts.iter().map(|part| part.truth.clone())
+}
+
+impl Test {
+    /// Finds the values at the test's path and evaluates each operator for them.
+    fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedTest<'a> {
+        let nodes = operand::nodes(&self.path, view);
+        let found = nodes.as_ref().map(|nodes| nodes.as_slice()).unwrap_or_default();
+        let exists = self.exists.map(|wanted| Asked {
+            key: EXISTS.name,
+            span: self.written.exists.unwrap_or(self.written.path),
+            operand: Compared::Bool(wanted),
+            operand_path: None,
+            truth: nodes.as_ref().ok().map(|nodes| Truth::from(wanted != nodes.is_empty())),
+        });
+        let asked = self.operators.iter().zip(&self.written.operators).map(|(operator, (key, span))| {
+            let (operand, path) = operator.compared(view);
+            let answers = || found.iter().map(|node| self.answer(operator, *node, view));
+            Asked {
+                key,
+                span: *span,
+                operand,
+                operand_path: path.map(|path| (path.text(), path.root())),
+                truth: (!found.is_empty()).then(|| self.each.of(answers())),
+            }
+        });
+        ExaminedTest {
+            path: self.path.text(),
+            root: self.path.root(),
+            path_span: self.written.path,
+            each: self.each,
+            operators: exists.into_iter().chain(asked).collect(),
+            found: match &nodes {
+                Err(Truth::Undecided(why)) => Found::TypeMismatch(why.clone()),
+                Err(_) => Found::Absent,
+                Ok(nodes) if nodes.is_empty() => Found::Absent,
+                Ok(nodes) => Found::Values { first: self.reported_values(nodes, view), count: nodes.len() },
+            },
+        }
+    }
+
+    fn reported_values<'a>(&'a self, nodes: &Nodes<'a>, view: &CallView<'a>) -> Vec<ExaminedValue<'a>> {
+        let decides = if self.each == Each::Every { Truth::No } else { Truth::Yes };
+        let (mut kept, mut decided) = (Vec::new(), false);
+        for node in nodes {
+            let truth = self.eval_node(*node, view);
+            let is_first = kept.len() < MAX_REPORTED_VALUES;
+            let deciding = !decided && truth == decides;
+            decided |= deciding;
+            if is_first || deciding {
+                let answers = self.operators.iter().map(|operator| self.answer(operator, *node, view));
+                kept.push(ExaminedValue { value: *node, truth, answers: answers.collect() });
+            }
+        }
+        kept
+    }
+}
+
+impl Operator {
+    /// Returns the operand, and the path that it is read from.
+    fn compared<'a>(&'a self, view: &CallView<'a>) -> (Compared<'a>, Option<&'a Path>) {
+        match self {
+            Self::Compare(_, operand) | Self::Contains(operand) => match operand {
+                Operand::Literal(value) => (Compared::One(Node::Json(value)), None),
+                Operand::Path(path) => (one(path, view), Some(path)),
+            },
+            Self::In { set: OperandSet::Literals(values), .. } => (Compared::Literals(values), None),
+            Self::In { set: OperandSet::Path { path, .. }, .. } => (several(path, view), Some(path)),
+            Self::StartsWith(texts) | Self::EndsWith(texts) => pattern_operand(texts, view),
+            Self::Matches(regex) => (Compared::Text(regex.as_str()), None),
+            Self::Type(words) => (Compared::Strings(words), None),
+            Self::Length(bounds) => {
+                let bounds = bounds.bounds.iter().map(|(comparison, bound)| (comparison.name(), *bound));
+                (Compared::Bounds(bounds.collect()), None)
+            }
+            Self::Inside { directories, .. } => pattern_operand(directories, view),
+            Self::Host(patterns) => pattern_operand(patterns, view),
+            Self::Domain(patterns) => pattern_operand(patterns, view),
+        }
+    }
+}
+
+fn pattern_operand<'a, P>(set: &'a PatternSet<P>, view: &CallView<'a>) -> (Compared<'a>, Option<&'a Path>) {
+    match set {
+        PatternSet::Literals(_, texts) => (Compared::Strings(texts), None),
+        PatternSet::Path(path) => (several(path, view), Some(path)),
+    }
+}
+
+fn one<'a>(path: &Path, view: &CallView<'a>) -> Compared<'a> {
+    match operand::nodes(path, view) {
+        Ok(nodes) => nodes.first().map_or(Compared::Open(Truth::Absent), |node| Compared::One(*node)),
+        Err(open) => Compared::Open(open),
+    }
+}
+
+fn several<'a>(path: &Path, view: &CallView<'a>) -> Compared<'a> {
+    match operand::nodes(path, view) {
+        Ok(nodes) if nodes.is_empty() => Compared::Open(Truth::Absent),
+        Ok(nodes) if path.is_singular() => {
+            nodes.first().map_or(Compared::Open(Truth::Absent), |node| Compared::One(*node))
+        }
+        Ok(nodes) => Compared::Several(nodes),
+        Err(open) => Compared::Open(open),
+    }
+}

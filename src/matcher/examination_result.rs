@@ -1,0 +1,203 @@
+//! Results of an examination: a condition with the truth of each of its parts for one call, and the values that were tested.
+//!
+//! The values are those of the call and not redacted. Redact them before showing them.
+
+use super::comparison::Comparison;
+use super::field_test::Each;
+use super::truth::Truth;
+use crate::call::{Node, Root};
+use crate::diagnostic::Span;
+use crate::json::Value;
+use crate::path::Nodes;
+
+/// A matcher with the results of its parts for one call.
+#[derive(Clone, Debug)]
+pub struct ExaminedMatcher<'a> {
+    /// The patterns for tools. Without patterns every tool matches.
+    pub tools: Vec<ExaminedPattern<'a>>,
+    /// The patterns for servers. Without patterns every call matches, also one without a server.
+    pub servers: Vec<ExaminedPattern<'a>>,
+    /// The conditions, evaluated even if the tool or the server does not match. `None` if there are no conditions.
+    pub condition: Option<ExaminedCondition<'a>>,
+}
+
+/// A name pattern with its result.
+#[derive(Clone, Copy, Debug)]
+pub struct ExaminedPattern<'a> {
+    /// The pattern as written, without the slashes of a regular expression.
+    pub text: &'a str,
+    /// The location in the rules.
+    pub span: Option<Span>,
+    /// Whether the name matches.
+    pub fits: bool,
+}
+
+impl ExaminedMatcher<'_> {
+    /// Whether the tool matches.
+    pub fn fits_tool(&self) -> bool {
+        self.tools.is_empty() || self.tools.iter().any(|pattern| pattern.fits)
+    }
+
+    /// Whether the server matches.
+    pub fn matches_server(&self) -> bool {
+        self.servers.is_empty() || self.servers.iter().any(|pattern| pattern.fits)
+    }
+
+    /// Returns the result of the whole matcher.
+    pub fn truth(&self) -> Truth {
+        match (self.fits_tool() && self.matches_server(), &self.condition) {
+            (false, _) => Truth::No,
+            (true, None) => Truth::Yes,
+            (true, Some(condition)) => condition.truth.clone(),
+        }
+    }
+}
+
+/// A condition with its result for one call.
+#[derive(Clone, Debug)]
+pub struct ExaminedCondition<'a> {
+    /// The location in the rules.
+    pub span: Span,
+    /// The result.
+    pub truth: Truth,
+    /// Whether short-circuit evaluation reaches it: no earlier part has decided the whole condition.
+    pub reached: bool,
+    /// The form of the condition.
+    pub form: ExaminedForm<'a>,
+}
+
+/// The forms of a condition.
+#[derive(Clone, Debug)]
+pub enum ExaminedForm<'a> {
+    /// All conditions hold. Also used for a list of conditions.
+    All(Vec<ExaminedCondition<'a>>),
+    /// At least one condition holds.
+    Any(Vec<ExaminedCondition<'a>>),
+    /// The condition does not hold.
+    Not(Box<ExaminedCondition<'a>>),
+    /// A test of the values at a path.
+    Test(ExaminedTest<'a>),
+    /// The source of an expression. If it failed, the truth has the reason.
+    Expr(&'a str),
+}
+
+impl<'a> ExaminedCondition<'a> {
+    /// Returns the direct parts of the condition, in order.
+    pub fn parts(&self) -> &[Self] {
+        match &self.form {
+            ExaminedForm::All(parts) | ExaminedForm::Any(parts) => parts,
+            ExaminedForm::Not(part) => std::slice::from_ref(&**part),
+            ExaminedForm::Test(_) | ExaminedForm::Expr(_) => &[],
+        }
+    }
+
+    /// Calls `visit` with the condition and all its descendants, parents first.
+    pub fn each(&self, visit: &mut impl FnMut(&ExaminedCondition<'a>)) {
+        visit(self);
+        for part in self.parts() {
+            part.each(visit);
+        }
+    }
+}
+
+/// A test of the values at a path, with its results.
+#[derive(Clone, Debug)]
+pub struct ExaminedTest<'a> {
+    /// The path as written.
+    pub path: &'a str,
+    /// The member of the call document that the path starts from.
+    pub root: Root,
+    /// The location of the path in the rules.
+    pub path_span: Span,
+    /// How the operators apply to several values.
+    pub each: Each,
+    /// The values at the path.
+    pub found: Found<'a>,
+    /// The operators with their results, `exists` first.
+    pub operators: Vec<Asked<'a>>,
+}
+
+/// The values at the path of a test.
+#[derive(Clone, Debug)]
+pub enum Found<'a> {
+    /// There is no value.
+    Absent,
+    /// A value on the path has a type that does not fit the path; with a description.
+    TypeMismatch(String),
+    /// Values.
+    Values {
+        /// The first values, and the one that decided the test.
+        first: Vec<ExaminedValue<'a>>,
+        /// The number of all values.
+        count: usize,
+    },
+}
+
+/// A value at the path of a test.
+#[derive(Clone, Debug)]
+pub struct ExaminedValue<'a> {
+    /// The value.
+    pub value: Node<'a>,
+    /// The combined result of the operators for it, without `exists`.
+    pub truth: Truth,
+    /// The result of each operator.
+    pub answers: Vec<Truth>,
+}
+
+/// An operator of a test, with its result.
+#[derive(Clone, Debug)]
+pub struct Asked<'a> {
+    /// The key, such as `gt`.
+    pub key: &'static str,
+    /// The location of the key and the operand.
+    pub span: Span,
+    /// The operand.
+    pub operand: Compared<'a>,
+    /// The path of the operand, and the member of the call document that it starts from. `None` for a literal.
+    pub operand_path: Option<(&'a str, Root)>,
+    /// The combined result for all values. `None` if there are no values.
+    pub truth: Option<Truth>,
+}
+
+/// The operand that a value is compared with.
+#[derive(Clone, Debug)]
+pub enum Compared<'a> {
+    /// One value.
+    One(Node<'a>),
+    /// Literals of the rules file.
+    Literals(&'a [Value]),
+    /// Strings of the rules file: patterns, types.
+    Strings(&'a [String]),
+    /// A string of the rules file: a regular expression.
+    Text(&'a str),
+    /// The values at a path.
+    Several(Nodes<'a>),
+    /// Bounds for a length, with their keys.
+    Bounds(Vec<(&'static str, u64)>),
+    /// A boolean.
+    Bool(bool),
+    /// No operand, because its path is absent or does not fit; with the resulting truth.
+    Open(Truth),
+}
+
+impl Compared<'_> {
+    /// Returns a copy as JSON. Returns `None` if there is no operand.
+    pub fn to_value(&self) -> Option<Value> {
+        Some(match self {
+            Self::One(node) => node.to_value(),
+            Self::Literals(values) => Value::from(values.to_vec()),
+            Self::Strings([text]) => Value::from(text.as_str()),
+            Self::Strings(texts) => Value::from(texts.to_vec()),
+            Self::Text(text) => Value::from(*text),
+            Self::Several(nodes) => nodes.iter().map(|node| node.to_value()).collect(),
+            Self::Bounds(bounds) => match bounds.as_slice() {
+                [(key, bound)] if *key == Comparison::Eq.name() => Value::from(*bound),
+                bounds => {
+                    bounds.iter().map(|(key, bound)| ((*key).to_owned(), Value::from(*bound))).collect()
+                }
+            },
+            Self::Bool(value) => Value::from(*value),
+            Self::Open(_) => return None,
+        })
+    }
+}

@@ -1,0 +1,373 @@
+//! Test of the values at a path, as in `{ path: $.input.amount, gt: 100 }`. Call → [`Truth`].
+
+use std::hash::BuildHasher;
+
+use super::operand;
+use super::operator::{COUNT, LENGTH_RECORD, Operator, PATH_OPERAND};
+use super::truth::Truth;
+use crate::call::{CallView, Node, Root};
+use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, Span};
+use crate::json::{JsonType, Number, Value};
+use crate::path::Path;
+use crate::rules_schema::{Field, Polarity, Reader, Shape, head};
+use crate::source;
+use crate::work_limit;
+
+const OPERAND: Shape = Shape::Any;
+const TEXTS: Shape = Shape::Either(&[
+    Shape::Text("a string"),
+    Shape::List(&Shape::Text("a string")),
+    Shape::Record(&PATH_OPERAND),
+]);
+
+pub const PATH: Field = Field::optional(
+    "path",
+    Shape::Text("a JSONPath such as `$.input.amount`"),
+    "The path of the value to test: JSONPath (RFC 9535) over `$.tool`, `$.server`, `$.id`, `$.input`, `$.output`, `$.error`, \
+     `$.context`, `$.session` and `$.annotations`.",
+);
+pub const EQ: Field = Field::optional("eq", OPERAND, "The value equals this: a literal, or `{ path: … }`.");
+pub const NE: Field = Field::optional("ne", OPERAND, "The value is present and does not equal this.");
+pub const GT: Field =
+    Field::optional("gt", OPERAND, "The value is greater than this number, or sorts after this string.");
+pub const GTE: Field = Field::optional("gte", OPERAND, "The value equals this, or is greater.");
+pub const LT: Field =
+    Field::optional("lt", OPERAND, "The value is less than this number, or sorts before this string.");
+pub const LTE: Field = Field::optional("lte", OPERAND, "The value equals this, or is less.");
+const SET: Shape = Shape::Either(&[Shape::List(&Shape::Any), Shape::Record(&PATH_OPERAND)]);
+pub const IN: Field = Field::optional("in", SET, "The value equals one of these: a list, or `{ path: … }`.");
+pub const NOT_IN: Field = Field::optional("not_in", SET, "The value is present and equals none of these.");
+pub const CONTAINS: Field = Field::optional(
+    "contains",
+    OPERAND,
+    "The value is a string that contains this, or an array with an item that equals this.",
+);
+pub const STARTS_WITH: Field = Field::optional(
+    "starts_with",
+    TEXTS,
+    "The value is a string that starts with this, or with one of these.",
+);
+pub const ENDS_WITH: Field =
+    Field::optional("ends_with", TEXTS, "The value is a string that ends with this, or with one of these.");
+pub const MATCHES: Field = Field::optional(
+    "matches",
+    Shape::Text("a regular expression"),
+    "The value is a string in which this regular expression matches anywhere; `^` and `$` anchor it.",
+);
+pub const EXISTS: Field = Field::optional(
+    "exists",
+    Shape::Bool,
+    "Whether the value must be present (`true`) or absent (`false`); `null` is present.",
+);
+const TYPE_WORDS: Shape = Shape::Word(&[
+    ("null", "null"),
+    ("boolean", "`true` or `false`"),
+    ("number", "any number"),
+    ("integer", "a number without a fraction"),
+    ("string", "a string"),
+    ("array", "an array"),
+    ("object", "an object"),
+]);
+pub const TYPE: Field =
+    Field::optional("type", Shape::OneOrMany(&TYPE_WORDS), "The value has this type, or one of these.");
+const LENGTHS: Shape = Shape::Either(&[COUNT, Shape::Record(&LENGTH_RECORD)]);
+pub const LENGTH: Field = Field::optional(
+    "length",
+    LENGTHS,
+    "The number of characters (of a string), items (of an array) or members (of an object): a number, or `{ of: items, gt: 3, lte: 10 }`.",
+);
+pub const INSIDE: Field = Field::optional(
+    "inside",
+    TEXTS,
+    "The value is a file path inside this directory, or one of these, after `.`, `..` and `//` are resolved (symlinks are not). The test \
+     is undecided for a path that programs may interpret differently.",
+);
+pub const BASE: Field = Field::optional(
+    "base",
+    Shape::Text("an absolute directory"),
+    "For `inside`: the directory that relative paths start from.",
+);
+pub const HOST: Field = Field::optional(
+    "host",
+    TEXTS,
+    "The value is a URL whose host is this or one of these; `*.example.com` matches subdomains.",
+);
+pub const DOMAIN: Field = Field::optional(
+    "domain",
+    TEXTS,
+    "The value is a list of mail addresses in which the domain of every address is this or one of these; `*.example.com` matches \
+     subdomains.",
+);
+pub const EACH: Field = Field::optional(
+    "each",
+    Shape::Word(&[
+        ("any", "at least one value passes the tests"),
+        ("every", "there is a value, and all values pass the tests"),
+        ("none", "no value passes the tests"),
+    ]),
+    "For a path that may return several values: how many of them must pass the tests.",
+);
+pub const ABSENT: Field = Field::optional(
+    "absent",
+    Shape::Word(&[("no_match", "the test is false"), ("match", "the test is true")]),
+    "Result of the test if the value is absent. Default: `defaults.absent`.",
+);
+
+/// How a test applies to several values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Each {
+    /// At least one value passes.
+    Any,
+    /// All values pass.
+    Every,
+    /// No value passes.
+    None,
+}
+
+impl Each {
+    /// The name in rules files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Every => "every",
+            Self::None => "none",
+        }
+    }
+
+    /// Combines the results of the single values.
+    pub(super) fn of(self, truths: impl IntoIterator<Item = Truth>) -> Truth {
+        match self {
+            Self::Any => Truth::any(truths),
+            Self::None => !Truth::any(truths),
+            Self::Every => Truth::all(truths),
+        }
+    }
+}
+
+/// The keys that are operators.
+const TESTS: [Field; 18] = [
+    EQ,
+    NE,
+    GT,
+    GTE,
+    LT,
+    LTE,
+    IN,
+    NOT_IN,
+    CONTAINS,
+    STARTS_WITH,
+    ENDS_WITH,
+    MATCHES,
+    EXISTS,
+    TYPE,
+    LENGTH,
+    INSIDE,
+    HOST,
+    DOMAIN,
+];
+
+/// Result of a test for an absent value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Absence {
+    /// The test is false.
+    NoMatch,
+    /// The test is true (`absent: match` in policies that do not restrict).
+    Match,
+    /// The policy applies, whether the test is under a `not` or not (restricting policies).
+    Acts,
+}
+
+/// A compiled test. All operators must hold for a value.
+#[derive(Debug)]
+pub struct Test {
+    pub(super) path: Path,
+    pub(super) each: Each,
+    absence: Absence,
+    pub(super) exists: Option<bool>,
+    pub(super) operators: Vec<Operator>,
+    pub(super) written: Box<Written>,
+}
+
+/// The locations of the parts of a test.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) path: Span,
+    pub(super) exists: Option<Span>,
+    /// For each operator its key, and the location of key and operand.
+    pub(super) operators: Vec<(&'static str, Span)>,
+}
+
+impl Written {
+    fn of(test: &source::Node) -> Self {
+        let entries = || test.entries().unwrap_or_default().iter();
+        let whole = |entry: &source::Entry| Span { end: entry.value.span.end, ..entry.key_span };
+        let operators = entries().filter_map(|entry| {
+            let key = TESTS.iter().find(|test| test.name == entry.key && test.name != EXISTS.name)?;
+            Some((key.name, whole(entry)))
+        });
+        Self {
+            path: test.get(PATH.name).map_or(test.span, |path| path.span),
+            exists: entries().find(|entry| entry.key == EXISTS.name).map(whole),
+            operators: operators.collect(),
+        }
+    }
+}
+
+impl Test {
+    /// Reads a test and reports problems to `reader`.
+    pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
+        let path = node.get("path").and_then(|node| reader.path(node));
+        let exists = node.get("exists").and_then(source::Node::as_bool);
+        let operators = Operator::read_all(node, reader);
+        if exists.is_none()
+            && !TESTS.iter().any(|test| super::CONDITION_RECORD.has_misspelling_of(node, test.name))
+            && node
+                .entries()?
+                .iter()
+                .all(|entry| ["path", "each", "absent", "base"].contains(&entry.key.as_str()))
+        {
+            reader.report(
+                Diagnostic::new(&MISSING_KEY, head(node), "this test has a `path` and no operator")
+                    .help("add a test such as `eq:`, `gt:`, `matches:` or `exists: true`"),
+            );
+            return None;
+        }
+        let path = path?;
+        let each = match node.get("each").and_then(source::Node::as_str) {
+            Some("every") => Each::Every,
+            Some("none") => Each::None,
+            Some(_) => Each::Any,
+            None if path.is_singular() || reader.polarity != Polarity::Permitting || operators.is_empty() => {
+                Each::Any
+            }
+            None => {
+                reader.report(
+                    Diagnostic::new(
+                        &MISSING_QUANTIFIER,
+                        node.get("path").map_or(node.span, |node| node.span),
+                        "this path may return several values, and a permitting policy needs `each`",
+                    )
+                    .help("add `each: any`, `each: every` or `each: none` to say how many of the values must pass"),
+                );
+                return None;
+            }
+        };
+        let written = node.get("absent").and_then(source::Node::as_str);
+        let absence = match (reader.polarity, written) {
+            (Polarity::Restricting, Some("match")) => Absence::Acts,
+            (Polarity::Restricting, None) if reader.absent_matches => Absence::Acts,
+            (_, Some("match")) => Absence::Match,
+            _ => Absence::NoMatch,
+        };
+        let operators = operators.into_iter().collect::<Option<_>>()?;
+        Some(Self { path, each, absence, exists, operators, written: Box::new(Written::of(node)) })
+    }
+
+    /// Evaluates the test for a call.
+    pub fn eval(&self, view: &CallView<'_>) -> Truth {
+        let nodes = match operand::nodes(&self.path, view) {
+            Ok(nodes) => nodes,
+            Err(truth) => return truth,
+        };
+        match self.exists {
+            Some(wanted) if wanted == nodes.is_empty() => return Truth::No,
+            Some(_) if nodes.is_empty() => return Truth::Yes,
+            _ => {}
+        }
+        if nodes.is_empty() {
+            return match (self.absence, self.each) {
+                (Absence::Acts, _) => Truth::Absent,
+                (Absence::Match, _) | (Absence::NoMatch, Each::None) => Truth::Yes,
+                (Absence::NoMatch, Each::Any | Each::Every) => Truth::No,
+            };
+        }
+        self.each.of(nodes.iter().map(|node| self.eval_node(*node, view)))
+    }
+
+    pub(super) fn eval_node(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
+        Truth::all(self.operators.iter().map(|operator| self.answer(operator, node, view)))
+    }
+
+    /// Evaluates one operator for one value, with the path and the absence rule of this test.
+    pub(super) fn answer(&self, operator: &Operator, node: Node<'_>, view: &CallView<'_>) -> Truth {
+        match self.ask(operator, node, view) {
+            Truth::Undecided(why) => Truth::Undecided(format!("`{}`: {why}", self.path.text())),
+            // An absent operand counts like an absent value.
+            Truth::Absent => match self.absence {
+                Absence::Acts => Truth::Absent,
+                Absence::Match => Truth::Yes,
+                Absence::NoMatch => Truth::No,
+            },
+            decided => decided,
+        }
+    }
+
+    fn ask(&self, operator: &Operator, node: Node<'_>, view: &CallView<'_>) -> Truth {
+        if let Err(exceeded) = work_limit::spend(operator.cost(node)) {
+            return Truth::Undecided(exceeded.to_string());
+        }
+        match self.path.root() {
+            Root::Input => operator.eval_argument(node, view),
+            _ => operator.eval(node, view),
+        }
+    }
+
+    /// Returns the path and the keys by which an index can find this test: the path is singular, its value must equal one of some
+    /// literals of one type, and an absent value does not match. Returns `None` for other tests.
+    pub fn lookup(&self) -> Option<(&Path, Vec<ScalarKey<'_>>)> {
+        if !self.path.is_singular()
+            || self.each != Each::Any
+            || self.absence != Absence::NoMatch
+            || self.exists == Some(false)
+        {
+            return None;
+        }
+        let keys = self.operators.iter().find_map(Operator::literals)?;
+        let keys: Vec<_> =
+            keys.iter().map(|value| ScalarKey::of(Node::Json(value))).collect::<Option<_>>()?;
+        let first = keys.first()?.json_type();
+        keys.iter().all(|key| key.json_type() == first).then_some((&self.path, keys))
+    }
+}
+
+/// A scalar as the key of an index.
+#[derive(Clone, Copy, Debug)]
+pub enum ScalarKey<'a> {
+    /// A string.
+    String(&'a str),
+    /// A number, by exact value.
+    Number(&'a Number),
+    /// A boolean.
+    Boolean(bool),
+}
+
+impl<'a> ScalarKey<'a> {
+    /// Returns the key of a node. Returns `None` if it is not a scalar, or is `null`.
+    pub fn of(node: Node<'a>) -> Option<Self> {
+        match node {
+            Node::Text(text) => Some(Self::String(text)),
+            Node::Json(Value::String(text)) => Some(Self::String(text)),
+            Node::Json(Value::Number(number)) => Some(Self::Number(number)),
+            Node::Json(Value::Bool(value)) => Some(Self::Boolean(*value)),
+            Node::Json(_) => None,
+        }
+    }
+
+    /// The JSON type of the scalar.
+    pub fn json_type(&self) -> JsonType {
+        match self {
+            Self::String(_) => JsonType::String,
+            Self::Number(_) => JsonType::Number,
+            Self::Boolean(_) => JsonType::Boolean,
+        }
+    }
+
+    /// The hash. Equal values have equal hashes; after a collision, evaluating the test decides.
+    pub fn hash(&self, state: &impl BuildHasher) -> u64 {
+        match self {
+            Self::String(text) => state.hash_one(text),
+            Self::Number(number) => state.hash_one(number),
+            Self::Boolean(value) => state.hash_one(value),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The client's self-description from its handshake. It is not verified, so nothing that policies see depends on it.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::jsonrpc::Frame;
+use crate::json::Value;
+
+/// The client's handshake, once received.
+#[derive(Debug, Default)]
+pub(super) struct Client {
+    greeting: Mutex<Option<Frame>>,
+}
+
+impl Client {
+    /// Stores an `initialize`.
+    pub(super) fn greet(&self, initialize: &Frame) {
+        *self.greeting.lock().unwrap_or_else(PoisonError::into_inner) = Some(initialize.clone());
+    }
+
+    /// Its `initialize`, if it has sent one.
+    pub(super) fn greeting(&self) -> Option<Frame> {
+        self.greeting.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Its capabilities from the handshake.
+    pub(super) fn capabilities(&self) -> Option<Value> {
+        self.greeting()?.param("capabilities").cloned()
+    }
+}

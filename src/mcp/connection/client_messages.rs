@@ -1,0 +1,198 @@
+//! Handles messages from the client: requests, notifications and responses.
+
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+
+use tokio::sync::watch;
+
+use super::{Asked, Asking, LATE_RESPONSE_WINDOW, Link, ResponseProcessing, ServerResponseReceiver, locked};
+use crate::json::{Value, json};
+use crate::mcp::client_sender::ClientSender;
+use crate::mcp::jsonrpc::{Frame, Id, Kind, code};
+use crate::mcp::upstream_server::Gone;
+use crate::mcp::{method, multiplexing, tasks, tool_calls};
+
+impl Link {
+    /// Handles a message from the client. Its response, and all messages that belong to it, go to `outlet`.
+    pub(in crate::mcp) async fn handle_client_message(self: &Arc<Self>, frame: Frame, outlet: &ClientSender) {
+        match frame.kind().clone() {
+            Kind::Request(id) => self.request(frame, id, outlet).await,
+            Kind::Notification => self.notification(frame).await,
+            Kind::Response(id) => self.handle_client_response(frame, &id).await,
+            Kind::UnidentifiedError => self.gateway.log("the client could not parse a message"),
+        }
+    }
+
+    pub(super) async fn request(self: &Arc<Self>, frame: Frame, id: Id, outlet: &ClientSender) {
+        let asked = Asked {
+            outlet: outlet.clone(),
+            progress: frame.meta("progressToken").and_then(Id::of),
+            subscribes_to_tools: frame.method() == method::LISTEN
+                && frame.param_at(&["notifications", "toolsListChanged"]) == Some(&Value::Bool(true)),
+            sent: Vec::new(),
+            cancel: watch::Sender::new(false),
+        };
+        let cancelled = asked.cancel.subscribe();
+        let is_taken = {
+            let mut all = locked(&self.asked);
+            match all.entry(id.clone()) {
+                std::collections::hash_map::Entry::Occupied(_) => true,
+                std::collections::hash_map::Entry::Vacant(free) => {
+                    free.insert(asked);
+                    false
+                }
+            }
+        };
+        if is_taken {
+            // Their responses could not be distinguished.
+            let message = "a request with this id is still pending";
+            return outlet.send(Frame::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
+        }
+        match frame.method() {
+            method::TOOLS_CALL => {
+                let (link, outlet) = (Arc::clone(self), outlet.clone());
+                let mut call = Box::pin(async move {
+                    match tool_calls::call(&link, frame, &id, &outlet, cancelled).await {
+                        Some(answer) => link.finish(&id, &outlet, answer).await,
+                        None => drop(locked(&link.asked).remove(&id)),
+                    }
+                });
+                // Polled once before it is spawned, so that calls reach the server in the order in which they arrived.
+                let is_over =
+                    std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready()));
+                if !is_over.await {
+                    tokio::spawn(call);
+                }
+            }
+            method if method::resembles_tools_call(method) => {
+                let message = "unknown method; call tools by `tools/call`";
+                let answer = Frame::error(Some(&id), code::METHOD_NOT_FOUND, message, None);
+                self.finish(&id, outlet, answer).await;
+            }
+            method => {
+                if let Some(message) = tasks::misread(&frame) {
+                    let answer = Frame::error(Some(&id), code::INVALID_REQUEST, &message, None);
+                    return self.finish(&id, outlet, answer).await;
+                }
+                if method == method::INITIALIZE {
+                    self.client.greet(&frame);
+                }
+                let task = tasks::subject(&frame);
+                if self.servers.len() > 1 {
+                    let (link, outlet) = (Arc::clone(self), outlet.clone());
+                    tokio::spawn(async move {
+                        let mut answer = multiplexing::answer(&link, frame, &id).await;
+                        if let Some(task) = task {
+                            answer = tasks::hidden(&link, &task, answer);
+                        }
+                        link.finish(&id, &outlet, answer).await;
+                    });
+                    return;
+                }
+                let then = match task {
+                    Some(task) => ResponseProcessing::RedactTask(task),
+                    None if method == method::TOOLS_LIST => ResponseProcessing::FilterTools,
+                    None if matches!(method, method::INITIALIZE | method::DISCOVER) => {
+                        ResponseProcessing::Handshake
+                    }
+                    None => ResponseProcessing::Nothing,
+                };
+                self.relay(0, frame, id, outlet, then).await;
+            }
+        }
+    }
+
+    /// Sends the response to a request of the client.
+    pub(super) async fn finish(&self, id: &Id, outlet: &ClientSender, answer: Frame) {
+        locked(&self.asked).remove(id);
+        outlet.send(answer.with_id(id)).await;
+    }
+
+    /// Answers a request of the client with an error, unless the client cancelled it.
+    pub(super) async fn fail(&self, id: &Id, outlet: &ClientSender, why: &str) {
+        let asked = locked(&self.asked).remove(id);
+        if asked.is_none_or(|asked| !*asked.cancel.borrow()) {
+            outlet.send(Frame::error(Some(id), code::INTERNAL_ERROR, why, None)).await;
+        }
+    }
+
+    /// Forwards a request to a server.
+    pub(super) async fn relay(
+        &self,
+        index: usize,
+        frame: Frame,
+        id: Id,
+        outlet: &ClientSender,
+        then: ResponseProcessing,
+    ) {
+        let waits = ServerResponseReceiver::Client { id: id.clone(), outlet: outlet.clone(), then };
+        if let Err(Gone(why)) = self.send_request(index, frame, &id, waits).await {
+            self.fail(&id, outlet, &why).await;
+        }
+    }
+
+    /// Forwards the cancellation of a client's request to its servers.
+    pub(in crate::mcp) async fn forward_cancellation(&self, id: &Id, reason: Option<&Value>) {
+        let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
+        for (index, sent_as) in sent {
+            let mut params = json!({ "requestId": sent_as.to_json() });
+            if let (Some(reason), Some(params)) = (reason, params.as_object_mut()) {
+                params.insert("reason".to_owned(), reason.clone());
+            }
+            let _ = self.send(index, Frame::notification(method::CANCELLED, params)).await;
+        }
+    }
+
+    /// Cancels a request that took too long, at all servers that have not answered it.
+    pub(in crate::mcp) async fn cancel_pending(&self, id: &Id) {
+        let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
+        for (index, sent_as) in sent {
+            let Some(server) = self.servers.get(index) else { continue };
+            if locked(&server.awaiting).remove(&sent_as).is_some() {
+                let params = json!({ "requestId": sent_as.to_json(), "reason": "it took too long" });
+                let _ = self.send(index, Frame::notification(method::CANCELLED, params)).await;
+            }
+        }
+    }
+
+    pub(super) async fn notification(&self, frame: Frame) {
+        if frame.method() == method::CANCELLED {
+            let Some(id) = frame.param("requestId").and_then(Id::of) else { return };
+            if let Some(asked) = locked(&self.asked).get(&id) {
+                asked.cancel.send_replace(true);
+            }
+            self.forward_cancellation(&id, frame.param("reason")).await;
+            tokio::spawn(remove_cancelled_later(Weak::clone(&self.me), id));
+            return;
+        }
+        if method::resembles_tools_call(frame.method()) {
+            return self.gateway.log("a tool call without an id is not forwarded");
+        }
+        for index in 0..self.servers.len() {
+            let _ = self.send(index, frame.clone()).await;
+        }
+    }
+
+    pub(super) async fn handle_client_response(&self, frame: Frame, id: &Id) {
+        let waits = locked(&self.asking).remove(id);
+        match waits {
+            None => self.gateway.log("the client sent a response to an unknown request"),
+            Some(Asking::Gateway(tell)) => drop(tell.send(frame)),
+            Some(Asking::Server(index, own)) => {
+                let _ = self.send(index, frame.with_id(&own)).await;
+            }
+        }
+    }
+}
+
+/// Removes a cancelled request after a delay: it needs no response, but one that arrives in the meantime is forwarded.
+async fn remove_cancelled_later(link: Weak<Link>, id: Id) {
+    tokio::time::sleep(LATE_RESPONSE_WINDOW).await;
+    let Some(link) = link.upgrade() else { return };
+    let Some(asked) = locked(&link.asked).remove(&id) else { return };
+    for (index, sent_as) in asked.sent {
+        if let Some(server) = link.servers.get(index) {
+            locked(&server.awaiting).remove(&sent_as);
+        }
+    }
+}

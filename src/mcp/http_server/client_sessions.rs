@@ -1,0 +1,367 @@
+//! The connected clients: found by session id after a handshake, or by caller without one.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::HeaderMap;
+use data_encoding::BASE64URL_NOPAD;
+use ring::rand::{SecureRandom, SystemRandom};
+use tokio::sync::{OwnedMutexGuard, mpsc, watch};
+
+use super::conversations::{Conversation, ConversationStart, Conversations};
+use super::headers::said;
+use crate::host::Account;
+use crate::json::{self, Map, Value, json};
+use crate::mcp::client_sender::ClientSender;
+use crate::mcp::connection::{Link, Who};
+use crate::mcp::gateway::Gateway;
+use crate::mcp::identity::Caller;
+use crate::mcp::jsonrpc::Frame;
+use crate::mcp::requester::{self, Unnamed};
+use crate::mcp::upstream_server::Gone;
+
+/// A client without requests for this long is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// The interval of the search for idle clients.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// The maximum length of a session name that a client chooses, in bytes.
+const LONGEST_NAME: usize = 256;
+
+/// Where requests name the caller's session that they belong to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionNameSource {
+    /// In a header.
+    Header(String),
+    /// In a member of `_meta`.
+    Meta(String),
+}
+
+impl FromStr for SessionNameSource {
+    type Err = String;
+
+    /// Parses `header:NAME` or `meta:KEY`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("header", name)) if !name.is_empty() => Ok(Self::Header(name.to_ascii_lowercase())),
+            Some(("meta", key)) if !key.is_empty() => Ok(Self::Meta(key.to_owned())),
+            _ => Err(format!(
+                "`{text}` is not a valid location of a session name: write `header:NAME` or `meta:KEY`"
+            )),
+        }
+    }
+}
+
+impl SessionNameSource {
+    /// The session name of a request.
+    ///
+    /// # Errors
+    /// The name is too long or not a string.
+    pub(super) fn read(&self, headers: &HeaderMap, frame: &Frame) -> Result<Option<String>, String> {
+        let name = match self {
+            Self::Header(name) => said(headers, name)?.map(str::to_owned),
+            Self::Meta(key) => match frame.meta(key) {
+                None | Some(Value::Null) => None,
+                Some(Value::String(text)) => Some(text.clone()),
+                Some(_) => return Err(format!("`{key}` in `_meta` must be a string")),
+            },
+        };
+        match name {
+            Some(name) if name.len() > LONGEST_NAME => Err("the session name is too long".to_owned()),
+            name => Ok(name),
+        }
+    }
+}
+
+/// The key of a client. Sessions are checked against their caller, and shared clients include it, so no caller finds another's client.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Session(String),
+    Shared(Conversation),
+}
+
+/// A connected client.
+pub(super) struct Client {
+    pub(super) link: Arc<Link>,
+    account: Account,
+    /// The digest of its verified context.
+    context_digest: String,
+    /// The messages that belong to none of its requests.
+    general: Option<Arc<tokio::sync::Mutex<mpsc::Receiver<Frame>>>>,
+    requests: AtomicU64,
+    under_way: AtomicUsize,
+    last: Mutex<Instant>,
+    closed: watch::Sender<bool>,
+}
+
+/// Keeps a client open while a request of it is served.
+pub(super) struct ClientGuard(Arc<Client>);
+
+impl std::ops::Deref for ClientGuard {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.0
+    }
+}
+
+impl Drop for ClientGuard {
+    fn drop(&mut self) {
+        *locked(&self.0.last) = Instant::now();
+        self.0.under_way.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Client {
+    fn serve(self: &Arc<Self>) -> ClientGuard {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        ClientGuard(Arc::clone(self))
+    }
+
+    /// The messages that belong to none of its requests, for one reader at a time.
+    pub(super) fn general(&self) -> Option<OwnedMutexGuard<mpsc::Receiver<Frame>>> {
+        Arc::clone(self.general.as_ref()?).try_lock_owned().ok()
+    }
+
+    /// A number unique among its requests.
+    pub(super) fn number(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Becomes true when it is closed.
+    pub(super) fn closed(&self) -> watch::Receiver<bool> {
+        self.closed.subscribe()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.under_way.load(Ordering::SeqCst) > 0 || self.link.is_busy()
+    }
+
+    async fn close(self: Arc<Self>) {
+        self.closed.send_replace(true);
+        self.link.close().await;
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every update is a single step, so a panic elsewhere leaves the data consistent.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All connected clients.
+pub(super) struct ClientRegistry {
+    gateway: Arc<Gateway>,
+    most: usize,
+    table: Mutex<Table>,
+}
+
+struct Table {
+    connected: HashMap<Key, Arc<Client>>,
+    conversations: Conversations,
+}
+
+impl Table {
+    /// The idle client to close for a new one of an account: the longest idle one of the heaviest tenant's heaviest caller. Tenants with no
+    /// more clients than the account's own lose none, nor do such callers of the same tenant.
+    fn victim(&self, account: &Account) -> Option<Key> {
+        let mut tenants: HashMap<&[u8], usize> = HashMap::new();
+        let mut callers: HashMap<&[u8], usize> = HashMap::new();
+        for client in self.connected.values() {
+            *tenants.entry(client.account.tenant()).or_default() += 1;
+            *callers.entry(client.account.caller()).or_default() += 1;
+        }
+        let weight = |of: &Account| {
+            let held =
+                |clients: &HashMap<&[u8], usize>, holder| clients.get(holder).copied().unwrap_or_default();
+            (held(&tenants, of.tenant()), held(&callers, of.caller()))
+        };
+        let own = weight(account);
+        let account_to_evict = |of: &Account| match of.tenant() == account.tenant() {
+            true => of == account || weight(of).1 > own.1,
+            false => weight(of).0 > own.0,
+        };
+        let idle = self
+            .connected
+            .iter()
+            .filter(|(_, client)| !client.is_busy() && account_to_evict(&client.account));
+        let victim = idle.min_by_key(|(_, client)| (Reverse(weight(&client.account)), *locked(&client.last)));
+        victim.map(|(key, _)| key.clone())
+    }
+}
+
+/// The reason why no client is available.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ClientError {
+    /// The session does not exist, or belongs to another caller.
+    Unknown,
+    /// The limit is reached, and all clients have pending requests.
+    TooManyClients,
+    /// A server can't be started or reached.
+    Failed(String),
+}
+
+impl ClientRegistry {
+    /// Allows at most `most` connected clients, and keeps at most `most_conversations` of one caller.
+    pub(super) fn new(gateway: &Arc<Gateway>, most: usize, most_conversations: usize) -> Arc<Self> {
+        let conversations = Conversations::new(most_conversations);
+        let table = Mutex::new(Table { connected: HashMap::new(), conversations });
+        Arc::new(Self { gateway: Arc::clone(gateway), most, table })
+    }
+
+    /// Begins a session with a handshake, in a conversation of its caller; returns the session id.
+    pub(super) fn begin(
+        &self,
+        caller: &Caller,
+        name: Option<String>,
+    ) -> Result<(String, ClientGuard), ClientError> {
+        let mut secret = [0; 24];
+        let random = SystemRandom::new().fill(&mut secret);
+        random.map_err(|_| ClientError::Failed("the system provides no random bytes".to_owned()))?;
+        let session = BASE64URL_NOPAD.encode(&secret);
+        let conversation = Conversation { caller: self.name_of(caller), name };
+        let mut table = locked(&self.table);
+        let client = self.connect(&mut table, Key::Session(session.clone()), caller, &conversation)?;
+        Ok((session, client))
+    }
+
+    /// The client of a session, if it belongs to this caller.
+    pub(super) fn session(&self, name: &str, caller: &Caller) -> Result<ClientGuard, ClientError> {
+        let table = locked(&self.table);
+        let key = Key::Session(name.to_owned());
+        let client =
+            table.connected.get(&key).filter(|client| client.context_digest == caller.context_digest());
+        let client = client.ok_or(ClientError::Unknown)?;
+        Ok(client.serve())
+    }
+
+    /// The shared client of a caller's conversation; connects it if necessary.
+    pub(super) fn shared(&self, caller: &Caller, name: Option<String>) -> Result<ClientGuard, ClientError> {
+        let conversation = Conversation { caller: self.name_of(caller), name };
+        let key = Key::Shared(conversation.clone());
+        let mut table = locked(&self.table);
+        if let Some(client) = table.connected.get(&key) {
+            if client.context_digest == caller.context_digest() {
+                return Ok(client.serve());
+            }
+            // The caller's verified context has changed. The conversation continues on a new connection.
+            self.disconnect(&mut table, &key);
+        }
+        self.connect(&mut table, key, caller, &conversation)
+    }
+
+    /// Ends a session. Returns `false` if it does not exist or belongs to another caller.
+    pub(super) async fn end(&self, name: &str, caller: &Caller) -> bool {
+        let key = Key::Session(name.to_owned());
+        let client = {
+            let mut table = locked(&self.table);
+            match table.connected.get(&key) {
+                Some(client) if client.context_digest == caller.context_digest() => {
+                    table.connected.remove(&key)
+                }
+                _ => None,
+            }
+        };
+        match client {
+            Some(client) => {
+                client.close().await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn connect(
+        &self,
+        table: &mut Table,
+        key: Key,
+        caller: &Caller,
+        conversation: &Conversation,
+    ) -> Result<ClientGuard, ClientError> {
+        let context = self.context(caller);
+        let account = Account::from_context(&context);
+        if table.connected.len() >= self.most {
+            let victim = table.victim(&account).ok_or(ClientError::TooManyClients)?;
+            self.disconnect(table, &victim);
+        }
+        let (outlet, general) = ClientSender::lossy();
+        // Only sessions have a general stream.
+        let has_stream = matches!(key, Key::Session(_));
+        let general = has_stream.then(|| Arc::new(tokio::sync::Mutex::new(general)));
+        let unnamed = Unnamed::Http { session: conversation.name.as_deref() };
+        let requester = requester::name(&context, unnamed);
+        let name = format!("http-{}", json::digest(&json!([conversation.caller, conversation.name])));
+        let who = Who { context: context.clone(), session: Some(name), requester };
+        let session = table.conversations.session(conversation, account, |beginning| {
+            self.gateway.session(&who, beginning == ConversationStart::MayBeEvicted)
+        });
+        session.set_context(context.clone());
+        let link = Link::open_in_session(&self.gateway, session, context, outlet)
+            .map_err(|Gone(why)| ClientError::Failed(why))?;
+        let client = Arc::new(Client {
+            link,
+            account,
+            context_digest: caller.context_digest(),
+            general,
+            requests: AtomicU64::new(1),
+            under_way: AtomicUsize::new(0),
+            last: Mutex::new(Instant::now()),
+            closed: watch::Sender::new(false),
+        });
+        let served = client.serve();
+        table.connected.insert(key, client);
+        Ok(served)
+    }
+
+    /// The caller's unique name, with principals compared as the rules define.
+    fn name_of(&self, caller: &Caller) -> String {
+        caller.name(self.gateway.engine.rules().defaults().principals)
+    }
+
+    /// The verified context of a caller: the operator's context, overridden by the caller's.
+    fn context(&self, caller: &Caller) -> Value {
+        let mut context = match &self.gateway.context {
+            Value::Object(context) => context.clone(),
+            _ => Map::new(),
+        };
+        context.extend(caller.context.clone());
+        if context.is_empty() { Value::Null } else { Value::Object(context) }
+    }
+
+    /// Closes a client. Its conversation stays in memory: a client must not lose labels and facts by disconnecting for a while.
+    fn disconnect(&self, table: &mut Table, key: &Key) {
+        if let Some(client) = table.connected.remove(key) {
+            tokio::spawn(client.close());
+        }
+    }
+
+    /// Closes idle clients periodically; never returns.
+    pub(super) async fn close_idle(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
+            let mut table = locked(&self.table);
+            let is_idle = |client: &Arc<Client>| {
+                // A client with an open stream is active.
+                let listens = client.general.as_ref().is_some_and(|general| general.try_lock().is_err());
+                !listens && !client.is_busy() && locked(&client.last).elapsed() > IDLE_TIMEOUT
+            };
+            let idle = table.connected.iter().filter(|(_, client)| is_idle(client));
+            let idle: Vec<Key> = idle.map(|(key, _)| key.clone()).collect();
+            for key in idle {
+                self.disconnect(&mut table, &key);
+            }
+        }
+    }
+
+    /// Closes all clients; returns when their servers have ended.
+    pub(super) async fn close_all(&self) {
+        let clients: Vec<Arc<Client>> =
+            locked(&self.table).connected.drain().map(|(_, client)| client).collect();
+        let closing: Vec<_> = clients.into_iter().map(|client| tokio::spawn(client.close())).collect();
+        for closed in closing {
+            let _ = closed.await;
+        }
+    }
+}

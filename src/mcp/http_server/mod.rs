@@ -1,0 +1,295 @@
+//! The HTTP server for clients over streamable HTTP, both with a handshake and a session, and stateless (protocol versions since
+//! 2026-07-28).
+
+mod client_sessions;
+mod connection_limits;
+mod conversations;
+mod notification_stream;
+mod headers;
+mod request_ids;
+mod post_handler;
+mod responses;
+mod sse_response;
+mod origin_policy;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, header};
+use axum::response::Response;
+use axum::routing::any;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use self::client_sessions::ClientRegistry;
+use self::origin_policy::OriginPolicy;
+use self::responses::status;
+use crate::mcp::gateway::Gateway;
+use crate::mcp::http_headers;
+use crate::mcp::identity::{Caller, Identity, IdentityFile, ReloadableAuthenticator, Unknown, WatchedFile};
+
+pub use client_sessions::SessionNameSource;
+pub use conversations::DEFAULT_MAX_CONVERSATIONS;
+
+/// The default maximum number of connected clients.
+pub const DEFAULT_MAX_CLIENTS: usize = 100;
+/// Connections per client: streams, and concurrent POST requests.
+const CONNECTIONS_PER_CLIENT: usize = 8;
+/// The minimum connection limit, so that each address gets a few.
+const MIN_CONNECTIONS: usize = 48;
+/// The path of the endpoint.
+pub const PATH: &str = "/mcp";
+/// How long requests may take to complete at shutdown.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
+
+/// An HTTP server in front of a gateway.
+pub struct HttpServer {
+    gateway: Arc<Gateway>,
+    identity: Option<ReloadableAuthenticator>,
+    /// The file of the identities.
+    followed: Option<WatchedFile>,
+    origins: Vec<String>,
+    session_from: Option<SessionNameSource>,
+    most_clients: usize,
+    most_connections: Option<usize>,
+    most_conversations: usize,
+}
+
+impl std::fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpDoor").field("origins", &self.origins).finish_non_exhaustive()
+    }
+}
+
+/// The shared state of all request handlers.
+struct ServerState {
+    identity: Option<Arc<ReloadableAuthenticator>>,
+    visitors: OriginPolicy,
+    clients: Arc<ClientRegistry>,
+    session_from: Option<SessionNameSource>,
+    /// Becomes true at shutdown.
+    closing: watch::Receiver<bool>,
+    max_message_size: usize,
+    gateway: Arc<Gateway>,
+}
+
+impl HttpServer {
+    /// An HTTP server for this gateway.
+    pub fn new(gateway: Arc<Gateway>) -> Self {
+        Self {
+            gateway,
+            identity: None,
+            followed: None,
+            origins: Vec::new(),
+            session_from: None,
+            most_clients: DEFAULT_MAX_CLIENTS,
+            most_connections: None,
+            most_conversations: DEFAULT_MAX_CONVERSATIONS,
+        }
+    }
+
+    /// Requires authentication; policies see the authenticated caller.
+    #[must_use]
+    pub fn with_identity(mut self, identity: Identity) -> Self {
+        self.identity = Some(ReloadableAuthenticator::fixed(identity));
+        self
+    }
+
+    /// Requires authentication by an identity file, which is reloaded when it or a key file that it names changes: a removed token or key
+    /// is rejected from then on, and open streams of its callers end.
+    #[must_use]
+    pub fn with_identity_file(mut self, file: IdentityFile) -> Self {
+        let (identity, followed) = ReloadableAuthenticator::of_file(file);
+        (self.identity, self.followed) = (Some(identity), Some(followed));
+        self
+    }
+
+    /// Allows requests from web pages of this origin (`https://app.example.com`), in addition to those of localhost.
+    #[must_use]
+    pub fn with_allowed_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    /// Sets where requests name the caller's session, for clients without a handshake. Without it each caller has one session.
+    #[must_use]
+    pub fn with_session_name_source(mut self, from: SessionNameSource) -> Self {
+        self.session_from = Some(from);
+        self
+    }
+
+    /// Sets how many conversations of one caller are kept. Beyond it the least recently used one is evicted; when it resumes, its labels
+    /// and facts are unknown, and conditions that read them are undecided.
+    #[must_use]
+    pub fn with_max_conversations(mut self, most: usize) -> Self {
+        self.most_conversations = most.max(1);
+        self
+    }
+
+    /// Sets the maximum number of connected clients. Beyond it an idle one is closed: the longest idle one of the caller with the most
+    /// clients, but none of a caller with fewer clients than the new one's.
+    #[must_use]
+    pub fn with_max_clients(mut self, most: usize) -> Self {
+        self.most_clients = most.max(1);
+        self
+    }
+
+    /// Sets the maximum number of connections. Default: eight per connected client, and at least 48. Each address may hold a third of them
+    /// and each network a half, at most half of these before their first request has arrived. Further connections are closed at once.
+    /// Behind a reverse proxy all connections come from its address.
+    #[must_use]
+    pub fn with_max_connections(mut self, most: usize) -> Self {
+        self.most_connections = Some(most);
+        self
+    }
+
+    /// Checks that it may listen on an address.
+    ///
+    /// # Errors
+    /// The address is reachable from other machines, and no identities are configured.
+    pub fn check(&self, address: SocketAddr) -> Result<(), String> {
+        if address.ip().is_loopback() || self.identity.is_some() {
+            return Ok(());
+        }
+        Err(format!(
+            "`{address}` can be reached from other machines, but clients are not authenticated: configure an identity file, or listen on \
+             127.0.0.1"
+        ))
+    }
+
+    /// Serves clients until `end` completes; then pending requests have some seconds to complete. All servers have ended when this returns.
+    ///
+    /// # Errors
+    /// The address is not allowed, or the socket fails.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        end: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), String> {
+        let trouble = |error: std::io::Error| format!("the socket fails: {error}");
+        let address = listener.local_addr().map_err(trouble)?;
+        self.check(address)?;
+        let clients = ClientRegistry::new(&self.gateway, self.most_clients, self.most_conversations);
+        let identity = self.identity.map(Arc::new);
+        let following = identity.clone().zip(self.followed).map(|(identity, followed)| {
+            let gateway = Arc::clone(&self.gateway);
+            tokio::spawn(async move { identity.follow(followed, |text| gateway.log(text)).await })
+        });
+        let (close, closing) = watch::channel(false);
+        let entrance = Arc::new(ServerState {
+            visitors: OriginPolicy::new(address.ip().is_loopback(), self.origins),
+            identity,
+            clients: Arc::clone(&clients),
+            session_from: self.session_from,
+            closing: closing.clone(),
+            max_message_size: self.gateway.max_message_size,
+            gateway: self.gateway,
+        });
+        let sweeping = tokio::spawn(Arc::clone(&clients).close_idle());
+        let routes = Router::new().route(PATH, any(enter)).with_state(entrance);
+        let mut closed = closing;
+        let told = async move {
+            end.await;
+            let _ = close.send(true);
+        };
+        let most = self.most_clients.saturating_mul(CONNECTIONS_PER_CLIENT).max(MIN_CONNECTIONS);
+        let most = self.most_connections.unwrap_or(most);
+        let serving = connection_limits::serve(listener, routes, most, told);
+        let given_up = async {
+            let _ = closed.wait_for(|closing| *closing).await;
+            tokio::time::sleep(LAST_ANSWERS).await;
+        };
+        tokio::select! {
+            () = serving => {}
+            () = given_up => {}
+        }
+        sweeping.abort();
+        if let Some(following) = following {
+            following.abort();
+        }
+        clients.close_all().await;
+        Ok(())
+    }
+}
+
+/// The entry point of every request: checks its origin and adds CORS headers.
+async fn enter(State(entrance): State<Arc<ServerState>>, request: Request<Body>) -> Response {
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let mut response = match entrance.visitors.check(request.headers()) {
+        Ok(()) => Arc::clone(&entrance).serve(request).await,
+        Err(why) => return status(403, &why),
+    };
+    // Allowed pages may also read the response.
+    if let Some(origin) = origin {
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::VARY, HeaderValue::from_static("origin"));
+        headers.insert(
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("mcp-session-id, www-authenticate"),
+        );
+    }
+    response
+}
+
+impl ServerState {
+    async fn serve(self: Arc<Self>, request: Request<Body>) -> Response {
+        // A CORS preflight request carries no credentials.
+        if request.method() == Method::OPTIONS {
+            return origin_policy::preflight(request.headers());
+        }
+        let caller = match self.caller(&request) {
+            Ok(caller) => caller,
+            Err(response) => return *response,
+        };
+        let is_modern = headers::said(request.headers(), http_headers::VERSION)
+            .is_ok_and(|version| version.is_some_and(http_headers::is_modern));
+        match *request.method() {
+            Method::POST => self.post(request, caller).await,
+            Method::GET if !is_modern => self.open_stream(request.headers(), &caller),
+            Method::DELETE if !is_modern => self.end_session(request.headers(), &caller).await,
+            _ => {
+                let mut response = status(405, "send messages by POST");
+                let allowed = if is_modern { "POST" } else { "POST, GET, DELETE" };
+                response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+                response
+            }
+        }
+    }
+
+    /// Becomes true when a caller's credential is revoked.
+    fn revoked(&self, caller: &Caller) -> watch::Receiver<bool> {
+        match &self.identity {
+            Some(identity) => identity.revoked(caller),
+            // Never: the sender is gone.
+            None => watch::channel(false).1,
+        }
+    }
+
+    /// Authenticates the caller.
+    fn caller(&self, request: &Request<Body>) -> Result<Caller, Box<Response>> {
+        let Some(identity) = &self.identity else { return Ok(Caller::anonymous()) };
+        // Of two headers, parsers could choose different ones.
+        let said = headers::said(request.headers(), header::AUTHORIZATION.as_str());
+        let known = match said {
+            Ok(said) => identity.caller(said),
+            Err(why) => Err(Unknown::Refused(why)),
+        };
+        known.map_err(|unknown| {
+            let challenge = match unknown {
+                Unknown::Silent => "Bearer",
+                Unknown::Refused(why) => {
+                    self.gateway.log(&format!("authentication failed: {}", crate::safe_text::inert(&why)));
+                    "Bearer error=\"invalid_token\""
+                }
+            };
+            let mut response = status(401, "authentication required: send a valid bearer token");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+            Box::new(response)
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! Handles GET and DELETE: the stream of a session's messages that belong to no request, and the end of a session.
+
+use std::task::{Context, Poll};
+
+use axum::http::HeaderMap;
+use axum::response::Response;
+use tokio::sync::{OwnedMutexGuard, mpsc, watch};
+
+use super::ServerState;
+use super::client_sessions::{ClientError, ClientGuard};
+use super::headers::{accepts, said};
+use super::responses::{empty, status};
+use super::sse_response::{MessageSource, stream};
+use crate::mcp::http_headers::{EVENT_STREAM, SESSION};
+use crate::mcp::identity::Caller;
+use crate::mcp::jsonrpc::Frame;
+
+/// The messages of a session that belong to no request, for one reader at a time.
+struct GeneralMessages(OwnedMutexGuard<mpsc::Receiver<Frame>>);
+
+impl MessageSource for GeneralMessages {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame>> {
+        self.0.poll_recv(context)
+    }
+}
+
+impl ServerState {
+    /// The client of the session that a request names.
+    pub(super) fn session(&self, headers: &HeaderMap, caller: &Caller) -> Result<ClientGuard, Box<Response>> {
+        match said(headers, SESSION) {
+            Ok(Some(name)) => {
+                self.clients.session(name, caller).map_err(|why| Box::new(client_error_response(&why)))
+            }
+            Ok(None) => Err(Box::new(status(
+                400,
+                "the header `mcp-session-id` is missing; begin a session with `initialize`",
+            ))),
+            Err(why) => Err(Box::new(status(400, &why))),
+        }
+    }
+
+    pub(super) fn open_stream(&self, headers: &HeaderMap, caller: &Caller) -> Response {
+        if !accepts(headers, EVENT_STREAM) {
+            return status(406, "`Accept` must contain `text/event-stream`");
+        }
+        let client = match self.session(headers, caller) {
+            Ok(client) => client,
+            Err(response) => return *response,
+        };
+        match client.general() {
+            Some(messages) => {
+                let ends = either(client.closed(), self.closing.clone());
+                let ends = either(ends, self.revoked(caller));
+                stream(GeneralMessages(messages), caller.lasts(), ends)
+            }
+            None => status(409, "the stream of this session is already open"),
+        }
+    }
+
+    pub(super) async fn end_session(&self, headers: &HeaderMap, caller: &Caller) -> Response {
+        match said(headers, SESSION) {
+            Ok(Some(name)) if self.clients.end(name, caller).await => empty(200),
+            Ok(Some(_)) => client_error_response(&ClientError::Unknown),
+            Ok(None) => status(400, "the header `mcp-session-id` is missing"),
+            Err(why) => status(400, &why),
+        }
+    }
+}
+
+/// Becomes true when either of them does.
+pub(super) fn either(one: watch::Receiver<bool>, other: watch::Receiver<bool>) -> watch::Receiver<bool> {
+    let (tell, told) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = wait_until_true(one) => drop(tell.send(true)),
+            () = wait_until_true(other) => drop(tell.send(true)),
+            () = tell.closed() => {}
+        }
+    });
+    told
+}
+
+/// Returns when a flag becomes true; never if its sender is gone.
+async fn wait_until_true(mut what: watch::Receiver<bool>) {
+    if what.wait_for(|is| *is).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// The response if no client is available.
+pub(super) fn client_error_response(why: &ClientError) -> Response {
+    match why {
+        ClientError::Unknown => status(404, "unknown session; begin one with `initialize`"),
+        ClientError::TooManyClients => status(503, "too many active clients; try again later"),
+        ClientError::Failed(why) => status(502, why),
+    }
+}

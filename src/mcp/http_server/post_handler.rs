@@ -1,0 +1,284 @@
+//! Handles POST: one message in, and its response as JSON or as a stream of events.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
+use tokio::sync::{mpsc, watch};
+
+use super::ServerState;
+use super::client_sessions::ClientGuard;
+use super::headers;
+use super::notification_stream::{client_error_response, either};
+use super::request_ids::RequestIds;
+use super::responses::{empty, http_status, message, status};
+use super::sse_response::{MessageSource, stream};
+use crate::json::json;
+use crate::mcp::client_sender::ClientSender;
+use crate::mcp::http_headers::{self, HANDSHAKE_VERSIONS, SESSION};
+use crate::mcp::identity::Caller;
+use crate::mcp::jsonrpc::{Frame, Id, Kind, code};
+use crate::mcp::method;
+use crate::mcp::tool_list;
+
+/// Timeout for receiving a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// A request that takes longer is answered by a stream, which sends keep-alives.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The same for `initialize`, whose response decides whether there is a session.
+const HANDSHAKE: Duration = Duration::from_secs(60);
+
+impl ServerState {
+    pub(super) async fn post(self: Arc<Self>, request: Request<Body>, caller: Caller) -> Response {
+        let (parts, body) = request.into_parts();
+        let headers = parts.headers;
+        if !headers::has_json_body(&headers) {
+            return status(415, "the content type must be `application/json`");
+        }
+        if !headers::accepts_both(&headers) {
+            return status(406, "`Accept` must contain both `application/json` and `text/event-stream`");
+        }
+        let body = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, self.max_message_size)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(_)) => {
+                let longest = self.max_message_size;
+                return status(413, &format!("the body is incomplete, or longer than {longest} bytes"));
+            }
+            Err(_) => return status(408, "the body took too long to arrive"),
+        };
+        let frame = match http_headers::read_message(&body) {
+            Ok(frame) => frame,
+            Err(why) => return message(400, &why.answer()),
+        };
+        let said = match headers::said(&headers, http_headers::VERSION) {
+            Ok(said) => said,
+            Err(why) => return refused(&frame, code::HEADER_MISMATCH, &why),
+        };
+        let in_body = http_headers::protocol_version(&frame);
+        let is_modern =
+            said.is_some_and(http_headers::is_modern) || in_body.is_some_and(http_headers::is_modern);
+        if is_modern {
+            return self.handle_stateless(frame, &headers, &caller).await;
+        }
+        let unknown =
+            [in_body, said].into_iter().flatten().find(|version| !HANDSHAKE_VERSIONS.contains(version));
+        match unknown {
+            Some(version) => message(400, &http_headers::unsupported_version_error(&frame, version)),
+            None => self.post_in_session(frame, &headers, &caller).await,
+        }
+    }
+
+    /// Handles a stateless message, without a session.
+    async fn handle_stateless(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
+        let id = match frame.kind().clone() {
+            Kind::Request(id) => id,
+            // Clients cancel their requests by closing the streams. An id could belong to a request of another client.
+            Kind::Notification if frame.method() == method::CANCELLED => return empty(202),
+            Kind::Notification => {
+                return match self.alone(&frame, headers, caller) {
+                    Ok(client) => {
+                        client.link.handle_client_message(frame, &ClientSender::new().0).await;
+                        empty(202)
+                    }
+                    Err(response) => *response,
+                };
+            }
+            Kind::Response(_) | Kind::UnidentifiedError => {
+                return status(400, "this protocol version does not allow responses by POST");
+            }
+        };
+        if let Some((code, why)) = headers::find_mismatch(headers, &frame) {
+            return refused(&frame, code, &why);
+        }
+        let client = match self.alone(&frame, headers, caller) {
+            Ok(client) => client,
+            Err(response) => return *response,
+        };
+        if let Some(repeated) = tool_list::repeated_arguments(&client.link, &frame).await
+            && let Some(why) = headers::find_argument_mismatch(headers, &frame, &repeated)
+        {
+            return refused(&frame, code::HEADER_MISMATCH, &why);
+        }
+        let (names, frame) = RequestIds::of(frame, &id, client.number());
+        self.answer(frame, Asked { client, names, is_alone: true, is_answered: false }, caller).await
+    }
+
+    fn alone(
+        &self,
+        frame: &Frame,
+        headers: &HeaderMap,
+        caller: &Caller,
+    ) -> Result<ClientGuard, Box<Response>> {
+        let name = self.conversation(frame, headers)?;
+        self.clients.shared(caller, name).map_err(|why| Box::new(client_error_response(&why)))
+    }
+
+    /// The name of the caller's conversation, if the request has one.
+    fn conversation(&self, frame: &Frame, headers: &HeaderMap) -> Result<Option<String>, Box<Response>> {
+        let name = self.session_from.as_ref().map(|from| from.read(headers, frame)).transpose();
+        Ok(name.map_err(|why| Box::new(refused(frame, code::INVALID_PARAMS, &why)))?.flatten())
+    }
+
+    /// Handles a message of a session, or the `initialize` that begins one.
+    async fn post_in_session(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
+        if frame.method() == method::INITIALIZE && !headers.contains_key(SESSION) {
+            return self.begin_session(frame, headers, caller).await;
+        }
+        let client = match self.session(headers, caller) {
+            Ok(client) => client,
+            Err(response) => return *response,
+        };
+        match frame.kind().clone() {
+            Kind::Request(id) => {
+                let names = RequestIds::kept(&id);
+                self.answer(frame, Asked { client, names, is_alone: false, is_answered: false }, caller).await
+            }
+            _ => {
+                client.link.handle_client_message(frame, &ClientSender::new().0).await;
+                empty(202)
+            }
+        }
+    }
+
+    async fn begin_session(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
+        let Kind::Request(id) = frame.kind().clone() else {
+            return status(400, "`initialize` must be a request with an `id`");
+        };
+        let conversation = match self.conversation(&frame, headers) {
+            Ok(name) => name,
+            Err(response) => return *response,
+        };
+        let (name, client) = match self.clients.begin(caller, conversation) {
+            Ok(begun) => begun,
+            Err(why) => return client_error_response(&why),
+        };
+        let names = RequestIds::kept(&id);
+        let asked = Asked { client, names, is_alone: false, is_answered: false };
+        let begun = self.begin(frame, asked, HANDSHAKE).await;
+        if let Some(refusal) = begun.answer().filter(|answer| answer.error_value().is_some()).cloned() {
+            // A failed handshake leaves no session.
+            drop(begun);
+            self.clients.end(&name, caller).await;
+            return message(200, &refusal);
+        }
+        let mut response = self.finish(begun, caller);
+        if let Ok(value) = HeaderValue::try_from(name) {
+            response.headers_mut().insert(SESSION, value);
+        }
+        response
+    }
+
+    /// Answers a request: by one message if nothing but the response arrives, else by a stream.
+    async fn answer(&self, frame: Frame, asked: Asked, caller: &Caller) -> Response {
+        let begun = self.begin(frame, asked, PATIENCE).await;
+        self.finish(begun, caller)
+    }
+
+    /// Sends a request to the servers, and waits for the first message that belongs to it.
+    async fn begin(&self, frame: Frame, asked: Asked, patience: Duration) -> StartedRequest {
+        let (outlet, mut messages, given_up) = ClientSender::of_several();
+        // A subscription is answered when it ends, if ever.
+        let goes_on = frame.method() == method::LISTEN;
+        let link = Arc::clone(&asked.client.link);
+        // In a task of its own, so that a client that disconnects can't interrupt it halfway.
+        tokio::spawn(async move { link.handle_client_message(frame, &outlet).await });
+        let mut closed = asked.client.closed();
+        let first = tokio::select! {
+            first = tokio::time::timeout(patience, messages.recv()) => first.ok().flatten(),
+            _ = closed.wait_for(|closed| *closed) => None,
+        };
+        StartedRequest { answer: Answer { asked, first, messages }, goes_on, closed, given_up }
+    }
+
+    /// Responds by one message if the first message is the response and its server did not stream it, else by a stream.
+    fn finish(&self, begun: StartedRequest, caller: &Caller) -> Response {
+        if let Some(answer) = begun.answer().filter(|answer| !answer.is_event()).cloned() {
+            let mut asked = begun.answer.asked;
+            asked.is_answered = true;
+            let answer = asked.names.for_client(answer);
+            return message(if asked.is_alone { http_status(&answer) } else { 200 }, &answer);
+        }
+        let StartedRequest { answer, goes_on, closed, given_up } = begun;
+        // The stream ends when the client's session is closed.
+        let ends = if goes_on { either(closed, self.closing.clone()) } else { closed };
+        let ends = either(either(ends, given_up), self.revoked(caller));
+        let lasts = goes_on.then(|| caller.lasts()).flatten();
+        stream(answer, lasts, ends)
+    }
+}
+
+/// A request sent to the servers, with its first message.
+struct StartedRequest {
+    answer: Answer,
+    /// A subscription: answered when it ends, if ever.
+    goes_on: bool,
+    closed: watch::Receiver<bool>,
+    given_up: watch::Receiver<bool>,
+}
+
+impl StartedRequest {
+    /// The response, if it is the first message.
+    fn answer(&self) -> Option<&Frame> {
+        self.answer.first.as_ref().filter(|frame| self.answer.asked.names.is_answer(frame))
+    }
+}
+
+/// A request in progress. Dropping it unanswered cancels it if it is stateless.
+struct Asked {
+    client: ClientGuard,
+    names: RequestIds,
+    /// It is stateless, so closing its stream cancels it.
+    is_alone: bool,
+    is_answered: bool,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if !self.is_alone || self.is_answered {
+            return;
+        }
+        let (link, id) = (Arc::clone(&self.client.link), self.names.own.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let cancelled = json!({ "requestId": id.to_json(), "reason": "the client disconnected" });
+                let frame = Frame::notification(method::CANCELLED, cancelled);
+                link.handle_client_message(frame, &ClientSender::new().0).await;
+            });
+        }
+    }
+}
+
+/// The messages that belong to a request, up to its response.
+struct Answer {
+    asked: Asked,
+    first: Option<Frame>,
+    messages: mpsc::Receiver<Frame>,
+}
+
+impl MessageSource for Answer {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame>> {
+        if self.asked.is_answered {
+            return Poll::Ready(None);
+        }
+        let next = match self.first.take() {
+            Some(first) => Some(first),
+            None => ready!(self.messages.poll_recv(context)),
+        };
+        let Some(frame) = next else { return Poll::Ready(None) };
+        self.asked.is_answered = self.asked.names.is_answer(&frame);
+        Poll::Ready(Some(self.asked.names.for_client(frame)))
+    }
+}
+
+/// The error response to an invalid message.
+fn refused(frame: &Frame, code: i64, why: &str) -> Response {
+    let id = match frame.kind() {
+        Kind::Request(id) => Some(id),
+        _ => None::<&Id>,
+    };
+    message(400, &Frame::error(id, code, why, None))
+}

@@ -1,0 +1,56 @@
+//! Reads the stream of a session, with the server's messages that belong to no request.
+
+use std::time::Duration;
+
+use super::Talk;
+use super::response_reader::{Cursor, Incoming, Next};
+use crate::mcp::http_headers::EVENT_STREAM;
+use crate::mcp::upstream_server::UpstreamEvent;
+
+/// The maximum backoff between two attempts to open the stream.
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
+
+impl Talk {
+    /// Reads the stream until the connection is closed, or the server has no such stream. Returns at once if another task reads it.
+    pub(super) async fn listen(&self) {
+        let Ok(_listening) = self.listening.try_lock() else { return };
+        tokio::select! {
+            () = self.read_notifications_with_retry() => {}
+            () = self.closed() => {}
+        }
+    }
+
+    async fn read_notifications_with_retry(&self) {
+        let mut cursor = Cursor::default();
+        let mut failures = 0;
+        loop {
+            match self.open_stream(&cursor).await {
+                Ok(reply) if reply.is_success() && reply.is(EVENT_STREAM) => {
+                    failures = if self.hear(reply, &mut cursor).await { 0 } else { failures };
+                }
+                // It has no such stream, or has lost the session, which the next request detects. 429 (too many requests) is temporary.
+                Ok(reply) if reply.status() < 500 && reply.status() != 429 => return,
+                _ => {}
+            }
+            failures = (failures + 1).min(16);
+            let wait = cursor.retry.saturating_mul(1 << (failures - 1)).min(MAX_BACKOFF);
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Forwards the messages of one response. Returns whether there were any.
+    async fn hear(&self, reply: super::http_client::Reply, cursor: &mut Cursor) -> bool {
+        let mut messages = Incoming::of(reply, self.limit, cursor);
+        let mut heard = false;
+        loop {
+            match messages.next().await {
+                Next::Frame(frame) => self.say(frame, None).await,
+                Next::Malformed(why) => {
+                    drop(self.events.send(UpstreamEvent::Malformed { why, answers: Vec::new() }).await)
+                }
+                Next::End(_) => return heard,
+            }
+            heard = true;
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Reads the messages of one HTTP response, a single message or a stream.
+
+use std::time::Duration;
+
+use super::http_client::Reply;
+use super::sse::{Event, Parser};
+use crate::mcp::http_headers::{self, EVENT_STREAM};
+use crate::mcp::jsonrpc::Frame;
+
+/// The default delay before reconnecting to a broken stream.
+const DEFAULT_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// The maximum delay that a server may request.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
+
+/// The position in a stream, to resume it.
+#[derive(Clone, Debug)]
+pub(super) struct Cursor {
+    /// The id of the last event that has one.
+    pub(super) last: Option<String>,
+    pub(super) retry: Duration,
+}
+
+impl Default for Cursor {
+    fn default() -> Self {
+        Self { last: None, retry: DEFAULT_RETRY_DELAY }
+    }
+}
+
+/// The next item of a response.
+pub(super) enum Next {
+    Frame(Frame),
+    /// A malformed message: the problem.
+    Malformed(String),
+    /// The end of the response; with the reason if it broke off.
+    End(Option<String>),
+}
+
+/// Reads the messages of a response.
+pub(super) struct Incoming<'c> {
+    reply: Reply,
+    /// The parser, if the response is a stream.
+    parser: Option<Parser>,
+    waiting: std::collections::VecDeque<Event>,
+    cursor: &'c mut Cursor,
+    limit: usize,
+    is_over: bool,
+}
+
+impl<'c> Incoming<'c> {
+    /// Creates a reader. `limit`: the maximum size of a message, in bytes.
+    pub(super) fn of(reply: Reply, limit: usize, cursor: &'c mut Cursor) -> Self {
+        let parser = reply.is(EVENT_STREAM).then(|| Parser::new(limit));
+        Self { reply, parser, waiting: std::collections::VecDeque::new(), cursor, limit, is_over: false }
+    }
+
+    pub(super) async fn next(&mut self) -> Next {
+        if self.is_over {
+            return Next::End(None);
+        }
+        if self.parser.is_none() {
+            self.is_over = true;
+            return self.whole().await;
+        }
+        loop {
+            while let Some(event) = self.waiting.pop_front() {
+                if let Some(next) = self.take(event) {
+                    return next;
+                }
+            }
+            let bytes = match self.reply.bytes().await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => return self.end(None),
+                Err(why) => return self.end(Some(why)),
+            };
+            let Some(parser) = &mut self.parser else { return self.end(None) };
+            match parser.feed(&bytes) {
+                Ok(events) => self.waiting.extend(events),
+                Err(_) => {
+                    let why = format!("a message is longer than {} bytes", self.limit);
+                    return self.end(Some(why));
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, why: Option<String>) -> Next {
+        self.is_over = true;
+        Next::End(why)
+    }
+
+    fn take(&mut self, event: Event) -> Option<Next> {
+        if let Some(milliseconds) = event.retry {
+            self.cursor.retry = Duration::from_millis(milliseconds).min(MAX_RETRY_DELAY);
+        }
+        if event.id.is_some() {
+            // An empty id resets the last one.
+            self.cursor.last = event.id.filter(|id| !id.is_empty());
+        }
+        let has_json_body = event.kind.is_none_or(|kind| kind == "message" || kind.is_empty());
+        if !has_json_body || event.data.is_empty() {
+            return None;
+        }
+        Some(match http_headers::read_message(&event.data) {
+            Ok(frame) => Next::Frame(frame.into_event()),
+            Err(why) => Next::Malformed(why.message),
+        })
+    }
+
+    /// Reads a body that is one message.
+    async fn whole(&mut self) -> Next {
+        match body(&mut self.reply, self.limit).await {
+            Err(why) => Next::End(Some(why)),
+            Ok(body) if body.iter().all(u8::is_ascii_whitespace) => Next::End(None),
+            Ok(body) => match http_headers::read_message(&body) {
+                Ok(frame) => Next::Frame(frame),
+                Err(why) => Next::Malformed(why.message),
+            },
+        }
+    }
+}
+
+/// Reads the whole body of a response.
+pub(super) async fn body(reply: &mut Reply, limit: usize) -> Result<Vec<u8>, String> {
+    let mut body = Vec::new();
+    while let Some(bytes) = reply.bytes().await? {
+        if body.len() + bytes.len() > limit {
+            return Err(format!("its response is longer than {limit} bytes"));
+        }
+        body.extend_from_slice(&bytes);
+    }
+    Ok(body)
+}

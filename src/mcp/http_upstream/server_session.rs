@@ -1,0 +1,142 @@
+//! The state of a connection to an HTTP server: its session, its protocol version, and the arguments that its tools require in headers.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::http_client::Reply;
+use crate::json::Value;
+use crate::mcp::http_headers::{self, HeaderArguments};
+use crate::mcp::jsonrpc::Frame;
+use crate::mcp::method;
+
+/// The state that the server has reported.
+#[derive(Default)]
+pub(super) struct Peer {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The session that it opened in the handshake.
+    session: Option<String>,
+    /// The protocol version negotiated in the handshake.
+    version: Option<String>,
+    /// The client's `initialize`, repeated if the server loses the session.
+    initialize: Option<Frame>,
+    /// The protocol version of requests without a handshake.
+    stateless_version: Option<String>,
+    repeated: HashMap<String, HeaderArguments>,
+}
+
+impl Peer {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Every update is a single step, so a panic elsewhere leaves the data consistent.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn session(&self) -> Option<String> {
+        self.known().session.clone()
+    }
+
+    pub(super) fn initialize(&self) -> Option<Frame> {
+        self.known().initialize.clone()
+    }
+
+    /// Removes the session, which the server has lost.
+    pub(super) fn forget_session(&self) {
+        let mut known = self.known();
+        known.session = None;
+        known.version = None;
+    }
+
+    /// The headers for a message.
+    pub(super) fn headers(&self, frame: &Frame) -> Vec<(&'static str, String)> {
+        let mut known = self.known();
+        let said = http_headers::protocol_version(frame).filter(|version| http_headers::is_modern(version));
+        if let Some(version) = said {
+            known.stateless_version = Some(version.to_owned());
+        }
+        // Only requests must have a version.
+        let is_request = frame.method() == method::INITIALIZE || frame.id().is_some();
+        let modern = match said {
+            None if !is_request && known.version.is_none() => known.stateless_version.clone(),
+            said => said.map(str::to_owned),
+        };
+        let Some(version) = modern else { return known.legacy_headers(frame) };
+        let mut headers = vec![(http_headers::VERSION, version)];
+        if !frame.method().is_empty() {
+            headers.push((http_headers::METHOD, http_headers::encode(frame.method())));
+        }
+        if let Some(subject) = http_headers::subject(frame) {
+            headers.push((http_headers::NAME, http_headers::encode(subject)));
+        }
+        headers
+    }
+
+    /// The headers that repeat a call's arguments, as sent to the server, not as received from the client.
+    pub(super) fn repeated(&self, frame: &Frame) -> Vec<(String, String)> {
+        if frame.method() != method::TOOLS_CALL || http_headers::protocol_version(frame).is_none() {
+            return Vec::new();
+        }
+        let known = self.known();
+        let tool = frame.param("name").and_then(Value::as_str).and_then(|name| known.repeated.get(name));
+        let (Some(tool), Some(arguments)) = (tool, frame.param("arguments")) else { return Vec::new() };
+        let said = tool.of(arguments);
+        said.filter_map(|(header, text)| Some((header.to_owned(), http_headers::encode(&text?)))).collect()
+    }
+
+    /// The headers for GET and DELETE, which have no message.
+    pub(super) fn session_headers(&self) -> Vec<(&'static str, String)> {
+        let known = self.known();
+        let session = known.session.iter().map(|session| (http_headers::SESSION, session.clone()));
+        session.chain(known.version.iter().map(|version| (http_headers::VERSION, version.clone()))).collect()
+    }
+
+    /// Stores the session from the headers of a response.
+    pub(super) fn answered(&self, request: &Frame, reply: &Reply) {
+        if request.method() == method::INITIALIZE && reply.is_success() {
+            let mut known = self.known();
+            known.session = reply.header(http_headers::SESSION).map(str::to_owned);
+            known.initialize = Some(request.clone());
+        }
+    }
+
+    /// Stores the protocol version, or the arguments that tools require in headers, from a response.
+    pub(super) fn said(&self, request: &Frame, answer: &Frame) {
+        let Some(result) = answer.result_value() else { return };
+        match request.method() {
+            method::INITIALIZE => {
+                let version = result.get("protocolVersion").and_then(Value::as_str);
+                self.known().version = version.map(str::to_owned);
+            }
+            method::TOOLS_LIST => {
+                let mut known = self.known();
+                let tools = result.get("tools").and_then(Value::as_array);
+                for tool in tools.into_iter().flatten() {
+                    if let (Some(name), Some(schema)) =
+                        (tool.get("name").and_then(Value::as_str), tool.get("inputSchema"))
+                    {
+                        known.repeated.insert(name.to_owned(), HeaderArguments::of_schema(schema));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Known {
+    fn legacy_headers(&self, frame: &Frame) -> Vec<(&'static str, String)> {
+        // Neither is known before the handshake.
+        if frame.method() == method::INITIALIZE {
+            return Vec::new();
+        }
+        let session = self.session.iter().map(|session| (http_headers::SESSION, session.clone()));
+        session.chain(self.version.iter().map(|version| (http_headers::VERSION, version.clone()))).collect()
+    }
+}
+
+/// Whether a request is stateless: it has its protocol version itself, and is cancelled by closing its stream.
+pub(super) fn is_modern(frame: &Frame) -> bool {
+    http_headers::protocol_version(frame).is_some_and(http_headers::is_modern)
+}

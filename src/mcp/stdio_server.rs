@@ -1,0 +1,76 @@
+//! The stdio listener: serves one client on stdin and stdout, one message per line.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+
+use super::client_sender::ClientSender;
+use super::connection::{Link, Who};
+use super::gateway::Gateway;
+use super::jsonrpc::{Frame, Malformed};
+use super::line_codec::{self, Line, Lines};
+use super::requester::{self, Unnamed};
+use super::upstream_server::Gone;
+
+/// How long to wait for unanswered requests after the client has closed its input.
+const LAST_ANSWERS: Duration = Duration::from_secs(4);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// Timeout for all servers to end, and then for the client to read the last messages.
+const ENDING: Duration = Duration::from_secs(10);
+
+impl Gateway {
+    /// Serves one client until its input ends; its servers have ended when this returns.
+    ///
+    /// # Errors
+    /// A server can't be started.
+    pub async fn serve_lines(
+        self: Arc<Self>,
+        from: impl AsyncRead + Unpin,
+        to: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<(), String> {
+        let (outlet, outgoing) = ClientSender::new();
+        let mut writer = tokio::spawn(line_codec::write(to, outgoing));
+        let unnamed = Unnamed::Lines { session: self.session.as_deref() };
+        let who = Who {
+            requester: requester::name(&self.context, unnamed),
+            context: self.context.clone(),
+            session: self.session.clone(),
+        };
+        let link = Link::open(&self, &who, outlet.clone()).map_err(|Gone(why)| why)?;
+        let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.max_message_size);
+        loop {
+            match lines.next().await {
+                Line::Text(text) => match Frame::parse(&text) {
+                    Ok(frame) => link.handle_client_message(frame, &outlet).await,
+                    Err(why) => outlet.send(why.answer()).await,
+                },
+                Line::Unreadable { why, text } => {
+                    outlet.send(Malformed::unreadable(&text, why).answer()).await;
+                }
+                Line::TooLong(why) => {
+                    let answer = Frame::error(None, super::jsonrpc::code::PARSE_ERROR, &why, None);
+                    outlet.send(answer).await;
+                }
+                Line::End => break,
+            }
+            if outlet.is_closed() {
+                break;
+            }
+        }
+        // Requests before the end are still answered, as without a gateway; requests to the client fail, because no response can arrive.
+        let answered = async {
+            while link.is_busy() && !outlet.is_closed() {
+                link.fail_server_requests().await;
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
+        let _ = tokio::time::timeout(ENDING, link.close()).await;
+        drop((link, outlet));
+        if tokio::time::timeout(ENDING, &mut writer).await.is_err() {
+            writer.abort();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! A connection to an upstream server: one interface over its transports, stdio process and streamable HTTP.
+
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::http_upstream::{HttpSpec, HttpUpstream};
+use super::jsonrpc::{Frame, Id};
+use super::stdio_upstream::{StdioSpec, StdioUpstream};
+use crate::engine::Engine;
+
+/// The reason why a server's connection ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Gone(pub(super) String);
+
+/// An event from a server.
+#[derive(Debug)]
+pub(super) enum UpstreamEvent {
+    /// A message, with the request that it belongs to if its transport reports that.
+    Frame { frame: Frame, about: Option<Id> },
+    /// A malformed message: the problem, and the requests that it may answer.
+    Malformed { why: String, answers: Vec<Id> },
+    /// A problem that answers no request.
+    Trouble(String),
+    /// The connection ended; no event follows.
+    Gone(Gone),
+}
+
+/// The channel for a server's events.
+pub(super) type UpstreamEventSender = mpsc::Sender<UpstreamEvent>;
+
+/// The transport to a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// A child process, over stdin and stdout.
+    Child(StdioSpec),
+    /// Streamable HTTP.
+    Http(HttpSpec),
+}
+
+/// A server behind a gateway.
+#[derive(Clone, Debug)]
+pub struct ServerSpec {
+    /// Its name, which policies match by `server:`.
+    pub name: String,
+    /// The prefix of its tool and prompt names, if there are several servers.
+    pub prefix: Option<String>,
+    /// Its transport.
+    pub reach: Reach,
+    /// Rules for its calls only, which tighten those of the gateway.
+    pub rules: Option<Engine>,
+}
+
+/// A connection to a server.
+pub(super) enum Connection {
+    Child(StdioUpstream),
+    Http(HttpUpstream),
+}
+
+impl Connection {
+    /// Connects. `limit`: the maximum size of a message, in bytes.
+    pub(super) fn open(
+        spec: &Arc<ServerSpec>,
+        events: UpstreamEventSender,
+        limit: usize,
+    ) -> Result<Self, Gone> {
+        match &spec.reach {
+            Reach::Child(child) => StdioUpstream::start(child, events, limit).map(Self::Child),
+            Reach::Http(http) => HttpUpstream::open(http, events, limit).map(Self::Http),
+        }
+    }
+
+    pub(super) async fn send(&self, frame: Frame) -> Result<(), Gone> {
+        match self {
+            Self::Child(child) => child.send(frame).await,
+            Self::Http(http) => http.send(frame).await,
+        }
+    }
+
+    /// Shuts the server down; the receiver becomes true when it has ended.
+    pub(super) fn close(self) -> watch::Receiver<bool> {
+        match self {
+            Self::Child(child) => child.close(),
+            Self::Http(http) => http.close(),
+        }
+    }
+}

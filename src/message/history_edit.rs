@@ -1,0 +1,300 @@
+//! Additions to a history: approval requests, answers, results and session state.
+
+use std::collections::BTreeMap;
+
+use super::ai_sdk::DENIED;
+use super::approval_parts::{RequestPart, ResponsePart, StatePart};
+use super::call_matching::{Matched, match_calls};
+use super::history::{History, Message, Role};
+use super::occurrence::Place;
+use super::openai_responses::{hosted_response, is_hosted};
+use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+
+/// Why a request, an answer or a result can't be added to a history.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HistoryEditError {
+    /// No open call has a request with this id.
+    #[error(
+        "no open approval request `{approval_id}`: it was never requested, or its call already has a result"
+    )]
+    NotPending {
+        /// The id of the request.
+        approval_id: String,
+    },
+    /// Several open calls have a request with this id.
+    #[error("several calls have the approval request `{approval_id}`; give each request its own id")]
+    Ambiguous {
+        /// The id of the request.
+        approval_id: String,
+    },
+    /// There is no call at this position.
+    #[error("part {} of message {} is not a tool call", .place.part, .place.message)]
+    NotACall {
+        /// The position.
+        place: Place,
+    },
+    /// The call already has a result, or two were added at once.
+    #[error("the call in part {} of message {} already has a result", .place.part, .place.message)]
+    Settled {
+        /// The position of the call.
+        place: Place,
+    },
+    /// Results of calls with the same id are matched by order, so an earlier call still needs its result.
+    #[error("the call in part {} of message {} shares its id with a call that has no result; add the result of that call first, or both at once", .place.part, .place.message)]
+    SharedId {
+        /// The position of the call.
+        place: Place,
+    },
+}
+
+/// The result of a call, to be added to a history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallResult {
+    /// The position of the call.
+    pub place: Place,
+    /// The output that the model receives.
+    pub output: Output,
+    /// How the call ended.
+    pub settled: Settled,
+}
+
+/// An answer to the request with this id. The other members can be set afterwards.
+///
+/// ```
+/// use callgate::message::{ResponsePart, approval_response};
+/// let response = ResponsePart { reason: Some("too much".into()), ..approval_response("approval_c1", false) };
+/// assert!(!response.approved);
+/// ```
+pub fn approval_response(approval_id: impl Into<String>, approved: bool) -> ResponsePart {
+    ResponsePart { approval_id: approval_id.into(), approved, ..ResponsePart::default() }
+}
+
+/// The message that contains an answer.
+pub fn approval_response_message(response: ResponsePart) -> Message {
+    Message::new(Role::Tool, vec![response.into()])
+}
+
+/// The output that tells a model that a person or a policy denied the call. With [`Settled::Denied`], every dialect writes
+/// it in the form that its provider expects.
+pub fn denied_output(reason: Option<&str>) -> Output {
+    Output::Text(reason.filter(|reason| !reason.is_empty()).unwrap_or(DENIED).to_owned())
+}
+
+impl History {
+    /// The requests of calls without a result, answered or not, in order, and the unanswered requests of OpenAI's hosted
+    /// MCP calls.
+    pub fn find_approval_requests(&self) -> Vec<&RequestPart> {
+        let matched = match_calls(&self.messages);
+        let open = matched.iter().filter(|call| call.result.is_none()).filter_map(|call| call.request);
+        let mut places: Vec<Place> = open.collect();
+        places.extend(
+            self.hosted_requests()
+                .filter(|(_, request)| self.hosted_answer(request).is_none())
+                .map(|(place, _)| place),
+        );
+        places.sort();
+        places.into_iter().filter_map(|place| self.request_at(place)).collect()
+    }
+
+    /// The first answer to the latest request with this id. Answers that could belong to several calls, and answers after
+    /// the call's result, are ignored.
+    pub fn find_approval_decision(&self, approval_id: &str) -> Option<&ResponsePart> {
+        let asked = |call: &&Matched| {
+            let request = call.request.and_then(|place| self.request_at(place));
+            request.is_some_and(|request| request.approval_id == approval_id)
+        };
+        let matched = match_calls(&self.messages);
+        let place = match matched.iter().rev().find(asked) {
+            Some(call) => *call.responses.first()?,
+            None => {
+                let mut hosted = self.hosted_requests().map(|(_, request)| request);
+                return self.hosted_answer(hosted.find(|request| request.approval_id == approval_id)?);
+            }
+        };
+        match self.part(place)?.content() {
+            Content::Response(response) => Some(response),
+            _ => None,
+        }
+    }
+
+    /// Appends an answer.
+    ///
+    /// # Errors
+    /// If no open call has a request with its id, or several do.
+    pub fn append_approval_response(&mut self, response: ResponsePart) -> Result<(), HistoryEditError> {
+        let requests = self.find_approval_requests();
+        let waiting = requests.iter().filter(|request| request.approval_id == response.approval_id).count();
+        let approval_id = response.approval_id.clone();
+        match waiting {
+            0 => return Err(HistoryEditError::NotPending { approval_id }),
+            1 => {}
+            _ => return Err(HistoryEditError::Ambiguous { approval_id }),
+        }
+        let hosted = self.hosted_requests().any(|(_, request)| request.approval_id == approval_id);
+        self.push(match hosted {
+            true => Message::new(Role::Tool, vec![hosted_response(response)]),
+            false => approval_response_message(response),
+        });
+        Ok(())
+    }
+
+    /// Adds the results of calls: after their round, or after the answer to their request, so that each result matches its
+    /// own call even if ids repeat.
+    ///
+    /// # Errors
+    /// If there is no such call, it already has a result, or the result would match an earlier call with the same id in its
+    /// round: add results of such calls in order. Then nothing is added.
+    pub fn append_results(&mut self, settlements: Vec<CallResult>) -> Result<(), HistoryEditError> {
+        let matched = match_calls(&self.messages);
+        let by_place: BTreeMap<Place, &Matched> = matched.iter().map(|call| (call.place, call)).collect();
+        let mut results: BTreeMap<Place, (&Matched, ResultPart)> = BTreeMap::new();
+        for CallResult { place, output, settled } in settlements {
+            let call = by_place.get(&place).ok_or(HistoryEditError::NotACall { place })?;
+            let named = self.call_at(place).ok_or(HistoryEditError::NotACall { place })?;
+            let result = ResultPart { call_id: named.id.clone(), name: named.name.clone(), output, settled };
+            let doubled = results.insert(place, (call, result)).is_some();
+            if doubled || call.result.is_some() {
+                return Err(HistoryEditError::Settled { place });
+            }
+        }
+        let with_results = self
+            .with_results(&matched, &results, true)
+            .or_else(|| self.with_results(&matched, &results, false));
+        match (with_results, results.keys().next()) {
+            (Some(messages), _) => self.messages = messages,
+            (None, Some(place)) => return Err(HistoryEditError::SharedId { place: *place }),
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// The messages with these results. Returns `None` unless each result then matches its call, and no other call's result
+    /// changes.
+    fn with_results(
+        &self,
+        matched: &[Matched],
+        results: &BTreeMap<Place, (&Matched, ResultPart)>,
+        after_answers: bool,
+    ) -> Option<Vec<Message>> {
+        // Calls with the same id in one round are matched by order only, so their results stay together.
+        let key = |call: &Matched| self.call_at(call.place).map(|named| (call.round, named.id.as_str()));
+        let mut after: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+        for (call, _) in results.values() {
+            let mut index = self.end_of_round(call.place.message);
+            if after_answers && let Some(answer) = call.responses.last() {
+                index = index.max(answer.message.saturating_add(1));
+            }
+            let latest = after.entry(key(call)?).or_default();
+            *latest = index.max(*latest);
+        }
+        for call in matched {
+            if let (Some(result), Some(latest)) = (call.result, key(call).and_then(|key| after.get_mut(&key)))
+            {
+                *latest = (*latest).max(result.message.saturating_add(1));
+            }
+        }
+        let mut added: BTreeMap<usize, Vec<Part>> = BTreeMap::new();
+        for (call, result) in results.values() {
+            added.entry(*after.get(&key(call)?)?).or_default().push(Part::result(result.clone()));
+        }
+        let mut messages = self.messages.clone();
+        // From the end, so that earlier indices stay valid.
+        for (index, parts) in added.into_iter().rev() {
+            messages.insert(index, Message::new(Role::Tool, parts));
+        }
+        let new = History::new(messages);
+        let before = matched.iter().map(|call| match results.get(&call.place) {
+            Some((_, result)) => (Some(result), None),
+            None => (call.result.and_then(|place| self.result_at(place)), self.pending_request(call)),
+        });
+        let now = match_calls(&new.messages);
+        let same = before.eq(now
+            .iter()
+            .map(|call| (call.result.and_then(|place| new.result_at(place)), new.pending_request(call))));
+        same.then_some(new.messages)
+    }
+
+    /// The index after the round of this message and its results.
+    fn end_of_round(&self, message: usize) -> usize {
+        let rest = self.messages.iter().enumerate().skip(message);
+        let after_calls = rest.skip_while(|(_, message)| message.role == Role::Assistant);
+        let mut after_results = after_calls.skip_while(|(_, message)| message.role == Role::Tool);
+        after_results.next().map_or(self.messages.len(), |(index, _)| index)
+    }
+
+    fn call_at(&self, place: Place) -> Option<&CallPart> {
+        match self.part(place)?.content() {
+            Content::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    fn result_at(&self, place: Place) -> Option<&ResultPart> {
+        match self.part(place)?.content() {
+            Content::Result(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// The request of a call without a result.
+    fn pending_request(&self, call: &Matched) -> Option<&RequestPart> {
+        call.request.filter(|_| call.result.is_none()).and_then(|place| self.request_at(place))
+    }
+
+    fn request_at(&self, place: Place) -> Option<&RequestPart> {
+        match self.part(place)?.content() {
+            Content::Request(request) => Some(request),
+            _ => None,
+        }
+    }
+
+    /// The requests of the provider's hosted calls, which are not calls of this history.
+    fn hosted_requests(&self) -> impl Iterator<Item = (Place, &RequestPart)> {
+        let parts = |(message, of): (usize, &'_ Message)| {
+            of.parts.iter().enumerate().map(move |(part, _)| Place { message, part }).collect::<Vec<_>>()
+        };
+        let places = self.messages.iter().enumerate().flat_map(parts);
+        places
+            .filter(|place| self.part(*place).is_some_and(is_hosted))
+            .filter_map(|place| Some((place, self.request_at(place)?)))
+    }
+
+    fn hosted_answer(&self, request: &RequestPart) -> Option<&ResponsePart> {
+        self.messages.iter().flat_map(Message::parts).find_map(|part| match part.content() {
+            Content::Response(response) if response.approval_id == request.approval_id => Some(response),
+            _ => None,
+        })
+    }
+}
+
+impl History {
+    /// Adds a request for approval of a call: to the model's message with the call, or at the end if the call already has a
+    /// request, so that earlier answers do not apply to it.
+    ///
+    /// # Errors
+    /// If there is no call at this position.
+    pub fn add_approval_request(
+        &mut self,
+        place: Place,
+        request: RequestPart,
+    ) -> Result<(), HistoryEditError> {
+        let asked = match_calls(&self.messages).into_iter().find(|matched| matched.place == place);
+        let asked = asked.ok_or(HistoryEditError::NotACall { place })?.request.is_some();
+        match self.messages.get_mut(place.message) {
+            Some(message) if !asked => message.push(request.into()),
+            _ => self.push(Message::new(Role::Assistant, vec![request.into()])),
+        }
+        Ok(())
+    }
+
+    /// Stores the session's sealed state, and removes the earlier one.
+    pub fn set_state(&mut self, state: StatePart) {
+        self.messages.retain_mut(|message| {
+            let before = message.parts.len();
+            message.parts.retain(|part| !matches!(part.content(), Content::State(_)));
+            // A message without other parts is removed.
+            before == message.parts.len() || !message.parts.is_empty()
+        });
+        self.push(Message::new(Role::Tool, vec![state.into()]));
+    }
+}

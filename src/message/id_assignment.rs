@@ -1,0 +1,43 @@
+//! Adds missing ids and names: ids of calls (Gemini, OpenAI's older function calls), and the call id and tool name of
+//! results.
+
+use std::collections::BTreeSet;
+
+use super::call_matching::match_with_generated_ids;
+use super::history::Message;
+use super::occurrence::Place;
+use super::part::{CallPart, Content, Part, ResultPart};
+
+/// Gives every call without an id one from its position, and every result the id and tool name of its call. A part's source
+/// JSON is not changed, so nothing is added when it is written in its own dialect.
+pub(super) fn settle(messages: &mut [Message]) {
+    let mut named = BTreeSet::new();
+    for (message_index, message) in messages.iter_mut().enumerate() {
+        for (part_index, part) in message.parts.iter_mut().enumerate() {
+            if let Content::Call(CallPart { id, .. }) = part.content_mut()
+                && id.is_empty()
+            {
+                *id = format!("call_{message_index}_{part_index}");
+                named.insert(Place { message: message_index, part: part_index });
+            }
+        }
+    }
+    for matched in match_with_generated_ids(messages, &named) {
+        let call =
+            messages.get(matched.place.message).and_then(|message| message.parts.get(matched.place.part));
+        let Some(Content::Call(CallPart { id, name, .. })) = call.map(Part::content) else { continue };
+        let (id, name) = (id.clone(), name.clone());
+        let Some(result) = matched.result.and_then(|place| result_at(messages, place)) else { continue };
+        result.call_id = id;
+        if result.name.is_empty() {
+            result.name = name;
+        }
+    }
+}
+
+fn result_at(messages: &mut [Message], place: Place) -> Option<&mut ResultPart> {
+    match messages.get_mut(place.message)?.parts.get_mut(place.part)?.content_mut() {
+        Content::Result(result) => Some(result),
+        _ => None,
+    }
+}

@@ -1,0 +1,38 @@
+//! Error patterns: `on` of `retry` and `recover`, which selects errors of a tool.
+
+use crate::host::ToolError;
+use crate::matcher::NamePattern;
+use crate::rules_schema::{Field, Reader, Shape};
+use crate::source::Node;
+
+pub(super) const ON: Field = Field::optional(
+    "on",
+    Shape::OneOrMany(&Shape::Text(
+        "an error's kind or message: exact, a glob, or a regular expression such as `/invalid/`",
+    )),
+    "The errors that it applies to, by kind (such as `timeout`) or message. Default: every error.",
+);
+
+/// Patterns for the kind or the message of an error. Without patterns every error matches.
+#[derive(Debug, Default)]
+pub struct ErrorPatterns(Vec<NamePattern>);
+
+impl ErrorPatterns {
+    /// Reads `on`.
+    pub(super) fn read(policy: &Node, reader: &mut Reader<'_>) -> Self {
+        Self(policy.get("on").map(|node| NamePattern::read_list(node, reader)).unwrap_or_default())
+    }
+
+    /// Whether an error matches.
+    pub fn concern(&self, error: &ToolError) -> bool {
+        self.0.is_empty() || self.matches_each(error).any(|concerns| concerns)
+    }
+
+    /// Returns for each pattern, in order, whether it matches an error.
+    pub fn matches_each(&self, error: &ToolError) -> impl Iterator<Item = bool> {
+        let kind = error.kind.as_deref();
+        self.0.iter().map(move |pattern| {
+            pattern.matches(&error.message) || kind.is_some_and(|kind| pattern.matches(kind))
+        })
+    }
+}

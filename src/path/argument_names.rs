@@ -1,0 +1,271 @@
+//! Names of the arguments that policies read, and detection of lookalike names.
+//!
+//! Paths, scripts' reads and a call's arguments → the first argument name that differs from a name that policies read there only in
+//! case, separators or width. Many servers accept such a name all the same, so a policy must not miss it.
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+
+use super::ast::{Filter, Nested, Operand, QueryBase, Segment, Selector, Step};
+use super::pattern::Pattern;
+use crate::call::Root;
+use crate::json::{MAX_DEPTH, Value};
+use crate::safe_text::fold_name;
+
+/// The names that policies read, as a tree: those of the arguments, of their members, and so on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArgumentNames {
+    named: BTreeMap<String, Self>,
+    /// The names read from every element or member.
+    any: Option<Box<Self>>,
+    /// The names read from the value itself and from everything below it.
+    below: Option<Box<Self>>,
+}
+
+/// A name in a call that a server could take for one that policies read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MisreadName {
+    /// The path of its object, as steps below the arguments.
+    pub place: Vec<Step>,
+    /// The name in the call.
+    pub name: String,
+    /// The name that policies read.
+    pub meant: String,
+}
+
+/// The path from the arguments to a value, as a linked list.
+#[derive(Clone, Copy)]
+struct Way<'w> {
+    before: Option<&'w Way<'w>>,
+    step: AncestorStep<'w>,
+    depth: usize,
+}
+
+#[derive(Clone, Copy)]
+enum AncestorStep<'w> {
+    Start,
+    Name(&'w str),
+    Index(usize),
+}
+
+type ActiveNames<'n> = SmallVec<[&'n ArgumentNames; 8]>;
+
+impl ArgumentNames {
+    /// The names that a query reads from the arguments, also in its filters.
+    pub(super) fn of(query: &Nested) -> Self {
+        let (mut names, mut others) = (Self::default(), Self::default());
+        let mut open = vec![(query.base, query.segments.clone())];
+        while let Some((base, segments)) = open.pop() {
+            let root = if base == QueryBase::Member(Root::Input) { &mut names } else { &mut others };
+            root.insert(&segments, &mut open);
+        }
+        names
+    }
+
+    /// Whether no name is read.
+    pub fn is_empty(&self) -> bool {
+        self == &Self::default()
+    }
+
+    /// Adds the member at this path of names.
+    pub fn add_member(&mut self, names: &[String]) -> &mut Self {
+        names.iter().fold(self, |at, name| at.named.entry(name.clone()).or_default())
+    }
+
+    /// Adds every element and member.
+    pub fn add_any_member(&mut self) -> &mut Self {
+        self.any.get_or_insert_default()
+    }
+
+    /// Adds a name that is read at any depth below.
+    pub fn add_descendant(&mut self, name: &str) {
+        self.below.get_or_insert_default().named.entry(name.to_owned()).or_default();
+    }
+
+    /// Adds all names of another tree.
+    pub fn merge(&mut self, other: &Self) {
+        for (name, below) in &other.named {
+            self.named.entry(name.clone()).or_default().merge(below);
+        }
+        for (own, other) in [(&mut self.any, &other.any), (&mut self.below, &other.below)] {
+            if let Some(other) = other {
+                own.get_or_insert_default().merge(other);
+            }
+        }
+    }
+
+    /// The names of the members that are read by name.
+    pub(super) fn member_names(&self) -> impl Iterator<Item = &str> {
+        self.named.keys().map(String::as_str)
+    }
+
+    /// The names read from the member with this name.
+    pub(super) fn member(&self, name: &str) -> Option<&Self> {
+        self.named.get(name)
+    }
+
+    /// The names read from every element or member.
+    pub(super) fn any(&self) -> Option<&Self> {
+        self.any.as_deref()
+    }
+
+    /// The names read from the value itself and from everything below it.
+    pub(super) fn below(&self) -> Option<&Self> {
+        self.below.as_deref()
+    }
+
+    /// The first name in the arguments that could be taken for one of `all`. Skips names that are read themselves and names for
+    /// which `declares` returns true.
+    pub fn misread<'n>(
+        all: impl IntoIterator<Item = &'n Self>,
+        arguments: &Value,
+        declares: &dyn Fn(&[Step], &str) -> bool,
+    ) -> Option<MisreadName> {
+        let start = Way { before: None, step: AncestorStep::Start, depth: 0 };
+        look(all.into_iter().collect(), ActiveNames::new(), arguments, start, declares)
+    }
+
+    fn insert(&mut self, segments: &[Segment], open: &mut Vec<(QueryBase, Vec<Segment>)>) {
+        let Some((segment, rest)) = segments.split_first() else { return };
+        let (selectors, at) = match segment {
+            Segment::Child(selectors) => (selectors, self),
+            Segment::Descendant(selectors) => (selectors, &mut **self.below.get_or_insert_default()),
+        };
+        for selector in &selectors.list {
+            let child = match selector {
+                Selector::Name(name) => at.named.entry(name.clone()).or_default(),
+                _ => &mut **at.any.get_or_insert_default(),
+            };
+            if let Selector::Filter(filter) = selector {
+                child.filter(filter, open);
+            }
+            child.insert(rest, open);
+        }
+    }
+
+    fn filter(&mut self, filter: &Filter, open: &mut Vec<(QueryBase, Vec<Segment>)>) {
+        match filter {
+            Filter::Any(filters) | Filter::All(filters) => {
+                filters.iter().for_each(|filter| self.filter(filter, open))
+            }
+            Filter::Not(filter) => self.filter(filter, open),
+            Filter::Exists(query) => self.query(query.base, &query.segments, open),
+            Filter::Compare(left, _, right) => {
+                self.operand(left, open);
+                self.operand(right, open);
+            }
+            Filter::Fits(text, pattern) => {
+                self.operand(text, open);
+                if let Pattern::Dynamic(_, pattern) = pattern {
+                    self.operand(pattern, open);
+                }
+            }
+        }
+    }
+
+    fn operand(&mut self, operand: &Operand, open: &mut Vec<(QueryBase, Vec<Segment>)>) {
+        match operand {
+            Operand::Literal(_) => {}
+            Operand::Singular(base, steps) => {
+                let segments: Vec<Segment> = steps.iter().cloned().map(Segment::from).collect();
+                self.query(*base, &segments, open);
+            }
+            Operand::Length(of) => self.operand(of, open),
+            Operand::Count(query) | Operand::Value(query) => self.query(query.base, &query.segments, open),
+        }
+    }
+
+    fn query(&mut self, base: QueryBase, segments: &[Segment], open: &mut Vec<(QueryBase, Vec<Segment>)>) {
+        match base {
+            QueryBase::Current => self.insert(segments, open),
+            _ => open.push((base, segments.to_vec())),
+        }
+    }
+}
+
+/// Searches a value. `here` holds the names read from this value, `everywhere` those read from it and everything below it.
+fn look<'n>(
+    here: ActiveNames<'n>,
+    everywhere: ActiveNames<'n>,
+    value: &Value,
+    way: Way<'_>,
+    declares: &dyn Fn(&[Step], &str) -> bool,
+) -> Option<MisreadName> {
+    let mut everywhere = everywhere;
+    everywhere.extend(here.iter().filter_map(|names| names.below.as_deref()));
+    // Deeper values are rejected before this check.
+    if (here.is_empty() && everywhere.is_empty()) || way.depth > MAX_DEPTH {
+        return None;
+    }
+    let all = || here.iter().chain(&everywhere).copied();
+    let any = || all().filter_map(|names| names.any.as_deref());
+    match value {
+        Value::Object(members) => members.iter().find_map(|(name, member)| {
+            let mut below: ActiveNames<'n> = all().filter_map(|names| names.named.get(name)).collect();
+            if below.is_empty()
+                && let Some(meant) = all().find_map(|names| names.nearest(name))
+                && !declares(&way.steps(), name)
+            {
+                return Some(MisreadName { place: way.steps(), name: name.clone(), meant: meant.to_owned() });
+            }
+            below.extend(any());
+            look(below, everywhere.clone(), member, way.to(AncestorStep::Name(name)), declares)
+        }),
+        Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
+            look(any().collect(), everywhere.clone(), item, way.to(AncestorStep::Index(index)), declares)
+        }),
+        _ => None,
+    }
+}
+
+impl ArgumentNames {
+    /// The read name for which another name could be taken.
+    fn nearest(&self, name: &str) -> Option<&str> {
+        fold_name(name).next()?;
+        self.named.keys().map(String::as_str).find(|known| fold_name(known).eq(fold_name(name)))
+    }
+}
+
+impl<'w> Way<'w> {
+    fn to(&'w self, step: AncestorStep<'w>) -> Self {
+        Self { before: Some(self), step, depth: self.depth + 1 }
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut at = Some(self);
+        while let Some(way) = at {
+            match way.step {
+                AncestorStep::Start => {}
+                AncestorStep::Name(name) => steps.push(Step::Name(name.to_owned())),
+                AncestorStep::Index(index) => {
+                    steps.push(Step::Index(i64::try_from(index).unwrap_or(i64::MAX)))
+                }
+            }
+            at = way.before;
+        }
+        steps.reverse();
+        steps
+    }
+}
+
+impl std::fmt::Display for MisreadName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = |name: &str| crate::safe_text::inert(&crate::safe_text::cut(name));
+        write!(f, "the argument `")?;
+        for step in &self.place {
+            match step {
+                Step::Name(step) => write!(f, "{}.", name(step))?,
+                Step::Index(index) => write!(f, "{index}.")?,
+            }
+        }
+        write!(
+            f,
+            "{}` could be mistaken for `{}`, which policies read: rename it to `{}`",
+            name(&self.name),
+            self.meant,
+            self.meant
+        )
+    }
+}

@@ -1,0 +1,144 @@
+//! Dependencies of a path: the parts of the call that it reads, to detect undecided parts of the session.
+
+use super::ast::{Filter, Nested, Operand, QueryBase, Segment, Selector, Step};
+use super::pattern::Pattern;
+use crate::call::{ContextReads, Root};
+
+/// The data that a path reads, in its own segments and in its filters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reads {
+    pub(super) roots: Vec<Root>,
+    pub(super) context: ContextReads,
+    session: Vec<SessionRead>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum SessionRead {
+    Everything,
+    Labels,
+    Calls,
+    Facts,
+    Fact(String),
+}
+
+impl Reads {
+    pub(super) fn of(query: &Nested) -> Self {
+        let mut reads = Self::default();
+        reads.query(query);
+        reads
+    }
+
+    /// Whether it reads one of these undecided parts (`labels`, `calls`, `facts`, `facts.NAME`).
+    pub(super) fn any_of(&self, unsettled: &[String]) -> bool {
+        unsettled.iter().any(|part| {
+            let fact = part.strip_prefix("facts.");
+            self.session.iter().any(|read| match read {
+                SessionRead::Everything => true,
+                SessionRead::Labels => part == "labels",
+                SessionRead::Calls => part == "calls",
+                SessionRead::Facts => fact.is_some() || part == "facts",
+                SessionRead::Fact(name) => fact == Some(name) || part == "facts",
+            })
+        })
+    }
+
+    fn query(&mut self, query: &Nested) {
+        self.member(query.base, &query.segments);
+        for segment in &query.segments {
+            let (Segment::Child(selectors) | Segment::Descendant(selectors)) = segment;
+            for selector in &selectors.list {
+                if let Selector::Filter(filter) = selector {
+                    self.filter(filter);
+                }
+            }
+        }
+    }
+
+    fn filter(&mut self, filter: &Filter) {
+        match filter {
+            Filter::Any(filters) | Filter::All(filters) => {
+                filters.iter().for_each(|filter| self.filter(filter))
+            }
+            Filter::Not(filter) => self.filter(filter),
+            Filter::Exists(query) => self.query(query),
+            Filter::Compare(left, _, right) => {
+                self.operand(left);
+                self.operand(right);
+            }
+            Filter::Fits(text, pattern) => {
+                self.operand(text);
+                if let Pattern::Dynamic(_, pattern) = pattern {
+                    self.operand(pattern);
+                }
+            }
+        }
+    }
+
+    fn operand(&mut self, operand: &Operand) {
+        match operand {
+            Operand::Literal(_) => {}
+            Operand::Singular(base, steps) => {
+                let segments: Vec<Segment> = steps.iter().cloned().map(Segment::from).collect();
+                self.member(*base, &segments);
+            }
+            Operand::Length(of) => self.operand(of),
+            Operand::Count(query) | Operand::Value(query) => self.query(query),
+        }
+    }
+
+    fn member(&mut self, base: QueryBase, segments: &[Segment]) {
+        let QueryBase::Member(root) = base else { return };
+        if !self.roots.contains(&root) {
+            self.roots.push(root);
+        }
+        match root {
+            Root::Context => match names(segments.first()) {
+                Some(names) => names.into_iter().for_each(|name| self.context.add(name)),
+                None => self.context.add_everything(),
+            },
+            Root::Session => self.session(segments),
+            _ => {}
+        }
+    }
+
+    fn session(&mut self, segments: &[Segment]) {
+        let Some(names) = names(segments.first()) else {
+            self.session.push(SessionRead::Everything);
+            return;
+        };
+        for name in names {
+            match name {
+                "labels" => self.session.push(SessionRead::Labels),
+                "calls" => self.session.push(SessionRead::Calls),
+                "facts" => match self::names(segments.get(1)) {
+                    Some(names) => {
+                        self.session.extend(names.into_iter().map(|name| SessionRead::Fact(name.to_owned())));
+                    }
+                    None => self.session.push(SessionRead::Facts),
+                },
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The members that a segment names. Returns `None` if it may select others too.
+fn names(segment: Option<&Segment>) -> Option<Vec<&str>> {
+    let Segment::Child(selectors) = segment? else { return None };
+    let mut names = Vec::new();
+    for selector in &selectors.list {
+        let Selector::Name(name) = selector else { return None };
+        names.push(name.as_str());
+    }
+    Some(names)
+}
+
+impl From<Step> for Segment {
+    fn from(step: Step) -> Self {
+        let selector = match step {
+            Step::Name(name) => Selector::Name(name),
+            Step::Index(index) => Selector::Index(index),
+        };
+        Self::Child(super::ast::Selectors::new(vec![selector]))
+    }
+}

@@ -1,0 +1,352 @@
+//! Parser: text → syntax tree. `jsonpath-rust` parses; this module checks that the query is well-typed by RFC 9535.
+
+use std::ops::Range;
+
+use jsonpath_rust::parser::errors::JsonPathError;
+use jsonpath_rust::parser::model::{
+    Comparable, Comparison as ParsedComparison, Filter as ParsedFilter, FilterAtom, FnArg, Literal,
+    Segment as ParsedSegment, Selector as ParsedSelector, SingularQuery, SingularQuerySegment, Test,
+    TestFunction,
+};
+use jsonpath_rust::parser::parse_json_path;
+
+use super::PathError;
+use super::ast::{Comparison, Filter, Nested, Operand, QueryBase, Segment, Selector, Selectors, Slice, Step};
+use super::pattern::{Pattern, Reach, compile};
+use super::scanner::{TokenPositions, scan};
+use crate::call::Root;
+use crate::diagnostic::nearest;
+use crate::json::{Number, Value};
+
+/// The maximum number of segments of one query.
+const MAX_SEGMENTS: usize = 64;
+
+/// The value that `$` refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// One JSON value.
+    Value,
+    /// The call document: the name of one of its members must follow `$`.
+    Call,
+}
+
+pub(super) fn lower(text: &str, over: Over) -> Result<Nested, PathError> {
+    let words = scan(text)?;
+    let query = parse_json_path(text).map_err(|error| syntax_error(text, &words, &error))?;
+    let mut lowering = Lowering { text, over, words, roots: 0, functions: 0, decimals: 0 };
+    lowering.absolute(query.segments)
+}
+
+fn syntax_error(text: &str, words: &TokenPositions, error: &JsonPathError) -> PathError {
+    if let Some(range) = words.huge.clone() {
+        return PathError::new("the number is too large for a path", range)
+            .help("whole numbers in paths go up to 9007199254740991");
+    }
+    let at = match error {
+        // The parser's own error type cannot be named through its crate; its debug form is `Pos(8)` or `Span((8, 9))`.
+        JsonPathError::PestError(error) => {
+            let location = format!("{:?}", error.location);
+            let digits = location.trim_start_matches(|c: char| !c.is_ascii_digit());
+            digits
+                .split(|c: char| !c.is_ascii_digit())
+                .next()
+                .and_then(|digits| digits.parse().ok())
+                .unwrap_or(0)
+        }
+        JsonPathError::InvalidJsonPath(message) => {
+            let mut letters = message.chars();
+            let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+            let message: String = first.into_iter().chain(letters).collect();
+            return PathError::new(format!("the path is not valid: {message}"), 0..text.len());
+        }
+        _ => return PathError::new(format!("`{text}` is not a valid path"), 0..text.len()),
+    };
+    let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) else {
+        return PathError::new("the path ends too early", 0..text.len());
+    };
+    let error = PathError::new(format!("the path is not valid at `{c}`"), at..at + c.len_utf8());
+    match c {
+        '=' => error.help("equality is `==`"),
+        '&' => error.help("both conditions are `&&`"),
+        '|' => error.help("either condition is `||`"),
+        '-' => error.help(
+            "write a name with other characters than letters, digits and `_` in brackets and quotes: `['…']`",
+        ),
+        _ => error,
+    }
+}
+
+struct Lowering<'t> {
+    text: &'t str,
+    over: Over,
+    words: TokenPositions,
+    /// The number of tokens of each kind that the tree has reached.
+    roots: usize,
+    functions: usize,
+    decimals: usize,
+}
+
+impl Lowering<'_> {
+    /// Converts a query from `$`, with its base.
+    fn absolute(&mut self, segments: Vec<ParsedSegment>) -> Result<Nested, PathError> {
+        let range = self.words.roots.get(self.roots).cloned().unwrap_or(0..self.text.len());
+        self.roots += 1;
+        if self.over == Over::Value {
+            return Ok(Nested { base: QueryBase::Document, segments: self.segments(segments)? });
+        }
+        let mut segments = segments.into_iter();
+        match segments.next() {
+            Some(ParsedSegment::Selector(ParsedSelector::Name(name))) => {
+                let root = member(&name, range)?;
+                Ok(Nested { base: QueryBase::Member(root), segments: self.segments(segments.collect())? })
+            }
+            _ => Err(PathError::new("a path reads one member of the call, named directly after `$`", range)
+                .help(format!("start with one of {}", roots()))),
+        }
+    }
+
+    fn segments(&mut self, segments: Vec<ParsedSegment>) -> Result<Vec<Segment>, PathError> {
+        if segments.len() > MAX_SEGMENTS {
+            return Err(PathError::new(
+                format!("the path has more than {MAX_SEGMENTS} segments"),
+                0..self.text.len(),
+            ));
+        }
+        segments.into_iter().map(|segment| self.segment(segment)).collect()
+    }
+
+    fn segment(&mut self, segment: ParsedSegment) -> Result<Segment, PathError> {
+        match segment {
+            ParsedSegment::Selector(selector) => Ok(Segment::Child(self.selectors(vec![selector])?)),
+            ParsedSegment::Selectors(selectors) => Ok(Segment::Child(self.selectors(selectors)?)),
+            ParsedSegment::Descendant(segment) => match *segment {
+                ParsedSegment::Selector(selector) => Ok(Segment::Descendant(self.selectors(vec![selector])?)),
+                ParsedSegment::Selectors(selectors) => Ok(Segment::Descendant(self.selectors(selectors)?)),
+                ParsedSegment::Descendant(_) => {
+                    Err(PathError::new("`..` must be followed by a name or brackets", 0..self.text.len()))
+                }
+            },
+        }
+    }
+
+    fn selectors(&mut self, selectors: Vec<ParsedSelector>) -> Result<Selectors, PathError> {
+        let list: Result<Vec<_>, _> = selectors.into_iter().map(|selector| self.selector(selector)).collect();
+        Ok(Selectors::new(list?))
+    }
+
+    fn selector(&mut self, selector: ParsedSelector) -> Result<Selector, PathError> {
+        Ok(match selector {
+            ParsedSelector::Name(name) => Selector::Name(name),
+            ParsedSelector::Index(index) => Selector::Index(index),
+            ParsedSelector::Wildcard => Selector::Wildcard,
+            ParsedSelector::Slice(start, end, step) => {
+                Selector::Slice(Slice { start, end, step: step.unwrap_or(1) })
+            }
+            ParsedSelector::Filter(filter) => Selector::Filter(self.filter(filter)?),
+        })
+    }
+
+    fn filter(&mut self, filter: ParsedFilter) -> Result<Filter, PathError> {
+        let negated = |not: bool, filter| if not { Filter::Not(Box::new(filter)) } else { filter };
+        Ok(match filter {
+            ParsedFilter::Or(filters) => Filter::Any(self.filters(filters)?),
+            ParsedFilter::And(filters) => Filter::All(self.filters(filters)?),
+            ParsedFilter::Atom(FilterAtom::Filter { expr, not }) => negated(not, self.filter(*expr)?),
+            ParsedFilter::Atom(FilterAtom::Test { expr, not }) => negated(not, self.test(*expr)?),
+            ParsedFilter::Atom(FilterAtom::Comparison(comparison)) => self.comparison(*comparison)?,
+        })
+    }
+
+    fn filters(&mut self, filters: Vec<ParsedFilter>) -> Result<Vec<Filter>, PathError> {
+        filters.into_iter().map(|filter| self.filter(filter)).collect()
+    }
+
+    fn test(&mut self, test: Test) -> Result<Filter, PathError> {
+        let function = match test {
+            Test::RelQuery(_) | Test::AbsQuery(_) => return Ok(Filter::Exists(self.nested(test)?)),
+            Test::Function(function) => *function,
+        };
+        let range = self.function();
+        match function {
+            TestFunction::Match(text, pattern) => self.fits(text, pattern, Reach::Whole, range),
+            TestFunction::Search(text, pattern) => self.fits(text, pattern, Reach::Part, range),
+            TestFunction::Length(_) | TestFunction::Count(_) | TestFunction::Value(_) => {
+                Err(self.ill_typed("returns a value, not true or false", range).help("compare it: `… == 1`"))
+            }
+            TestFunction::Custom(..) => Err(self.unknown_function_error(range)),
+        }
+    }
+
+    fn comparison(&mut self, comparison: ParsedComparison) -> Result<Filter, PathError> {
+        let (left, comparison, right) = match comparison {
+            ParsedComparison::Eq(left, right) => (left, Comparison::Equal, right),
+            ParsedComparison::Ne(left, right) => (left, Comparison::NotEqual, right),
+            ParsedComparison::Lt(left, right) => (left, Comparison::Less, right),
+            ParsedComparison::Lte(left, right) => (left, Comparison::LessOrEqual, right),
+            ParsedComparison::Gt(left, right) => (left, Comparison::Greater, right),
+            ParsedComparison::Gte(left, right) => (left, Comparison::GreaterOrEqual, right),
+        };
+        Ok(Filter::Compare(self.comparable(left)?, comparison, self.comparable(right)?))
+    }
+
+    fn comparable(&mut self, comparable: Comparable) -> Result<Operand, PathError> {
+        match comparable {
+            Comparable::Literal(literal) => Ok(Operand::Literal(self.literal(literal)?)),
+            Comparable::Function(function) => self.value_function(function),
+            Comparable::SingularQuery(SingularQuery::Current(segments)) => {
+                Ok(Operand::Singular(QueryBase::Current, segments.into_iter().map(step).collect()))
+            }
+            Comparable::SingularQuery(SingularQuery::Root(segments)) => {
+                let as_parsed = |segment| match segment {
+                    SingularQuerySegment::Name(name) => ParsedSegment::Selector(ParsedSelector::Name(name)),
+                    SingularQuerySegment::Index(index) => {
+                        ParsedSegment::Selector(ParsedSelector::Index(index))
+                    }
+                };
+                let nested = self.absolute(segments.into_iter().map(as_parsed).collect())?;
+                let steps = nested.segments.iter().filter_map(Segment::step).collect();
+                Ok(Operand::Singular(nested.base, steps))
+            }
+        }
+    }
+
+    /// Converts a function that returns a value.
+    fn value_function(&mut self, function: TestFunction) -> Result<Operand, PathError> {
+        let range = self.function();
+        match function {
+            TestFunction::Length(argument) => Ok(Operand::Length(Box::new(self.value(*argument, range)?))),
+            TestFunction::Count(argument) => Ok(Operand::Count(self.nodes(argument, range)?)),
+            TestFunction::Value(argument) => Ok(Operand::Value(self.nodes(argument, range)?)),
+            TestFunction::Match(..) | TestFunction::Search(..) => {
+                Err(self.ill_typed("returns true or false, not a value", range))
+            }
+            TestFunction::Custom(..) => Err(self.unknown_function_error(range)),
+        }
+    }
+
+    /// Converts an argument that must have one value.
+    fn value(&mut self, argument: FnArg, function: Range<usize>) -> Result<Operand, PathError> {
+        let query = match argument {
+            FnArg::Literal(literal) => return Ok(Operand::Literal(self.literal(literal)?)),
+            FnArg::Filter(_) => return Err(self.ill_typed("takes a value, not a condition", function)),
+            FnArg::Test(test) => match *test {
+                Test::Function(function) => return self.value_function(*function),
+                query => self.nested(query)?,
+            },
+        };
+        let steps: Option<Vec<Step>> = query.segments.iter().map(Segment::step).collect();
+        match steps {
+            Some(steps) => Ok(Operand::Singular(query.base, steps)),
+            None => Err(self
+                .ill_typed("takes one value, and this query may yield several", function)
+                .help("`count(…)` counts the nodes of a query, `value(…)` takes the value of its only node")),
+        }
+    }
+
+    /// Converts an argument that must be a query.
+    fn nodes(&mut self, argument: FnArg, function: Range<usize>) -> Result<Nested, PathError> {
+        match argument {
+            FnArg::Test(test) => self.nested(*test),
+            FnArg::Literal(_) | FnArg::Filter(_) => {
+                Err(self.ill_typed("takes a query, such as `@.items[*]`", function))
+            }
+        }
+    }
+
+    fn nested(&mut self, query: Test) -> Result<Nested, PathError> {
+        match query {
+            Test::RelQuery(segments) => {
+                Ok(Nested { base: QueryBase::Current, segments: self.segments(segments)? })
+            }
+            Test::AbsQuery(query) => self.absolute(query.segments),
+            Test::Function(_) => {
+                let range = self.function();
+                Err(self.ill_typed("is not a query", range))
+            }
+        }
+    }
+
+    fn fits(
+        &mut self,
+        text: FnArg,
+        pattern: FnArg,
+        reach: Reach,
+        function: Range<usize>,
+    ) -> Result<Filter, PathError> {
+        let text = self.value(text, function.clone())?;
+        let pattern = self.value(pattern, function.clone())?;
+        let compiled = match &pattern {
+            Operand::Literal(Value::String(pattern)) => Some(compile(pattern, reach)),
+            _ => None,
+        };
+        match (compiled, self.over) {
+            (Some(Ok(compiled)), _) => Ok(Filter::Fits(text, Pattern::Compiled(compiled))),
+            (_, Over::Value) => Ok(Filter::Fits(text, Pattern::Dynamic(reach, pattern))),
+            (Some(Err(error)), Over::Call) => {
+                Err(PathError::new(format!("the pattern is not valid: {error}"), function))
+            }
+            (None, Over::Call) => Err(self
+                .ill_typed("takes a pattern that is a string literal", function)
+                .help("test the nodes of the path with `matches` instead")),
+        }
+    }
+
+    fn literal(&mut self, literal: Literal) -> Result<Value, PathError> {
+        Ok(match literal {
+            Literal::Null => Value::Null,
+            Literal::Bool(value) => Value::Bool(value),
+            Literal::String(text) => Value::String(text),
+            Literal::Int(number) => Value::from(number),
+            Literal::Float(rounded) => Value::Number(self.exact(rounded)?),
+        })
+    }
+
+    /// Reads the exact number from the text, since the parser keeps only the nearest float.
+    fn exact(&mut self, rounded: f64) -> Result<Number, PathError> {
+        let range = self.words.decimals.get(self.decimals).cloned().unwrap_or(0..self.text.len());
+        self.decimals += 1;
+        let written = self.text.get(range.clone()).unwrap_or_default();
+        written
+            .parse::<Number>()
+            .ok()
+            .filter(|_| written.parse() == Ok(rounded))
+            .ok_or_else(|| PathError::new(format!("`{written}` is not a number"), range))
+    }
+
+    /// The position of the next function.
+    fn function(&mut self) -> Range<usize> {
+        self.functions += 1;
+        self.words.functions.get(self.functions - 1).cloned().unwrap_or(0..self.text.len())
+    }
+
+    fn ill_typed(&self, what: &str, function: Range<usize>) -> PathError {
+        let name = self.text.get(function.clone()).unwrap_or_default();
+        PathError::new(format!("`{name}()` {what}"), function)
+    }
+
+    fn unknown_function_error(&self, range: Range<usize>) -> PathError {
+        self.ill_typed("is not a JSONPath function", range)
+            .help("the functions are `length`, `count`, `value`, `match` and `search`")
+    }
+}
+
+fn step(segment: SingularQuerySegment) -> Step {
+    match segment {
+        SingularQuerySegment::Name(name) => Step::Name(name),
+        SingularQuerySegment::Index(index) => Step::Index(index),
+    }
+}
+
+fn member(name: &str, range: Range<usize>) -> Result<Root, PathError> {
+    Root::from_name(name).ok_or_else(|| {
+        let error = PathError::new(format!("`{name}` is not a member of the call"), range);
+        match nearest(name, Root::ALL.map(Root::name)) {
+            Some(meant) => error.help(format!("did you mean `$.{meant}`?")),
+            None => error.help(format!("start with one of {}", roots())),
+        }
+    })
+}
+
+fn roots() -> String {
+    Root::ALL.map(|root| format!("`$.{}`", root.name())).join(", ")
+}

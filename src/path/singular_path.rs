@@ -1,0 +1,52 @@
+//! Fast path for singular paths (names and indices only), which most paths are: no allocation, no filters, no budget.
+
+use super::ast::Step;
+use super::evaluation_error::{Expected, PathEvaluationError};
+use crate::call::Node;
+use crate::json::Value;
+
+/// Follows `steps` from `from`. Returns `None` if the value is absent. The first step is segment 2 of its path (segment 1 names the
+/// root).
+///
+/// # Errors
+/// [`PathEvaluationError::Type`] if a step needs members or items and the value has none.
+pub fn walk<'a>(from: Node<'a>, steps: &[Step]) -> Result<Option<Node<'a>>, PathEvaluationError> {
+    let mut at = from;
+    for (passed, step) in steps.iter().enumerate() {
+        match child(at, step) {
+            Ok(Some(value)) => at = Node::Json(value),
+            Ok(None) => return Ok(None),
+            Err(expected) => {
+                return Err(PathEvaluationError::Type {
+                    segment: passed + 2,
+                    expected,
+                    found: at.json_type(),
+                });
+            }
+        }
+    }
+    Ok(Some(at))
+}
+
+/// Like [`walk`], by the rules of RFC 9535 for filters: a step into a value of the wrong type selects nothing.
+pub(super) fn follow_steps_leniently<'a>(from: Node<'a>, steps: &[Step]) -> Option<Node<'a>> {
+    steps.iter().try_fold(from, |at, step| child(at, step).ok().flatten().map(Node::Json))
+}
+
+fn child<'a>(at: Node<'a>, step: &Step) -> Result<Option<&'a Value>, Expected> {
+    match (step, at) {
+        (Step::Name(name), Node::Json(Value::Object(members))) => Ok(members.get(name)),
+        (Step::Index(index), Node::Json(Value::Array(items))) => {
+            Ok(position(*index, items.len()).and_then(|index| items.get(index)))
+        }
+        (Step::Name(_), _) => Err(Expected::Object),
+        (Step::Index(_), _) => Err(Expected::Array),
+    }
+}
+
+/// Converts an index, which counts from the end if negative, into a position among `len` items. Returns `None` if out of range.
+pub(super) fn position(index: i64, len: usize) -> Option<usize> {
+    let counted = usize::try_from(index.unsigned_abs()).ok()?;
+    let place = if index < 0 { len.checked_sub(counted)? } else { counted };
+    (place < len).then_some(place)
+}

@@ -1,0 +1,335 @@
+//! Compiler from rules files to a [`Bundle`]: typed policies with compiled patterns, paths and scripts. Every problem is reported with
+//! its location.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use super::defaults::{self, Defaults};
+use super::reload_settings;
+use super::{Mode, Policy, ReloadSettings};
+use crate::call::Root;
+use crate::diagnostic::{
+    DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, KIND_COUNT, MISSING_MATCHER, OUT_OF_RANGE, SourceMap,
+    Span, UNKNOWN_VALUE, UNSUPPORTED_VERSION, WRONG_TYPE,
+};
+use crate::json::{self, Digest, Value, json};
+use crate::matcher::{self, Matcher};
+use crate::middleware::{KINDS, Kind, KindDefinition};
+use crate::principal::Comparison;
+use crate::rules_schema::{self, Field, Reader, Record, Shape};
+use crate::source::{Entry, LoadedFile, Node};
+
+/// The contents of all rules files of a load.
+#[derive(Debug)]
+pub struct Bundle {
+    /// The policies, in the order of files and then of positions.
+    pub policies: Vec<Policy>,
+    /// Settings for all policies.
+    pub defaults: Defaults,
+    /// Conditions for replacing the bundle.
+    pub reload: ReloadSettings,
+    /// Digest of all rules and of the files that they reference.
+    pub revision: Digest,
+    /// The files that policies reference, such as schemas and scripts, including those that could not be read.
+    pub drawn_files: Vec<PathBuf>,
+}
+
+/// The longest id, in bytes.
+const MAX_ID_BYTES: usize = 128;
+
+const COMMON_FIELDS: [Field; 5] = [
+    Field::required(
+        "id",
+        Shape::Text("a name"),
+        "The policy's name, unique in the bundle. Outcomes refer to the policy by it.",
+    ),
+    Field::optional("description", Shape::Text("a string"), "The purpose of the policy."),
+    Field::optional(
+        "mode",
+        Shape::Word(&[
+            ("enforce", "the policy takes effect"),
+            ("shadow", "shadow mode: the policy records what it would have done, and changes nothing"),
+            ("off", "the policy is validated and ignored"),
+        ]),
+        "Whether the policy takes effect. Default: `enforce`.",
+    ),
+    Field::optional(
+        "priority",
+        Shape::Integer(-1_000_000, 1_000_000),
+        "Policies with a higher priority are evaluated first within a phase. Default: 0.",
+    ),
+    Field::optional(
+        "match",
+        matcher::MATCH_SHAPE,
+        "The calls that the policy applies to: a tool pattern, a list of tool patterns, or a mapping with `tool`, `server` and `where`.",
+    ),
+];
+
+static POLICY_RECORD: LazyLock<Record> = LazyLock::new(|| {
+    let kinds = KINDS.iter().map(|kind| Field::optional(kind.name, kind.shape, kind.doc));
+    Record {
+        name: "policy",
+        doc: "One policy, with the calls that it applies to (`match`), and exactly one kind key that says what it does.",
+        fields: Vec::leak(COMMON_FIELDS.into_iter().chain(kinds).collect()),
+    }
+});
+
+static RULES: LazyLock<Record> = LazyLock::new(|| {
+    let policies: &'static Shape = Box::leak(Box::new(Shape::Record(&POLICY_RECORD)));
+    Record {
+        name: "rules",
+        doc: "A rules file.",
+        fields: Vec::leak(vec![
+            Field::optional("callgate", Shape::Number, "The version of the format: 1."),
+            Field::optional("defaults", Shape::Record(&defaults::RECORD), "Settings of the whole bundle."),
+            Field::optional(
+                "reload",
+                Shape::Record(&reload_settings::RECORD),
+                "Conditions that changed rules must meet before a hot reload activates them.",
+            ),
+            Field::required("policies", Shape::Items(policies), "The policies. Write `[]` for none."),
+        ]),
+    }
+});
+
+/// Returns the schema of a rules file.
+pub fn rules_record() -> &'static Record {
+    &RULES
+}
+
+/// Compiles all files of a bundle. Problems are reported to `diagnostics`; the bundle has every policy that could be compiled.
+pub fn lower(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut Diagnostics) -> Bundle {
+    for file in files {
+        Shape::Record(rules_record()).check(&file.root, "a rules file", diagnostics);
+        check_version(&file.root, diagnostics);
+    }
+    let defaults = defaults::read(files, diagnostics);
+    let reload = reload_settings::read(files, diagnostics);
+    let mut drawn_files = Vec::new();
+    let nodes =
+        || files.iter().flat_map(|file| file.root.get("policies").and_then(Node::items).unwrap_or_default());
+    check_ids(nodes(), diagnostics);
+    let policies: Vec<Policy> = nodes()
+        .filter_map(|node| read_policy(node, defaults, sources, &mut drawn_files, diagnostics))
+        .collect();
+    attach_policy_ids(nodes(), diagnostics);
+    let revision = revision(files, &policies);
+    Bundle { policies, defaults, reload, revision, drawn_files }
+}
+
+/// Reports a file with an unsupported format version.
+pub fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
+    let Some(version) = root.get("callgate") else { return };
+    if version.as_number().is_some_and(|number| number.as_u64() != Some(1)) {
+        diagnostics.push(
+            Diagnostic::new(
+                &UNSUPPORTED_VERSION,
+                version.span,
+                "this version of Callgate reads format version 1",
+            )
+            .help("write `callgate: 1`"),
+        );
+    }
+}
+
+fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) {
+    let mut first: HashMap<&str, Span> = HashMap::new();
+    for node in nodes {
+        let Some(id_node) = node.get("id") else { continue };
+        let Some(id) = id_node.as_str() else { continue };
+        if let Some(span) = first.get(id) {
+            diagnostics.push(
+                Diagnostic::new(&DUPLICATE_ID, id_node.span, format!("duplicate id `{id}`"))
+                    .label(*span, "first used here")
+                    .help("ids are unique in a bundle; rename one of the two policies"),
+            );
+            continue;
+        }
+        first.insert(id, id_node.span);
+        if id.is_empty() {
+            diagnostics.push(
+                Diagnostic::new(&EMPTY_VALUE, id_node.span, "`id` is empty")
+                    .help("write for example `refunds-need-a-person`"),
+            );
+        } else if id.len() > MAX_ID_BYTES {
+            let message = format!("an id has at most {MAX_ID_BYTES} bytes; this one has {}", id.len());
+            diagnostics.push(
+                Diagnostic::new(&OUT_OF_RANGE, id_node.span, message)
+                    .help("describe the purpose of the policy in its `description`"),
+            );
+        } else if id.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            let words: Vec<&str> = id
+                .split(|c: char| c.is_whitespace() || c.is_control())
+                .filter(|word| !word.is_empty())
+                .collect();
+            diagnostics.push(
+                Diagnostic::new(
+                    &UNKNOWN_VALUE,
+                    id_node.span,
+                    "an id must not contain white space or control characters",
+                )
+                .help(format!("write for example `{}`", words.join("-"))),
+            );
+        }
+    }
+}
+
+fn read_policy(
+    node: &Node,
+    defaults: Defaults,
+    sources: &mut SourceMap,
+    drawn_files: &mut Vec<PathBuf>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Policy> {
+    let before = diagnostics.len();
+    let policy = read_policy_parts(node, defaults, sources, drawn_files, diagnostics);
+    if policy.is_none()
+        && diagnostics.len() == before
+        && node.entries().is_some()
+        && !diagnostics.has_errors()
+    {
+        diagnostics.push(Diagnostic::new(&WRONG_TYPE, node.span, "invalid policy"));
+    }
+    policy
+}
+
+/// Adds the policy's id to each diagnostic whose span lies in that policy.
+fn attach_policy_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) {
+    let policies: Vec<(Span, Option<&str>)> =
+        nodes.map(|node| (node.span, node.get("id").and_then(Node::as_str))).collect();
+    for diagnostic in diagnostics.since(0) {
+        let Some(span) = diagnostic.span else { continue };
+        let after = policies
+            .partition_point(|(policy, _)| (policy.source, policy.start) <= (span.source, span.start));
+        let policy = after.checked_sub(1).and_then(|index| policies.get(index));
+        if let Some((_, Some(id))) =
+            policy.filter(|(policy, _)| policy.source == span.source && span.start < policy.end)
+        {
+            diagnostic.policy = Some((*id).to_owned());
+        }
+    }
+}
+
+fn read_policy_parts(
+    node: &Node,
+    defaults: Defaults,
+    sources: &mut SourceMap,
+    drawn_files: &mut Vec<PathBuf>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Policy> {
+    let (kind_node, entry) = find_kind(node, diagnostics)?;
+    let mut reader = Reader::new(diagnostics, sources);
+    reader.polarity = entry.polarity;
+    reader.after_tool = (entry.after_tool)(&kind_node.value);
+    reader.absent_matches = defaults.absent_matches;
+    reader.of_run = entry.of_run;
+    reader.principals = defaults.principals;
+    let matcher = node.get("match").map(|node| match entry.of_run {
+        true => Matcher::read_for_run(node, entry.name, &mut reader),
+        false => Matcher::read(node, &mut reader),
+    });
+    let condition_reads = std::mem::take(&mut reader.roots_read);
+    let kind =
+        entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
+    let action_reads_session = reader.roots_read.contains(&Root::Session);
+    let arguments = std::mem::take(&mut reader.arguments);
+    let named_arguments = std::mem::take(&mut reader.named_arguments);
+    let drawn_texts = std::mem::take(&mut reader.drawn_files);
+    let context_reads = std::mem::take(&mut reader.context_reads);
+    drawn_files.append(&mut reader.referenced_paths);
+    if matcher.is_none() && entry.needs_matcher && !POLICY_RECORD.has_misspelling_of(node, "match") {
+        diagnostics.push(
+            Diagnostic::new(
+                &MISSING_MATCHER,
+                kind_node.key_span,
+                format!("a `{}` policy needs `match`", entry.name),
+            )
+            .help("add `match:`; `match: \"*\"` matches every tool"),
+        );
+    }
+    let mode = match node.get("mode").and_then(Node::as_str) {
+        Some("shadow") => Mode::Shadow,
+        Some("off") => Mode::Off,
+        _ => Mode::Enforce,
+    };
+    let (matcher, kind) = (matcher.unwrap_or_default(), kind?);
+    let of_run_alone = |root: &Root| matches!(root, Root::Context | Root::Session);
+    // A `halt` whose conditions read no call stops the run at any point.
+    let halts_run = matches!(kind, Kind::Halt(_))
+        && matcher.tools.is_empty()
+        && matcher.servers.is_empty()
+        && matcher.condition.is_some()
+        && condition_reads.iter().all(of_run_alone);
+    let written = without_description(node);
+    Some(Policy {
+        behaviour: match defaults.principals {
+            Comparison::Canonical => json::digest(&json!([written, drawn_texts])),
+            Comparison::Exact => json::digest(&json!([written, drawn_texts, defaults.principals])),
+        },
+        written,
+        concerns_run: kind.is_of_run() || halts_run,
+        id: node.get("id")?.as_str()?.to_owned(),
+        description: node.get("description").and_then(Node::as_str).map(str::to_owned),
+        mode,
+        priority: node.get("priority").and_then(Node::as_number).and_then(json::Number::as_i64).unwrap_or(0),
+        matcher,
+        kind,
+        arguments,
+        named_arguments,
+        span: node.span,
+        context_reads,
+        condition_reads_session: condition_reads.contains(&Root::Session),
+        action_reads_session,
+    })
+}
+
+/// Returns the entry of the policy's kind key, and reports a missing or a second one.
+fn find_kind<'a>(
+    node: &'a Node,
+    diagnostics: &mut Diagnostics,
+) -> Option<(&'a Entry, &'static KindDefinition)> {
+    let mut kinds = node
+        .entries()?
+        .iter()
+        .filter_map(|entry| KINDS.into_iter().find(|kind| kind.name == entry.key).map(|kind| (entry, kind)));
+    let Some(first) = kinds.next() else {
+        if node.entries()?.is_empty()
+            || KINDS.iter().any(|kind| POLICY_RECORD.has_misspelling_of(node, kind.name))
+        {
+            return None;
+        }
+        diagnostics.push(
+            Diagnostic::new(&KIND_COUNT, rules_schema::head(node), "this policy has no kind")
+                .help(format!("add one of {}", KINDS.map(|kind| format!("`{}`", kind.name)).join(", "))),
+        );
+        return None;
+    };
+    for (second, _) in kinds {
+        diagnostics.push(
+            Diagnostic::new(
+                &KIND_COUNT,
+                second.key_span,
+                format!("this policy has two kinds, `{}` and `{}`", first.0.key, second.key),
+            )
+            .label(first.0.key_span, "first kind")
+            .help("a policy has exactly one kind; split it into two policies"),
+        );
+    }
+    Some(first)
+}
+
+fn without_description(node: &Node) -> Value {
+    let mut value = node.to_json();
+    if let Value::Object(members) = &mut value {
+        members.remove("description");
+    }
+    value
+}
+
+/// Returns the digest of the rules files, descriptions included, and of the files that policies reference.
+fn revision(files: &[LoadedFile], policies: &[Policy]) -> Digest {
+    let documents: Vec<Value> = files.iter().map(|file| file.root.to_json()).collect();
+    let behaviours: Vec<String> = policies.iter().map(|policy| policy.behaviour.to_string()).collect();
+    json::digest(&json!([documents, behaviours]))
+}

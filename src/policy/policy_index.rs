@@ -1,0 +1,354 @@
+//! Policy index: compiles a [`Plan`] into [`CompiledPolicies`], which are immutable and find the policies of a call by tool and by value.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::iter::{Copied, Peekable};
+use std::slice::Iter;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use regex::{RegexSet, RegexSetBuilder};
+use smallvec::SmallVec;
+
+use super::index_cache::Remembered;
+use super::{Defaults, Mode, Plan, Policy, ReloadSettings};
+use crate::call::{CallView, ContextReads, Phase};
+use crate::json::JsonType;
+use crate::matcher::ScalarKey;
+use crate::middleware::Kind;
+use crate::path::{ArgumentNames, Path};
+
+/// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so the limit is high.
+const DFA_SIZE_LIMIT: usize = 64 << 20;
+/// The length of all patterns of a RegexSet together; building the set takes a hundred times as much memory.
+const MAX_REGEX_SET_BYTES: usize = 512 << 10;
+
+/// Iterator over the policies that may match a call, in evaluation order: those evaluated for every call, merged with those
+/// that the index found.
+#[derive(Debug)]
+pub struct CandidatePolicies<'g> {
+    always: Peekable<Copied<Iter<'g, u32>>>,
+    found: Peekable<smallvec::IntoIter<[u32; 32]>>,
+}
+
+impl Iterator for CandidatePolicies<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        match (self.always.peek(), self.found.peek()) {
+            (Some(always), Some(found)) if found < always => self.found.next(),
+            (Some(_), _) => self.always.next(),
+            (None, _) => self.found.next(),
+        }
+    }
+}
+
+/// Map with a fast hash function, for lookups on every call. A collision costs a comparison and never changes a result.
+type FastHashMap<K, V> = HashMap<K, V, RandomState>;
+
+/// All policies of a bundle, compiled. Immutable except for the cache of tool names.
+#[derive(Debug)]
+pub struct CompiledPolicies {
+    policies: Box<[Policy]>,
+    off: Vec<String>,
+    defaults: Defaults,
+    reload: ReloadSettings,
+    revision: String,
+    by_exact_name: HashMap<String, Vec<u32>>,
+    patterns: RegexSet,
+    /// For each pattern of the set, the indices of the policies with that pattern.
+    by_pattern: Vec<Vec<u32>>,
+    for_all_tools: Vec<u32>,
+    caches: Vec<u32>,
+    of_run: Vec<u32>,
+    remembered: Remembered,
+}
+
+impl CompiledPolicies {
+    /// Indexes a plan.
+    pub fn compile(plan: Plan) -> Self {
+        let Plan { policies, off, defaults, reload, revision } = plan;
+        let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
+        let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
+        let mut pattern_places: HashMap<String, usize> = HashMap::new();
+        let mut for_all_tools = Vec::new();
+        let mut caches = Vec::new();
+        let mut of_run = Vec::new();
+        for (index, policy) in (0u32..).zip(&policies) {
+            if policy.matcher.tools.is_empty() {
+                for_all_tools.push(index);
+            }
+            if let Kind::Cache(_) = policy.kind {
+                caches.push(index);
+            }
+            if policy.concerns_run {
+                of_run.push(index);
+            }
+            for pattern in &policy.matcher.tools {
+                match pattern.as_regex() {
+                    None => by_exact_name.entry(pattern.text().to_owned()).or_default().push(index),
+                    Some(regex) => {
+                        let place = *pattern_places.entry(regex).or_insert_with_key(|regex| {
+                            by_pattern.push((regex.clone(), Vec::new()));
+                            by_pattern.len() - 1
+                        });
+                        if let Some((_, indices)) = by_pattern.get_mut(place) {
+                            indices.push(index);
+                        }
+                    }
+                }
+            }
+        }
+        let (regexes, by_pattern): (Vec<String>, Vec<Vec<u32>>) = by_pattern.into_iter().unzip();
+        let length: usize = regexes.iter().map(String::len).sum();
+        let regexes_of_set = if length > MAX_REGEX_SET_BYTES { &[][..] } else { &regexes };
+        let set = RegexSetBuilder::new(regexes_of_set)
+            .size_limit(DFA_SIZE_LIMIT)
+            .dfa_size_limit(DFA_SIZE_LIMIT)
+            .build();
+        // If the set is too large, every policy with a pattern is a candidate for every tool, and its pattern is matched separately.
+        let (patterns, by_pattern) = match set {
+            Ok(set) if length <= MAX_REGEX_SET_BYTES => (set, by_pattern),
+            _ => {
+                for_all_tools.extend(by_pattern.into_iter().flatten());
+                (RegexSet::empty(), Vec::new())
+            }
+        };
+        Self {
+            policies: policies.into_boxed_slice(),
+            off,
+            defaults,
+            reload,
+            revision: revision.to_string(),
+            by_exact_name,
+            patterns,
+            by_pattern,
+            for_all_tools,
+            caches,
+            of_run,
+            remembered: Remembered::default(),
+        }
+    }
+
+    /// The policies, in evaluation order.
+    pub fn policies(&self) -> &[Policy] {
+        &self.policies
+    }
+
+    /// Returns a policy by its index in [`policies`](Self::policies).
+    pub fn policy(&self, index: u32) -> Option<&Policy> {
+        self.policies.get(index as usize)
+    }
+
+    /// The policies that apply to the run instead of to single calls, in evaluation order.
+    pub fn of_run(&self) -> &[u32] {
+        &self.of_run
+    }
+
+    /// The bundle's defaults.
+    pub fn defaults(&self) -> Defaults {
+        self.defaults
+    }
+
+    /// The ids of the policies with `mode: off`, which [`policies`](Self::policies) leaves out.
+    pub fn off(&self) -> &[String] {
+        &self.off
+    }
+
+    /// The conditions that changed rules must meet before they replace these.
+    pub fn reload(&self) -> ReloadSettings {
+        self.reload
+    }
+
+    /// The digest of the rules, in hexadecimal.
+    pub fn revision(&self) -> &str {
+        &self.revision
+    }
+
+    /// Returns the policies for a tool of a server. `server` is empty for a call without a server.
+    pub fn resolve(&self, server: &str, tool: &str) -> Arc<ToolPolicies> {
+        self.remembered.get_or_build(server, tool, || self.link(server, tool))
+    }
+
+    /// Fills the cache with the tools that were called under other chains, so that no call waits for that after a reload.
+    pub(crate) fn prewarm_from(&self, others: &Self) {
+        others.remembered.for_each_name(|server, tool| {
+            self.resolve(server, tool);
+        });
+    }
+
+    /// Returns the policies whose tool and server patterns match, in evaluation order. `server` is empty for a call without a server.
+    pub fn concerning(&self, server: &str, tool: &str) -> Vec<u32> {
+        let mut indices = self.fitting(tool);
+        indices
+            .retain(|index| self.policy(*index).is_some_and(|policy| policy.matcher.concerns(server, tool)));
+        indices
+    }
+
+    /// Returns the policies whose tool patterns match, for any server.
+    pub fn fitting(&self, tool: &str) -> Vec<u32> {
+        let exact = self.by_exact_name.get(tool).into_iter().flatten();
+        let fitting = self.patterns.matches(tool);
+        let patterned = fitting.iter().filter_map(|place| self.by_pattern.get(place)).flatten();
+        let mut indices: Vec<u32> = exact.chain(patterned).chain(&self.for_all_tools).copied().collect();
+        indices.sort_unstable();
+        indices.dedup();
+        indices
+    }
+
+    pub(super) fn link(&self, server: &str, tool: &str) -> ToolPolicies {
+        let indices = self.concerning(server, tool);
+        let in_phase = |phase| {
+            let acts =
+                |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.is_active_in(phase));
+            indices.iter().copied().filter(acts).collect::<Vec<u32>>()
+        };
+        let (mut arguments, mut named_arguments) = (ArgumentNames::default(), ArgumentNames::default());
+        for policy in indices.iter().filter_map(|index| self.policy(*index)) {
+            if policy.mode == Mode::Enforce {
+                arguments.merge(&policy.arguments);
+                named_arguments.merge(&policy.named_arguments);
+            }
+        }
+        let mut execute = in_phase(Phase::Execute);
+        execute.sort_by_key(|index| {
+            self.policy(*index).map(|policy| (Reverse(policy.priority), policy.kind.nesting(), *index))
+        });
+        ToolPolicies {
+            normalise: in_phase(Phase::Normalise).into(),
+            gate: Gate::index(in_phase(Phase::Gate), self),
+            execute: execute.into(),
+            settle: in_phase(Phase::Settle).into(),
+            invalidates: self.invalidated_by(tool).into(),
+            context_reads: self.context_reads(&indices),
+            arguments,
+            named_arguments,
+        }
+    }
+
+    /// Returns the context members read by the policies that an approval is bound to.
+    fn context_reads(&self, indices: &[u32]) -> ContextReads {
+        let mut reads = ContextReads::default();
+        for policy in
+            indices.iter().filter_map(|index| self.policy(*index)).filter(|policy| policy.binds_context())
+        {
+            reads.extend(&policy.context_reads);
+        }
+        reads
+    }
+
+    /// Returns the caches that a call of this tool invalidates, whichever tools they cache.
+    fn invalidated_by(&self, tool: &str) -> Vec<u32> {
+        let concerned = |index: &u32| {
+            self.policy(*index).is_some_and(|policy| match &policy.kind {
+                Kind::Cache(cache) => cache.invalidate_on.iter().any(|pattern| pattern.matches(tool)),
+                _ => false,
+            })
+        };
+        self.caches.iter().copied().filter(concerned).collect()
+    }
+}
+
+/// The policies for one tool, by phase, in evaluation order.
+#[derive(Debug)]
+pub struct ToolPolicies {
+    /// The policies of the normalise phase.
+    pub normalise: Box<[u32]>,
+    /// The policies of the gate phase.
+    pub gate: Gate,
+    /// The policies that wrap the execution, outermost first.
+    pub execute: Box<[u32]>,
+    /// The policies of the settle phase.
+    pub settle: Box<[u32]>,
+    /// The caches that a call of the tool invalidates.
+    pub invalidates: Box<[u32]>,
+    /// The context members read by the policies that an approval is bound to.
+    pub context_reads: ContextReads,
+    /// The arguments that enforced policies read.
+    pub arguments: ArgumentNames,
+    /// The arguments that templates of enforced policies name.
+    pub named_arguments: ArgumentNames,
+}
+
+/// The policies of the gate phase. Those that require a certain value at a certain path are found by hash.
+#[derive(Debug)]
+pub struct Gate {
+    always: Box<[u32]>,
+    lookups: Box<[Lookup]>,
+    hasher: RandomState,
+}
+
+/// All policies that require a value of one type at one path to equal one of their literals.
+#[derive(Debug)]
+struct Lookup {
+    path: Path,
+    json_type: JsonType,
+    by_hash: FastHashMap<u64, Vec<u32>>,
+    all: Vec<u32>,
+}
+
+/// With fewer policies than this on one path, evaluation is as fast as a lookup.
+const MIN_INDEXED_POLICIES: usize = 4;
+
+impl Gate {
+    fn index(policies: Vec<u32>, chains: &CompiledPolicies) -> Self {
+        let hasher = RandomState::default();
+        let mut groups: HashMap<(String, JsonType), Vec<u32>> = HashMap::new();
+        let demand = |index: &u32| {
+            chains.policy(*index)?.matcher.condition.as_ref()?.required_tests().find_map(|test| test.lookup())
+        };
+        for index in &policies {
+            if let Some((path, keys)) = demand(index)
+                && let Some(key) = keys.first()
+            {
+                groups.entry((path.text().to_owned(), key.json_type())).or_default().push(*index);
+            }
+        }
+        groups.retain(|_, members| members.len() >= MIN_INDEXED_POLICIES);
+        let mut always = policies;
+        let mut lookups = Vec::new();
+        for ((_, json_type), members) in groups {
+            let mut by_hash: FastHashMap<u64, Vec<u32>> = FastHashMap::default();
+            let mut place = None;
+            for index in &members {
+                let Some((path, keys)) = demand(index) else { continue };
+                for key in keys {
+                    by_hash.entry(key.hash(&hasher)).or_default().push(*index);
+                }
+                place = Some(path.clone());
+            }
+            if let Some(path) = place {
+                always.retain(|index| members.binary_search(index).is_err());
+                lookups.push(Lookup { path, json_type, by_hash, all: members });
+            }
+        }
+        Self { always: always.into(), lookups: lookups.into(), hasher }
+    }
+
+    /// Returns the policies that may match this call; all others certainly do not.
+    pub fn candidates(&self, view: &CallView<'_>) -> CandidatePolicies<'_> {
+        let mut found: SmallVec<[u32; 32]> = SmallVec::new();
+        for lookup in &self.lookups {
+            match lookup.path.nodes(view) {
+                Ok(nodes) => match nodes.first().map(|node| (ScalarKey::of(*node), node.json_type())) {
+                    // Absent value: none of the policies matches.
+                    None => {}
+                    Some((Some(key), json_type)) if json_type == lookup.json_type => {
+                        found.extend(
+                            lookup.by_hash.get(&key.hash(&self.hasher)).into_iter().flatten().copied(),
+                        );
+                    }
+                    // Value of another type: evaluate each policy, which reports that its test is undecided.
+                    Some(_) => found.extend_from_slice(&lookup.all),
+                },
+                Err(_) => found.extend_from_slice(&lookup.all),
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        CandidatePolicies {
+            always: self.always.iter().copied().peekable(),
+            found: found.into_iter().peekable(),
+        }
+    }
+}

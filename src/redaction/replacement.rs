@@ -1,0 +1,44 @@
+//! Replacement of a custom pattern's matches by a template.
+
+use regex::Regex;
+
+use super::redacted_ranges::RedactedRange;
+use super::redactor::{Scope, matches_from};
+use super::stream_redactor::RedactionRule;
+
+/// A pattern and the replacement of its matches: `$1` is the first group, `$$` a dollar sign.
+#[derive(Clone, Debug)]
+pub struct Replacement {
+    pattern: [Regex; 1],
+    with: String,
+}
+
+impl Replacement {
+    /// Creates a replacement of all matches of `pattern`.
+    pub fn new(pattern: Regex, with: impl Into<String>) -> Self {
+        Self { pattern: [pattern], with: with.into() }
+    }
+}
+
+impl RedactionRule for Replacement {
+    fn hidden(&self, text: &str, scope: &Scope) -> Vec<RedactedRange> {
+        let [pattern] = &self.pattern;
+        matches_from(pattern, text, scope.from)
+            .map(|place| {
+                let mut with = String::new();
+                if let Some(captures) = pattern.captures_at(text, place.start) {
+                    captures.expand(&self.with, &mut with);
+                }
+                RedactedRange { place, text: with }
+            })
+            .collect()
+    }
+
+    fn patterns(&self) -> &[Regex] {
+        &self.pattern
+    }
+
+    fn detects(&self) -> bool {
+        false
+    }
+}

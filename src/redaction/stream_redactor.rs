@@ -1,0 +1,344 @@
+//! Streaming redaction: the output is the same as the redaction of the whole text, however the stream is split into chunks.
+//!
+//! Decisions depend only on positions in the text, never on chunk boundaries. At the end of each word, the held text is searched
+//! together with some of the text already released, and everything that cannot become part of a match is released:
+//!
+//! - Plain words of letters are held until two more words follow ([`plain`](super::prefilter)).
+//! - Any other word is held until enough text follows that it can neither belong to a match nor be a match's context word.
+//! - Custom patterns hold back their maximum match length, the word, or the line ([`Reach`]).
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::detector_input::Keys;
+use super::normalized_text::Folded;
+use super::redacted_ranges::RedactedRange;
+use super::redactor::{Redactor, Scope};
+use super::replacement::Replacement;
+use super::{Reach, prefilter};
+
+/// The maximum number of bytes held back.
+pub const MAX_HELD: usize = 16 << 10;
+
+/// Bytes that must follow before no detector can match any more: the longest match that contains white space (a card number,
+/// 75 bytes) and the farthest context word (20 bytes after the number, 31 long), with room for matches in this range
+/// that redaction makes shorter.
+const DETECTORS_LOOK_AHEAD: usize = 192;
+
+/// Bytes of released text kept for look-behind: detectors look back 40 bytes.
+const LOOK_BACK: usize = 256;
+
+/// Maximum look-behind if the window has no better position to start at.
+const MAX_LOOK_BACK: usize = 4 << 10;
+
+/// Minimum number of new bytes before the same text is searched again.
+const STEP: usize = 64;
+
+/// The maximum length of an escape that the end of the text may begin.
+const MAX_ESCAPE: usize = 36;
+
+/// White space that ends a word. Other ASCII white space is a control character, which normalization drops.
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r')
+}
+
+/// More text than can be held back may be part of one match, so none of it can be released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("more than {MAX_HELD} bytes may belong to one secret")]
+pub struct MatchTooLongError;
+
+/// Finds the ranges to redact in a streamed text.
+pub(super) trait RedactionRule: std::fmt::Debug + Send + Sync {
+    /// Returns the redacted ranges in order, with their replacements.
+    fn hidden(&self, text: &str, scope: &Scope) -> Vec<RedactedRange>;
+    /// The custom patterns that it searches for.
+    fn patterns(&self) -> &[Regex];
+    /// Whether it runs detectors.
+    fn detects(&self) -> bool;
+}
+
+impl RedactionRule for Redactor {
+    fn hidden(&self, text: &str, scope: &Scope) -> Vec<RedactedRange> {
+        self.hidden(text, Keys::default(), scope)
+    }
+
+    fn patterns(&self) -> &[Regex] {
+        self.patterns()
+    }
+
+    fn detects(&self) -> bool {
+        self.detects()
+    }
+}
+
+/// The streaming redaction or replacement of one text.
+#[derive(Debug)]
+pub struct Sieve {
+    hiding: Arc<dyn RedactionRule>,
+    /// The held text and a part of the released text before it.
+    window: String,
+    /// Length of the first character of the window if it is only there for look-behind.
+    lead: usize,
+    /// How much of the window has been released.
+    passed: usize,
+    /// The length of the window at the last search.
+    looked: usize,
+    /// The starts of the last three words, the newest last.
+    words: [usize; 3],
+    /// The number of letters of the last word if it is plain.
+    letters: Option<usize>,
+    /// The end of the last word that is not plain.
+    telling: usize,
+    /// Positions that no detector match crosses: the window can start there.
+    breaks: VecDeque<usize>,
+    reaches: PatternExtents,
+    decided: u64,
+}
+
+/// The maximum extents of the custom patterns.
+#[derive(Clone, Copy, Debug, Default)]
+struct PatternExtents {
+    bytes: Option<usize>,
+    word: bool,
+    line: bool,
+}
+
+impl Sieve {
+    /// Redacts the matches of a redactor.
+    pub fn redacting(redactor: Arc<Redactor>) -> Self {
+        Self::new(redactor)
+    }
+
+    /// Replaces the matches of a pattern.
+    pub fn from_replacement(replacement: Arc<Replacement>) -> Self {
+        Self::new(replacement)
+    }
+
+    fn new(hiding: Arc<dyn RedactionRule>) -> Self {
+        let mut reaches = PatternExtents::default();
+        for pattern in hiding.patterns() {
+            match Reach::of(pattern) {
+                Some(Reach::Bytes(bytes)) => reaches.bytes = reaches.bytes.max(Some(bytes)),
+                Some(Reach::Word) => reaches.word = true,
+                // A pattern that can span lines is matched per line.
+                Some(Reach::Line) | None => reaches.line = true,
+            }
+        }
+        Self {
+            hiding,
+            window: String::new(),
+            lead: 0,
+            passed: 0,
+            looked: 0,
+            words: [0; 3],
+            letters: None,
+            telling: 0,
+            breaks: VecDeque::new(),
+            reaches,
+            decided: 0,
+        }
+    }
+
+    /// The number of bytes held back.
+    pub fn held(&self) -> usize {
+        self.window.len() - self.passed
+    }
+
+    /// The number of bytes of the text that are released.
+    pub fn decided(&self) -> u64 {
+        self.decided
+    }
+
+    /// Adds a chunk of text, and appends to `shown` what can be released.
+    ///
+    /// # Errors
+    /// Returns [`MatchTooLongError`] if more than [`MAX_HELD`] bytes would have to be held back. The text appended to `shown` is valid; nothing
+    /// of the rest can be released.
+    pub fn push(&mut self, more: &str, shown: &mut String) -> Result<(), MatchTooLongError> {
+        // Without detectors, and with short patterns only, white space has no significance.
+        let anywhere = !self.hiding.detects() && !self.reaches.word && !self.reaches.line;
+        for c in more.chars() {
+            self.window.push(c);
+            if is_space(c) {
+                self.end_word(c);
+                if !self.reaches.line || c == '\n' {
+                    self.advance(shown);
+                }
+            } else if anywhere && self.is_search_due() {
+                self.look(shown);
+            }
+            if self.held() > MAX_HELD {
+                return Err(MatchTooLongError);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the text: returns the rest of it.
+    pub fn finish(&mut self) -> String {
+        self.end_word(' ');
+        let mut shown = String::new();
+        let hidden = self.hidden();
+        self.pass(self.window.len(), &hidden, &mut shown);
+        shown
+    }
+
+    /// Ends a word at white space or at the end of the text.
+    fn end_word(&mut self, space: char) {
+        let [.., start] = self.words;
+        let word = self.window.get(start..).unwrap_or_default();
+        let trimmed = word.trim_end_matches(is_space);
+        if !trimmed.is_empty() {
+            let letters = prefilter::letters(trimmed);
+            let code = match (self.letters, letters) {
+                (Some(before), Some(letters)) => {
+                    prefilter::is_possible_codice_fiscale(before, trimmed, letters)
+                }
+                _ => false,
+            };
+            if letters.is_none() || code {
+                self.telling = self.window.len();
+            }
+            self.letters = letters;
+            let [_, second, third] = self.words;
+            self.words = [second, third, self.window.len()];
+        } else {
+            let [.., last] = &mut self.words;
+            *last = self.window.len();
+        }
+        // Numbers continue over spaces, but not over a word, a line, or such a sign. The sign must be visible: `&shy;` is not.
+        let ends = |word: &str| {
+            word.ends_with(|c: char| c.is_alphabetic() || matches!(c, ',' | ';' | ':' | '!' | '?' | '"'))
+        };
+        let plain = self.letters.is_some();
+        if space != ' ' || ends(trimmed) && (plain || ends(Folded::new(trimmed).text())) {
+            self.breaks.push_back(self.window.len());
+        }
+    }
+
+    fn advance(&mut self, shown: &mut String) {
+        let patterned = !self.hiding.patterns().is_empty();
+        if !patterned && !self.has_candidates() {
+            let [before_last, ..] = self.words;
+            self.pass(before_last, &[], shown);
+            // All text for look-behind must be plain: the window does not record what was redacted before.
+            if self.telling + LOOK_BACK < self.passed {
+                self.forget(self.telling..self.passed - LOOK_BACK, &[]);
+            }
+        } else if self.is_search_due() {
+            self.look(shown);
+        }
+    }
+
+    /// Whether enough new text has arrived for a search: the more is held, the more is needed.
+    fn is_search_due(&self) -> bool {
+        self.reaches.line || self.window.len() >= self.looked + STEP.max(self.held() / 8)
+    }
+
+    /// Whether the held text has words in which a detector can match.
+    fn has_candidates(&self) -> bool {
+        self.telling > self.passed
+    }
+
+    fn hidden(&self) -> Vec<RedactedRange> {
+        let scope = Scope { from: self.lead, plain: !self.has_candidates() };
+        self.hiding.hidden(&self.window, &scope)
+    }
+
+    /// Searches the held text, and releases what is certain.
+    fn look(&mut self, shown: &mut String) {
+        self.looked = self.window.len();
+        let hidden = self.hidden();
+        let end = self.window.len();
+        let [before_last, ..] = self.words;
+        let mut certain = end;
+        let telling = self.has_candidates();
+        if self.hiding.detects() {
+            let limit = if telling { self.back(end, DETECTORS_LOOK_AHEAD, &hidden) } else { before_last };
+            certain = certain.min(limit);
+        }
+        if let Some(bytes) = self.reaches.bytes {
+            // A match at the end may still be redacted, and be shorter then.
+            certain = certain.min(self.back(end, 2 * bytes + MAX_ESCAPE, &hidden));
+        }
+        if self.reaches.line {
+            let line = self.window.rfind('\n').map_or(0, |at| at + 1);
+            certain = certain.min(line);
+        }
+        self.pass(certain, &hidden, shown);
+        let needed = self.back(self.passed, LOOK_BACK, &hidden);
+        self.forget(0..needed, &hidden);
+    }
+
+    /// Returns the start of the last `bytes` bytes of redacted text before `end`.
+    fn back(&self, end: usize, bytes: usize, hidden: &[RedactedRange]) -> usize {
+        let mut missing = bytes;
+        let mut end = end;
+        for one in hidden.iter().rev().map(Some).chain([None]) {
+            let start = one.map_or(0, |one| one.place.end).min(end);
+            let piece = Folded::new(self.window.get(start..end).unwrap_or_default());
+            let length = piece.text().len();
+            if length >= missing {
+                let place = piece.text().floor_char_boundary(length - missing);
+                return start
+                    + if place < length { piece.original(&(place..place + 1)).start } else { end - start };
+            }
+            missing -= length;
+            let Some(one) = one else { break };
+            end = one.place.start.min(end);
+            if one.text.len() >= missing {
+                return end;
+            }
+            missing -= one.text.len();
+        }
+        0
+    }
+
+    /// Releases the text before an offset, or before a redacted range that crosses it.
+    fn pass(&mut self, certain: usize, hidden: &[RedactedRange], shown: &mut String) {
+        let across = hidden.iter().find(|one| one.place.start < certain && certain < one.place.end);
+        let mut certain = across.map_or(certain, |one| one.place.start);
+        while !self.window.is_char_boundary(certain) {
+            certain -= 1;
+        }
+        if certain <= self.passed {
+            return;
+        }
+        shown.push_str(&RedactedRange::splice(hidden, &self.window, self.passed..certain));
+        self.decided += (certain - self.passed) as u64;
+        self.passed = certain;
+    }
+
+    /// Drops text that is not needed for look-behind any more: the window then starts within this range.
+    fn forget(&mut self, places: Range<usize>, hidden: &[RedactedRange]) {
+        // Do not do this for every word.
+        if places.end < 2 * LOOK_BACK {
+            return;
+        }
+        let whole = |place: usize| !hidden.iter().any(|one| one.place.start < place && place < one.place.end);
+        let usable = |place: &&usize| **place <= places.end && **place >= places.start && whole(**place);
+        let cut = match self.breaks.iter().rev().find(usable) {
+            Some(cut) => *cut,
+            None if places.end < MAX_LOOK_BACK => return,
+            None => self.window.floor_char_boundary(places.end),
+        };
+        let lead =
+            self.window.get(..cut).and_then(|before| before.chars().next_back()).map_or(0, char::len_utf8);
+        let gone = cut - lead;
+        self.window.drain(..gone);
+        self.lead = lead;
+        for place in
+            [&mut self.passed, &mut self.looked, &mut self.telling].into_iter().chain(&mut self.words)
+        {
+            *place = place.saturating_sub(gone);
+        }
+        self.breaks.retain_mut(|place| {
+            let kept = *place > cut;
+            *place = place.saturating_sub(gone);
+            kept
+        });
+    }
+}

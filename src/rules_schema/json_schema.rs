@@ -1,0 +1,165 @@
+//! Generates a JSON Schema from the [`Shape`](super::Shape) tables, for editors.
+
+use super::{Record, Shape};
+use crate::json::{Map, Value, json};
+
+/// A constraint between the keys of a record, which its fields do not express.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyConstraint {
+    /// The record's name.
+    pub record: &'static str,
+    /// Exactly one of these keys is present.
+    pub one_of: Vec<&'static str>,
+    /// If the first key of a pair is present, the second is, too.
+    pub together: Vec<(&'static str, &'static str)>,
+}
+
+impl KeyConstraint {
+    /// Adds it in a form in which editors offer every key, report the missing one, and highlight the surplus key.
+    fn add_to(&self, schema: &mut Map) {
+        let of = self.record.replace('_', " ");
+        let none = format!("a {of} has exactly one of the keys {}", self.one_of.join(", "));
+        let choices = self.one_of.iter().map(|key| json!({ "required": [key], "errorMessage": none }));
+        schema.insert("anyOf".into(), choices.collect());
+        let mut later = self.one_of.as_slice();
+        let mut alone: Vec<Value> = Vec::new();
+        while let [key, rest @ ..] = later {
+            later = rest;
+            if !rest.is_empty() {
+                let two = format!("a {of} has this or `{key}`, not both");
+                let others: Map =
+                    [(format!("^({})$", rest.join("|")), Value::Bool(false))].into_iter().collect();
+                let then = json!({ "patternProperties": others, "errorMessage": two });
+                alone.push(json!({ "if": { "required": [key] }, "then": then }));
+            }
+        }
+        schema.insert("allOf".into(), alone.into());
+        let needs = self.together.iter().map(|(key, needed)| ((*key).to_owned(), json!([needed])));
+        schema.insert("dependentRequired".into(), Value::Object(needs.collect()));
+    }
+}
+
+/// Returns the JSON Schema (draft 2020-12) of files whose root is `record`.
+pub fn json_schema(record: &'static Record, title: &str, constraints: &[KeyConstraint]) -> Value {
+    let mut definitions = Map::new();
+    define(record, &mut definitions);
+    for constraint in constraints {
+        if let Some(definition) = definitions.get_mut(constraint.record).and_then(Value::as_object_mut) {
+            constraint.add_to(definition);
+        }
+    }
+    let mut schema = Map::new();
+    schema.insert("$schema".into(), "https://json-schema.org/draft/2020-12/schema".into());
+    schema.insert("title".into(), title.into());
+    schema.insert("$ref".into(), reference(record));
+    schema.insert("$defs".into(), Value::Object(definitions));
+    Value::Object(schema)
+}
+
+fn reference(record: &Record) -> Value {
+    format!("#/$defs/{}", record.name).into()
+}
+
+/// Adds the definition of a record and, once each, of all records that it refers to.
+fn define(record: &'static Record, definitions: &mut Map) {
+    if definitions.contains_key(record.name) {
+        return;
+    }
+    // Inserted before the fields are walked, so that recursion ends at a record that refers to itself.
+    definitions.insert(record.name.into(), Value::Null);
+    let mut properties = Map::new();
+    for field in record.fields {
+        let mut schema = describe(&field.shape, definitions);
+        if let Some(members) = schema.as_object_mut() {
+            // Editors show a title as the heading of a hover text, and fall back to that of the parent.
+            members.insert("title".into(), field.name.into());
+            describe_twice(members, field.doc, form(&field.shape));
+        }
+        properties.insert(field.name.into(), schema);
+    }
+    let required: Vec<&str> =
+        record.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    let mut schema = json!({ "type": "object" });
+    if let Some(members) = schema.as_object_mut() {
+        describe_twice(members, record.doc, None);
+        members.insert("properties".into(), properties.into());
+        members.insert("additionalProperties".into(), false.into());
+    }
+    if let (Some(members), false) = (schema.as_object_mut(), required.is_empty()) {
+        members.insert("required".into(), json!(required));
+    }
+    definitions.insert(record.name.into(), schema);
+}
+
+/// The format of a string, if the shape accepts a string and describes it.
+fn form(shape: &Shape) -> Option<&'static str> {
+    match shape {
+        Shape::Text(form) => Some(form),
+        Shape::OneOrMany(item) => form(item),
+        Shape::Either(shapes) => shapes.iter().find_map(form),
+        _ => None,
+    }
+}
+
+/// Adds a description as plain text and as Markdown (its actual format): editors that support only the first show the source.
+fn describe_twice(schema: &mut Map, doc: &str, form: Option<&str>) {
+    let text = match form {
+        Some(form) => format!("{doc}\n\nWrite {form}."),
+        None => doc.to_owned(),
+    };
+    // The description of a key is more specific than that of the record it holds.
+    let choices = schema.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten();
+    for choice in choices.filter_map(Value::as_object_mut).filter(|choice| choice.contains_key("$ref")) {
+        insert_description(choice, &text);
+    }
+    insert_description(schema, &text);
+}
+
+fn insert_description(schema: &mut Map, text: &str) {
+    schema.insert("description".into(), text.into());
+    schema.insert("markdownDescription".into(), text.into());
+}
+
+fn describe(shape: &Shape, definitions: &mut Map) -> Value {
+    match shape {
+        Shape::Any => json!({}),
+        Shape::Bool => json!({ "type": "boolean" }),
+        Shape::True => json!({ "const": true }),
+        Shape::Text(form) => json!({ "type": "string", "description": form, "markdownDescription": form }),
+        Shape::Number => json!({ "type": "number" }),
+        Shape::Integer(min, i64::MAX) => json!({ "type": "integer", "minimum": min }),
+        Shape::Integer(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Shape::Word(words) => {
+            let (choices, docs): (Vec<&str>, Vec<&str>) = words.iter().copied().unzip();
+            json!({ "type": "string", "enum": choices, "enumDescriptions": docs, "markdownEnumDescriptions": docs })
+        }
+        Shape::Items(item) => json!({ "type": "array", "items": describe(item, definitions) }),
+        Shape::List(item) => json!({ "type": "array", "minItems": 1, "items": describe(item, definitions) }),
+        // Without a choice, editors show a single message.
+        Shape::OneOrMany(item @ Shape::Text(_)) => {
+            let item = describe(item, definitions);
+            json!({ "type": ["string", "array"], "minItems": 1, "items": item })
+        }
+        Shape::OneOrMany(item) => {
+            let one = describe(item, definitions);
+            let many = json!({ "type": "array", "minItems": 1, "items": one });
+            json!({ "anyOf": [undescribed(one), many] })
+        }
+        Shape::Record(record) => {
+            define(record, definitions);
+            json!({ "$ref": reference(record) })
+        }
+        Shape::Either(shapes) => {
+            let choices = shapes.iter().map(|shape| undescribed(describe(shape, definitions)));
+            json!({ "anyOf": choices.collect::<Vec<_>>() })
+        }
+    }
+}
+
+/// A choice without its own description, which would hide that of the key.
+fn undescribed(mut choice: Value) -> Value {
+    if let Some(members) = choice.as_object_mut() {
+        members.retain(|name, _| !matches!(name.as_str(), "description" | "markdownDescription"));
+    }
+    choice
+}

@@ -1,0 +1,83 @@
+//! Help texts for invalid paths.
+
+use super::did_you_mean::meant;
+use crate::call::Root;
+use crate::path::Path;
+
+/// Returns the fix for an invalid path, where `given` is the help of the parser's error: that help if it is specific, else
+/// the probable path, else the general form of a path.
+pub(super) fn help(text: &str, given: Option<String>) -> String {
+    let general = |help: &String| help.starts_with("write ") || help.starts_with("start with ");
+    let certain = given.clone().filter(|help| !general(help));
+    certain
+        .or_else(|| reworded(text).map(|path| format!("write `{path}`")))
+        .or(given.filter(|help| help.starts_with("start with ")))
+        .unwrap_or_else(|| "write a path such as `$.input.amount` or `$.input.items[0].name`".to_owned())
+}
+
+/// Rewrites `text` (`input.amount`, `/input/amount`, `{{ input.amount }}`, `$.input[amount]`) as a path over the call.
+fn reworded(text: &str) -> Option<String> {
+    if text.contains(['?', '(', ')', '"', '\'', ' ']) && !text.starts_with("{{") {
+        return None;
+    }
+    let bare = text.trim_start_matches("{{").trim_end_matches("}}").trim();
+    let mut words = bare.split(['.', '/', '[', ']']).filter(|word| !word.is_empty()).peekable();
+    if words.peek() == Some(&"$") {
+        words.next();
+    }
+    let first = words.next()?.trim_start_matches('$');
+    let mut path = "$".to_owned();
+    match Root::from_name(first)
+        .map(Root::name)
+        .or_else(|| meant(first, Root::ALL.map(Root::name).into_iter()))
+    {
+        Some(root) => add(&mut path, root),
+        None => {
+            add(&mut path, Root::Input.name());
+            add(&mut path, first);
+        }
+    }
+    words.for_each(|word| add(&mut path, word));
+    Path::parse(&path).is_ok().then_some(path)
+}
+
+fn add(path: &mut String, word: &str) {
+    let plain =
+        word.chars().all(|c| c.is_alphanumeric() || c == '_') && !word.starts_with(|c: char| c.is_numeric());
+    match word {
+        "*" => path.push_str("[*]"),
+        _ if plain => path.push_str(&format!(".{word}")),
+        _ if word.parse::<u32>().is_ok() => path.push_str(&format!("[{word}]")),
+        _ => path.push_str(&format!("['{word}']")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rewrites_other_notations_as_paths() {
+        for (text, meant) in [
+            ("input.amount", Some("$.input.amount")),
+            (".input.amount", Some("$.input.amount")),
+            ("$input.amount", Some("$.input.amount")),
+            ("$.input.", Some("$.input")),
+            ("/input/items/0", Some("$.input.items[0]")),
+            ("{{ input.amount }}", Some("$.input.amount")),
+            ("{{ $.input.amount }}", Some("$.input.amount")),
+            ("$.input[amount]", Some("$.input.amount")),
+            ("$.input[0", Some("$.input[0]")),
+            ("$.input.total-amount", Some("$.input['total-amount']")),
+            ("$.inptu.amount", Some("$.input.amount")),
+            ("arguments.amount", Some("$.input.amount")),
+            ("amount", Some("$.input.amount")),
+            ("amount > 100", None),
+            ("$.input.items[?(@.price >)]", None),
+            ("", None),
+            ("$", None),
+        ] {
+            assert_eq!(reworded(text).as_deref(), meant, "{text}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Reads strings of a rules file that have a syntax of their own, and reports errors at exact positions.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regex::Regex;
+
+use super::path_hints;
+use super::regex_hints::{self, RegexProblem};
+use crate::call::{ContextReads, Root};
+use crate::diagnostic::{
+    Code, Diagnostic, Diagnostics, INVALID_DURATION, INVALID_PATH, INVALID_REGEX, INVALID_TEMPLATE, Location,
+    OUT_OF_RANGE, PATH_NOT_HERE, SourceId, SourceMap, Span,
+};
+use crate::durations;
+use crate::path::{ArgumentNames, Path};
+use crate::principal::Comparison;
+use crate::regex_compiler;
+use crate::source::{self, Node};
+use crate::template::Template;
+
+/// The maximum length of a regular expression.
+const MAX_REGEX_BYTES: usize = 32 << 10;
+/// The maximum length of a template.
+const MAX_TEMPLATE_BYTES: usize = 64 << 10;
+
+/// The effect of a policy on calls, which determines how it treats an undecided condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polarity {
+    /// It denies, requires approval or redacts: it applies if its condition is undecided (fail closed).
+    Restricting,
+    /// It allows, responds or supports: it does not apply if its condition is undecided.
+    Permitting,
+    /// It transforms or stores something; each kind defines what undecided means.
+    Forming,
+}
+
+/// The reader of one policy: collects diagnostics, and knows what the policy may contain.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    diagnostics: &'a mut Diagnostics,
+    sources: &'a mut SourceMap,
+    /// How the policy treats an undecided condition.
+    pub polarity: Polarity,
+    /// Whether the policy acts after the tool, when `$.output` and `$.error` exist.
+    pub after_tool: bool,
+    /// Whether the policy is about a run and not its calls: only `$.context` and `$.session` exist.
+    pub of_run: bool,
+    /// Whether absent fields match in restricting policies (`defaults.absent: match`).
+    pub absent_matches: bool,
+    /// The contents of the files that the policy refers to, apart from the rules file.
+    pub drawn_files: Vec<String>,
+    /// The paths of those files, including unreadable ones.
+    pub referenced_paths: Vec<PathBuf>,
+    /// The members of the call document read so far.
+    pub roots_read: BTreeSet<Root>,
+    /// The members of the context read so far.
+    pub context_reads: ContextReads,
+    /// How the policy compares principals (`defaults.principals`).
+    pub principals: Comparison,
+    /// The arguments read so far.
+    pub arguments: ArgumentNames,
+    /// The arguments named in templates so far.
+    pub named_arguments: ArgumentNames,
+}
+
+impl<'a> Reader<'a> {
+    /// Creates a reader that reports to `diagnostics`.
+    pub fn new(diagnostics: &'a mut Diagnostics, sources: &'a mut SourceMap) -> Self {
+        Self {
+            diagnostics,
+            sources,
+            polarity: Polarity::Restricting,
+            after_tool: false,
+            of_run: false,
+            absent_matches: false,
+            drawn_files: Vec::new(),
+            referenced_paths: Vec::new(),
+            roots_read: BTreeSet::new(),
+            context_reads: ContextReads::default(),
+            principals: Comparison::default(),
+            arguments: ArgumentNames::default(),
+            named_arguments: ArgumentNames::default(),
+        }
+    }
+
+    /// Reports a problem.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// The number of problems reported so far.
+    pub fn reported(&self) -> usize {
+        self.diagnostics.len()
+    }
+
+    /// The problems reported since there were `count`.
+    pub fn problems_since(&mut self, count: usize) -> &mut [Diagnostic] {
+        self.diagnostics.since(count)
+    }
+
+    /// Reports a problem inside a string.
+    pub fn report_in(
+        &mut self,
+        code: &'static Code,
+        node: &Node,
+        range: Range<usize>,
+        message: String,
+        help: Option<String>,
+    ) {
+        let mut diagnostic = Diagnostic::new(code, source::span_in(self.sources, node, range), message);
+        diagnostic.help = help;
+        self.report(diagnostic);
+    }
+
+    /// Reads a JSONPath over the call document.
+    pub fn path(&mut self, node: &Node) -> Option<Path> {
+        let text = node.as_str()?;
+        match Path::parse(text) {
+            Ok(path) => {
+                self.arguments.merge(&path.argument_names());
+                let roots = path.roots_read().iter().copied();
+                self.check_reads(node, roots, path.context_reads()).then_some(path)
+            }
+            Err(error) => {
+                let help = path_hints::help(text, error.help);
+                self.report_in(&INVALID_PATH, node, error.range, error.message, Some(help));
+                None
+            }
+        }
+    }
+
+    /// Reads one JSONPath or a list of them.
+    pub fn paths(&mut self, node: &Node) -> Vec<Path> {
+        let nodes = node.items().unwrap_or(std::slice::from_ref(node));
+        nodes.iter().filter_map(|node| self.path(node)).collect()
+    }
+
+    /// Reads a list of paths below `$.input`.
+    pub fn read_input_paths(&mut self, node: &Node) -> Vec<Path> {
+        let mut paths = Vec::new();
+        for item in node.items().unwrap_or_default() {
+            match self.path(item) {
+                Some(path) if path.root() == Root::Input => paths.push(path),
+                Some(_) => self.report(
+                    Diagnostic::new(&INVALID_PATH, item.span, "the path must start with `$.input`")
+                        .help("name an argument of the tool, as in `$.input.note`"),
+                ),
+                None => {}
+            }
+        }
+        paths
+    }
+
+    /// Reads a regular expression, in the syntax of the `regex` crate.
+    pub fn regex(&mut self, node: &Node) -> Option<Regex> {
+        self.read_regex_in(node, node.as_str()?)
+    }
+
+    /// Reads a regular expression that is a part of a node's string.
+    pub fn read_regex_in(&mut self, node: &Node, pattern: &str) -> Option<Regex> {
+        if !self.fits(node, pattern, MAX_REGEX_BYTES, "a regular expression") {
+            return None;
+        }
+        let is_exhausted = regex_compiler::is_exhausted();
+        match regex_compiler::compile(pattern) {
+            Ok(regex) => Some(regex),
+            Err(regex::Error::CompiledTooBig(_)) if is_exhausted => {
+                let message = "the regular expressions of this bundle use too much memory in total";
+                self.report(
+                    Diagnostic::new(&INVALID_REGEX, node.span, message)
+                        .help("use fewer or simpler ones; `(?-u)` and smaller repetitions make them smaller"),
+                );
+                None
+            }
+            Err(error) => {
+                let RegexProblem { message, range, help } = regex_hints::problem(pattern, &error);
+                let start = node.as_str().and_then(|text| text.find(pattern)).unwrap_or(0);
+                let range = range.start + start..range.end + start;
+                self.report_in(&INVALID_REGEX, node, range, message, Some(help.to_owned()));
+                None
+            }
+        }
+    }
+
+    /// Whether a string is short enough; reports it otherwise.
+    fn fits(&mut self, node: &Node, text: &str, most: usize, what: &str) -> bool {
+        if text.len() <= most {
+            return true;
+        }
+        let message = format!("{what} can have at most {most} bytes, this one has {}", text.len());
+        self.report(Diagnostic::new(&OUT_OF_RANGE, node.span, message).help("shorten it"));
+        false
+    }
+
+    /// Reads a template over the call document; `extra` lists additional names it may use.
+    pub fn template(&mut self, node: &Node, extra: &[&str]) -> Option<Template> {
+        let text = node.as_str()?;
+        if !self.fits(node, text, MAX_TEMPLATE_BYTES, "a template") {
+            return None;
+        }
+        match Template::parse_with(text, extra) {
+            Ok(template) => {
+                self.named_arguments.merge(&template.argument_names());
+                self.check_reads(node, template.roots_read(), &template.context_reads()).then_some(template)
+            }
+            Err(error) => {
+                let help =
+                    error.help.unwrap_or_else(|| "name a value, as in `{{ input.amount }}`".to_owned());
+                self.report_in(&INVALID_TEMPLATE, node, error.range, error.message, Some(help));
+                None
+            }
+        }
+    }
+
+    /// Reads a duration such as `30s`, `24h`, `1h30m` or `7d` (a day is 24 hours). Zero is rejected.
+    pub fn duration(&mut self, node: &Node) -> Option<Duration> {
+        let text = node.as_str()?;
+        let duration = durations::parse(text);
+        if duration.is_none_or(|duration| duration.is_zero()) {
+            self.report(
+                Diagnostic::new(&INVALID_DURATION, node.span, format!("`{text}` is not a duration"))
+                    .help(duration_help(text, duration.is_some())),
+            );
+            return None;
+        }
+        duration
+    }
+
+    /// The position of a span, in lines and columns.
+    pub fn locate(&self, span: Span) -> Option<Location> {
+        self.sources.locate(span)
+    }
+
+    /// The name of a file.
+    pub fn name_of(&self, source: SourceId) -> String {
+        self.sources.get(source).map(|source| source.name().to_owned()).unwrap_or_default()
+    }
+
+    /// The start of each line of a node's string in its file: line and column, from 1. Empty if the string is not in the file
+    /// verbatim, as with an alias or a folded scalar.
+    pub fn line_starts(&self, node: &Node) -> Vec<(usize, usize)> {
+        let mut starts = Vec::new();
+        let mut offset = 0;
+        for line in node.as_str().unwrap_or_default().split_inclusive('\n') {
+            // An empty line has no position of its own, and cannot contain an error.
+            let place = match line.trim_end_matches('\n') {
+                "" => starts.last().map(|(line, column)| (line + 1, *column)),
+                text => {
+                    let span = source::exact_span_in(self.sources, node, offset..offset + text.len());
+                    let place = span.and_then(|span| self.sources.locate(span));
+                    place.map(|place| (place.line, place.column))
+                }
+            };
+            let Some(place) = place else { return Vec::new() };
+            starts.push(place);
+            offset += line.len();
+        }
+        starts
+    }
+
+    /// Reads a text file that a rules file refers to by a path relative to its directory, with this file name ending. Diagnostics can
+    /// point into the file, and the policy depends on it.
+    pub fn draw_file(&mut self, node: &Node, ending: &str) -> Option<(SourceId, String)> {
+        let namer = self.sources.get(node.span.source)?.name().to_owned();
+        let (path, text) = source::read_named(self.sources, &namer, node.as_str()?, ending);
+        self.referenced_paths.push(path.clone());
+        match text {
+            Ok(text) => {
+                self.drawn_files.push(text.clone());
+                Some((self.sources.add(path.display().to_string(), text.as_str()), text))
+            }
+            Err(problem) => {
+                self.report(problem.at(node.span, &path));
+                None
+            }
+        }
+    }
+
+    /// Records what a string of the policy reads, and reports reads of members that do not exist where the policy acts: `$.output` and
+    /// `$.error` before the tool runs, members of a call in a policy about a run; `node` is the string that reads them.
+    pub fn check_reads(
+        &mut self,
+        node: &Node,
+        roots: impl IntoIterator<Item = Root>,
+        context: &ContextReads,
+    ) -> bool {
+        self.context_reads.extend(context);
+        let roots: Vec<Root> = roots.into_iter().collect();
+        self.roots_read.extend(roots.iter().copied());
+        let (of_run, after_tool) = (self.of_run, self.after_tool);
+        let missing = roots.into_iter().find(|root| match of_run {
+            true => !matches!(root, Root::Context | Root::Session),
+            false => root.is_settle_only() && !after_tool,
+        });
+        let Some(root) = missing else { return true };
+        let text = node.as_str().unwrap_or_default();
+        let range = text.find(root.name()).map_or(0..text.len(), |at| at..at + root.name().len());
+        let (message, help) = if of_run {
+            (
+                format!("`$.{}` is a member of a call, but this policy is about a run", root.name()),
+                "use only `$.context` and `$.session` here",
+            )
+        } else {
+            (
+                format!("`$.{}` does not exist yet when this policy acts", root.name()),
+                "use a policy that acts after the tool: recover, transform.output, redact, label, fact, audit",
+            )
+        };
+        self.report_in(&PATH_NOT_HERE, node, range, message, Some(help.to_owned()));
+        false
+    }
+}
+
+fn duration_help(text: &str, zero: bool) -> String {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if digits {
+        format!("add the unit: `{text}s`, `{text}m` or `{text}h`")
+    } else if zero || text.starts_with('-') {
+        "write a duration longer than zero, such as `30s`".to_owned()
+    } else {
+        "write a duration such as `500ms`, `30s`, `5m`, `24h`, `1h30m` or `7d`".to_owned()
+    }
+}

@@ -1,0 +1,58 @@
+//! Safe display of untrusted text: escaping, truncation, and detection of misleading characters.
+//!
+//! [`inert`] escapes a value for one line of a message, between backticks; [`unmarked`] and its variants escape markup for any chat
+//! product, browser or terminal.
+
+mod name_folding;
+mod mixed_script;
+mod markup_escape;
+
+pub use markup_escape::{
+    EscapedText, escape_json, escape_markup_up_to, escape_message, escape_name, escape_non_ascii,
+    escape_quoted, unmarked,
+};
+pub use mixed_script::{find_imitated_latin, find_mixed_scripts};
+pub use name_folding::fold_name;
+
+use crate::unicode::is_invisible;
+
+/// The maximum number of characters shown of one value.
+const MAX_SHOWN: usize = 80;
+
+/// Whether a character is invisible or changes the direction of the text around it, by its Unicode properties: soft hyphen, zero-width
+/// and bidirectional controls, line separators, variation selectors, tags.
+pub fn is_hidden(c: char) -> bool {
+    is_invisible(c)
+}
+
+/// Escapes control characters, hidden characters and backticks, so that the text stays in its line and its backticks.
+pub fn inert(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut safe, c| {
+        if c.is_control() || is_hidden(c) || c == '`' {
+            safe.extend(c.escape_unicode());
+        } else {
+            safe.push(c);
+        }
+        safe
+    })
+}
+
+/// Returns the first 80 characters, with `…` if there are more.
+pub fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_and_truncates_untrusted_text() {
+        assert_eq!(inert("a\n`b\u{202e}é"), "a\\u{a}\\u{60}b\\u{202e}é");
+        assert_eq!(cut(&"é".repeat(81)), format!("{}…", "é".repeat(80)));
+        assert_eq!(cut("short"), "short");
+    }
+}

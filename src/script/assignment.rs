@@ -1,0 +1,214 @@
+//! Property and element access in values, and assignment to them.
+
+use std::borrow::Cow;
+
+use super::fuel::{Fault, Work};
+use super::function_table::Change;
+use super::value::{Kind, ScriptValue, depth, offset};
+use crate::json::JsonType;
+
+/// One step of a path, with its index evaluated.
+pub(super) enum Target<'r> {
+    Key(&'r str),
+    Index(ScriptValue<'r>),
+}
+
+impl<'r> Target<'r> {
+    pub(super) fn read(&self, container: &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault> {
+        match self {
+            Self::Key(key) => property(container, key),
+            Self::Index(index) => element(container, index),
+        }
+    }
+}
+
+pub(super) fn property<'r>(object: &ScriptValue<'r>, key: &str) -> Result<ScriptValue<'r>, Fault> {
+    match object.kind() {
+        Kind::Object(object) => {
+            object.get(key).ok_or_else(|| format!("the object has no key `{key}`").into())
+        }
+        _ => Err(format!("`{key}` is read from a value that is not an object").into()),
+    }
+}
+
+pub(super) fn element<'r>(
+    container: &ScriptValue<'r>,
+    index: &ScriptValue<'r>,
+) -> Result<ScriptValue<'r>, Fault> {
+    match (container.kind(), index.kind()) {
+        (Kind::Object(_), Kind::Text(key)) => property(container, key),
+        (Kind::List(list), Kind::Number(index)) => {
+            let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
+            offset(index, list.len())
+                .and_then(|index| list.get(index))
+                .ok_or_else(|| format!("the array has no element {index}").into())
+        }
+        (container, index) => Err(index_type_error(container.json_type(), index.json_type())),
+    }
+}
+
+fn whole_index_error() -> Fault {
+    "an array index must be a whole number".into()
+}
+
+fn index_type_error(container: JsonType, index: JsonType) -> Fault {
+    format!(
+        "an array takes a whole number as index and an object a string, these are of type {container} and {index}"
+    )
+    .into()
+}
+
+type Action<'a, 'r> = &'a mut dyn FnMut(&mut ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>;
+
+/// Applies an action to the value at a path. Values on the way that other variables share are copied (copy on write).
+pub(super) fn inside<'r>(
+    work: &Work,
+    target: Option<&mut ScriptValue<'r>>,
+    steps: &[Target<'r>],
+    action: Action<'_, 'r>,
+) -> Result<ScriptValue<'r>, Fault> {
+    let Some(target) = target else { return Err(Fault::Limit("the variable is missing".to_owned())) };
+    let Some((step, rest)) = steps.split_first() else { return action(target) };
+    work.step()?;
+    // Returns the error message of an invalid step.
+    step.read(target)?;
+    let key = match step {
+        Target::Key(key) => Some((*key).to_owned()),
+        Target::Index(index) => match index.kind() {
+            Kind::Text(key) => Some(key.to_owned()),
+            _ => None,
+        },
+    };
+    match (key, step) {
+        (Some(key), _) => {
+            let Some(members) = target.members_mut(work)? else { return Err(missing()) };
+            let Some(member) = members.inside.get_mut(key.as_str()) else { return Err(missing()) };
+            let given = inside(work, Some(&mut *member), rest, action)?;
+            let depth = depth(member);
+            members.holds(depth)?;
+            Ok(given)
+        }
+        (None, Target::Index(index)) => {
+            let Kind::Number(index) = index.kind() else { return Err(missing()) };
+            let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
+            let Some(items) = target.items_mut(work)? else { return Err(missing()) };
+            let item = offset(index, items.inside.len()).and_then(|index| items.inside.get_mut(index));
+            let Some(item) = item else { return Err(missing()) };
+            let given = inside(work, Some(&mut *item), rest, action)?;
+            let depth = depth(item);
+            items.holds(depth)?;
+            Ok(given)
+        }
+        (None, Target::Key(_)) => Err(missing()),
+    }
+}
+
+fn missing() -> Fault {
+    Fault::Wrong("this member or element does not exist".to_owned())
+}
+
+/// Assigns a value at a path. The last step may be a new key.
+pub(super) fn assign<'r>(
+    work: &Work,
+    target: Option<&mut ScriptValue<'r>>,
+    steps: &[Target<'r>],
+    value: ScriptValue<'r>,
+) -> Result<(), Fault> {
+    let mut value = Some(value);
+    let (last, before) = match steps.split_last() {
+        Some((last, before)) => (Some(last), before),
+        None => (None, steps),
+    };
+    let mut action = |place: &mut ScriptValue<'r>| {
+        let value = value.take().unwrap_or(ScriptValue::Null);
+        match last {
+            None => *place = value,
+            Some(step) => put(work, place, step, value)?,
+        }
+        Ok(ScriptValue::Null)
+    };
+    inside(work, target, before, &mut action).map(|_| ())
+}
+
+fn put<'r>(
+    work: &Work,
+    container: &mut ScriptValue<'r>,
+    step: &Target<'r>,
+    value: ScriptValue<'r>,
+) -> Result<(), Fault> {
+    let found = container.json_type();
+    let key = match step {
+        Target::Key(key) => Some(Cow::Borrowed(*key)),
+        Target::Index(index) => match (index.borrowed(), index.kind()) {
+            (Some(key), _) => Some(Cow::Borrowed(key)),
+            (None, Kind::Text(key)) => Some(Cow::Owned(key.to_owned())),
+            _ => None,
+        },
+    };
+    let inner = depth(&value);
+    if let Some(key) = key {
+        let Some(members) = container.members_mut(work)? else {
+            return Err(format!("`{key}` is set in a value that is not an object but of type {found}").into());
+        };
+        if !members.inside.contains_key(&key) {
+            work.values(1)?;
+        }
+        members.inside.insert(key, value);
+        return members.holds(inner);
+    }
+    let Target::Index(index) = step else { return Err(missing()) };
+    let Kind::Number(index_number) = index.kind() else {
+        return Err(index_type_error(found, index.json_type()));
+    };
+    let Some(index_number) = index_number.to_i64() else { return Err(whole_index_error()) };
+    let Some(items) = container.items_mut(work)? else {
+        return Err(index_type_error(found, index.json_type()));
+    };
+    let place = offset(index_number, items.inside.len()).and_then(|index| items.inside.get_mut(index));
+    let Some(place) = place else {
+        return Err(format!("the array has no element {index_number}: `push(array, value)` adds one").into());
+    };
+    *place = value;
+    items.holds(inner)
+}
+
+pub(super) fn changed<'r>(
+    how: Change,
+    target: &mut ScriptValue<'r>,
+    argument: Option<&ScriptValue<'r>>,
+    work: &Work,
+) -> Result<ScriptValue<'r>, Fault> {
+    let found = target.json_type();
+    match how {
+        Change::Push => {
+            let Some(items) = target.items_mut(work)? else {
+                return Err(format!("`push` takes an array, this is of type {found}").into());
+            };
+            let value = argument.cloned().unwrap_or(ScriptValue::Null);
+            work.values(1)?;
+            items.holds(depth(&value))?;
+            items.inside.push(value);
+            Ok(ScriptValue::Null)
+        }
+        Change::Pop => {
+            let Some(items) = target.items_mut(work)? else {
+                return Err(format!("`pop` takes an array, this is of type {found}").into());
+            };
+            items
+                .inside
+                .pop()
+                .ok_or_else(|| "`pop` takes an array with at least one element, this one is empty".into())
+        }
+        Change::Remove => {
+            let key = match argument.map(ScriptValue::kind) {
+                Some(Kind::Text(key)) => key.to_owned(),
+                _ => return Err("`remove` takes an object and a string".into()),
+            };
+            let Some(members) = target.members_mut(work)? else {
+                return Err(format!("`remove` takes an object, this is of type {found}").into());
+            };
+            // In place: keeps the order of the other members.
+            Ok(ScriptValue::Boolean(members.inside.shift_remove(key.as_str()).is_some()))
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Compiler for calls of operators, functions and effects: Rhai's syntax tree → code.
+
+use regex::Regex;
+use rhai::{Expr, FnCallExpr, Position};
+
+use super::ScriptCompileError;
+use super::compiler::{CompileResult, Lowering, quoted};
+use super::effect::span_of_time;
+use super::function_table::{EffectKind, FUNCTIONS, Function, Run, by_name};
+use super::operators::{BINARY_OPERATORS, operator};
+use super::parser::{closure_name, offset};
+use super::program::{Closure, Code, Node};
+use crate::diagnostic::nearest;
+use crate::regex_compiler;
+
+/// Names that other languages, and plain Rhai, use for these functions.
+const FUNCTION_ALIASES: &[(&str, &str)] = &[
+    ("lower", "to_lower"),
+    ("upper", "to_upper"),
+    ("lowercase", "to_lower"),
+    ("uppercase", "to_upper"),
+    ("text_len", "len"),
+    ("size", "len"),
+    ("any", "some"),
+    ("every", "all"),
+    ("length", "len"),
+    ("includes", "contains"),
+    ("regex", "matches"),
+    ("to_string", "to_text"),
+    ("parse_int", "to_number"),
+    ("parse_float", "to_number"),
+    ("sub_string", "slice"),
+    ("append", "push"),
+    ("delete", "remove"),
+    ("timestamp", "now"),
+    ("rand", "random"),
+    ("log", "audit"),
+    ("print", "audit"),
+    ("debug", "audit"),
+];
+
+impl Lowering<'_> {
+    pub(super) fn call(
+        &mut self,
+        call: &FnCallExpr,
+        position: Position,
+        receiver: Option<Node>,
+    ) -> CompileResult<Node> {
+        let name = call.name.as_str();
+        if !call.namespace.is_empty() || call.capture_parent_scope {
+            return Err(self.error(
+                position,
+                format!("`{name}` is called with a namespace or with `!`, which is not supported"),
+            ));
+        }
+        if receiver.is_none() {
+            match (name, call.args.as_slice()) {
+                ("!", [operand]) => {
+                    return Ok(Self::node(position, Code::Not(Box::new(self.expression(operand)?))));
+                }
+                ("-", [operand]) => {
+                    return Ok(Self::node(position, Code::Negate(Box::new(self.expression(operand)?))));
+                }
+                // Rhai turns the operator into a call of `contains` with swapped operands.
+                ("contains", [container, wanted]) if !self.written(position, "contains") => {
+                    return self.is_in(wanted, container, position);
+                }
+                (symbol, [a, b]) if operator(symbol).is_some() => {
+                    let operands = Box::new([self.expression(a)?, self.expression(b)?]);
+                    let code = operator(symbol).map(|operator| Code::Binary(operator, operands));
+                    return Ok(Self::node(position, code.unwrap_or(Code::Null)));
+                }
+                _ => {}
+            }
+        }
+        let given = call.args.len() + usize::from(receiver.is_some());
+        if let Some(index) = self.own.iter().position(|(known, _)| known == name) {
+            return self.compile_own_call(index, call, position, receiver.is_some(), given);
+        }
+        if matches!(name, "has" | "at" | "remove") {
+            match (receiver.is_some(), call.args.as_slice()) {
+                (false, [container, key]) => self.record_key_lookup(container, key),
+                (true, [Expr::StringConstant(key, _)]) => self.reads.add_member(key),
+                _ => {}
+            }
+        }
+        let Some(function) = by_name(name) else {
+            return Err(self.unknown_function_error(name, call, position));
+        };
+        if function.is_scripts_only() && !self.is_script() {
+            return Err(self.error(
+                position,
+                format!("`{name}` is available only in `around` scripts, not in expressions"),
+            ));
+        }
+        if given < function.least() || given > function.parameters.len() {
+            return Err(self.argument_count_error(function, given, position));
+        }
+        let mut arguments = call.args.iter();
+        let first = |lowering: &mut Self, arguments: &mut std::slice::Iter<'_, Expr>| match receiver {
+            Some(receiver) => Ok(receiver),
+            None => match arguments.next() {
+                Some(argument) => lowering.expression(argument),
+                None => Err(lowering.argument_count_error(function, given, position)),
+            },
+        };
+        let code = match function.run {
+            Run::Change(how) => {
+                let Some(argument) = arguments.next() else {
+                    return Err(self.argument_count_error(function, given, position));
+                };
+                let place = self.compile_target(argument)?;
+                Code::Change(how, place, self.expressions(arguments.as_slice())?)
+            }
+            Run::Each(how) => {
+                let list = first(self, &mut arguments)?;
+                let Some(closure) = arguments.next() else {
+                    return Err(self.argument_count_error(function, given, position));
+                };
+                Code::Each(how, Box::new(list), Box::new(self.closure(closure, function)?))
+            }
+            Run::Matches => {
+                let text = first(self, &mut arguments)?;
+                Code::Matches(Box::new(text), self.regex(arguments.next())?)
+            }
+            run => {
+                if let (Run::Effect(EffectKind::CacheSet), Some(Expr::StringConstant(span, position))) =
+                    (run, call.args.last())
+                {
+                    span_of_time(span).map_err(|message| self.error(*position, message))?;
+                }
+                let mut all = Vec::with_capacity(given);
+                if given > 0 {
+                    all.push(first(self, &mut arguments)?);
+                }
+                all.extend(self.expressions(arguments.as_slice())?);
+                match run {
+                    Run::Effect(kind) => Code::Effect(kind, all),
+                    run => Code::Function(run, all),
+                }
+            }
+        };
+        Ok(Self::node(position, code))
+    }
+
+    fn compile_own_call(
+        &mut self,
+        index: usize,
+        call: &FnCallExpr,
+        position: Position,
+        as_method: bool,
+        given: usize,
+    ) -> CompileResult<Node> {
+        let name = call.name.as_str();
+        if as_method {
+            return Err(self
+                .error(position, format!("`{name}` is a function of the script, not a method"))
+                .help(format!("write `{name}(…)`")));
+        }
+        let wanted = self.own.get(index).map_or(0, |(_, wanted)| *wanted);
+        if given != wanted {
+            let message = format!("`{name}` takes {wanted} arguments, this call has {given}");
+            return Err(self.error(position, message));
+        }
+        let arguments = self.expressions(&call.args)?;
+        Ok(Self::node(position, Code::Call(index, arguments)))
+    }
+
+    /// Whether the text at a position starts with `start`.
+    fn written(&self, position: Position, start: &str) -> bool {
+        offset(self.text, position)
+            .and_then(|at| self.text.get(at..))
+            .is_some_and(|rest| rest.starts_with(start))
+    }
+
+    fn is_in(&mut self, wanted: &Expr, container: &Expr, position: Position) -> CompileResult<Node> {
+        self.record_key_lookup(container, wanted);
+        let always_object = match container {
+            Expr::Variable(variable, _, _) => match self.slot(&variable.1) {
+                Some(slot) => self.is_script() && slot == 0 && variable.1 == "input",
+                None => matches!(variable.1.as_str(), "input" | "context" | "session"),
+            },
+            _ => false,
+        };
+        let operands = Box::new([self.expression(wanted)?, self.expression(container)?]);
+        let code = match operator("in") {
+            Some(operator) if !always_object => Code::Binary(operator, operands),
+            _ => Code::InMember(operands),
+        };
+        Ok(Self::node(position, code))
+    }
+
+    pub(super) fn argument_count_error(
+        &self,
+        function: &Function,
+        given: usize,
+        position: Position,
+    ) -> ScriptCompileError {
+        let (name, most) = (function.name, function.parameters.len());
+        let wanted = match function.least() {
+            least if least == most => most.to_string(),
+            least => format!("{least} to {most}"),
+        };
+        self.error(position, format!("`{name}` takes {wanted} arguments, this call has {given}"))
+            .help(format!("the signature is `{}`: {}", function.signature(), function.about))
+    }
+
+    fn unknown_function_error(
+        &self,
+        name: &str,
+        call: &FnCallExpr,
+        position: Position,
+    ) -> ScriptCompileError {
+        if call.op_token.is_some() {
+            let symbols: Vec<_> = BINARY_OPERATORS.iter().map(|(symbol, _)| *symbol).collect();
+            return self
+                .error(
+                    position,
+                    format!(
+                        "`{name}` is not an operator of {}s",
+                        self.here().trim_start_matches("an ").trim_start_matches("a ")
+                    ),
+                )
+                .help(format!("the operators are `&&`, `||`, `??`, `!`, {}", quoted(&symbols)));
+        }
+        let here = FUNCTIONS.iter().filter(|function| self.is_script() || !function.is_scripts_only());
+        let known: Vec<&str> = here.map(|function| function.name).collect();
+        let alias = FUNCTION_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, function)| *function);
+        let own = self.own.iter().map(|(name, _)| name.as_str());
+        let meant = alias
+            .filter(|meant| known.contains(meant))
+            .or_else(|| nearest(name, known.iter().copied().chain(own)));
+        let help = match meant {
+            Some(meant) => {
+                let signature = by_name(meant).map_or_else(|| format!("{meant}(…)"), Function::signature);
+                format!("did you mean `{signature}`?")
+            }
+            None => format!("available functions: {}", quoted(&known)),
+        };
+        self.error(position, format!("unknown function `{name}`")).help(help)
+    }
+
+    fn regex(&self, pattern: Option<&Expr>) -> CompileResult<Regex> {
+        let Some(Expr::StringConstant(pattern, position)) = pattern else {
+            let position = pattern.map_or(Position::START, Expr::start_position);
+            return Err(self
+                .error(position, "the regex of `matches` must be a string literal")
+                .help("write it in double quotes or backticks".to_owned()));
+        };
+        regex_compiler::compile(pattern).map_err(|error| {
+            let why = error.to_string();
+            let why = why.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            self.error(*position, format!("invalid regex `{pattern}`: {why}"))
+        })
+    }
+
+    fn closure(&mut self, argument: &Expr, function: &Function) -> CompileResult<Closure> {
+        let position = argument.start_position();
+        let routines = self.routines;
+        let found = closure_name(argument).and_then(|(name, captured)| {
+            // The name is a hash of the closure's text, without the number of captured variables.
+            let all = routines.range((name.clone(), 0)..).take_while(|((known, _), _)| *known == name);
+            all.map(|(_, routine)| routine).next().map(|routine| (routine, captured))
+        });
+        let Some((closure, captured)) = found else {
+            return Err(self
+                .error(position, format!("`{}` takes a closure", function.name))
+                .help(format!("write `{}`", function.signature())));
+        };
+        let own: Vec<_> = closure.parameters.iter().skip(captured).collect();
+        let [parameter] = own.as_slice() else {
+            return Err(self.error(position, "a closure takes one parameter: `|x| …`"));
+        };
+        let scope = self.names.len();
+        let parameter = self.declare(parameter, position, false)?;
+        let body = self.block(&closure.body, position)?;
+        self.names.truncate(scope);
+        Ok(Closure { parameter, body })
+    }
+}

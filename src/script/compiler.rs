@@ -1,0 +1,406 @@
+//! Compiler: Rhai's syntax tree → [`Program`]. Unsupported constructs are rejected here, with their position, and not only when a
+//! call reaches them.
+
+use std::collections::BTreeMap;
+
+use rhai::{AST, Expr, Position};
+
+use super::ScriptCompileError;
+use super::dependencies::Reads;
+use super::function_library;
+use super::function_table::{Run, by_name};
+use super::number_literal::reject_ambiguous_floats;
+use super::operators::{self, operator};
+use super::parser::{FunctionDefinition, Language, Link, closure_name, links, offset, routines, spot};
+use super::program::{Body, Code, Member, Node, Place, Program, Step};
+use crate::call::Root;
+use crate::diagnostic::nearest;
+
+/// The maximum number of links in a chain such as `a.b[c].d()`.
+const MAX_LINKS: usize = 48;
+
+pub(super) type CompileResult<T> = Result<T, ScriptCompileError>;
+
+/// The compiler's state for one text.
+pub(super) struct Lowering<'a> {
+    pub(super) text: &'a str,
+    language: Language,
+    pub(super) routines: &'a BTreeMap<(String, usize), FunctionDefinition>,
+    /// The script's own functions; the index is the function's number.
+    pub(super) own: Vec<&'a (String, usize)>,
+    pub(super) names: Vec<Name>,
+    /// The number of slots that the current function needs.
+    slots: usize,
+    pub(super) reads: Reads,
+}
+
+/// A variable in scope; its slot is its index in the list.
+#[derive(Debug)]
+pub(super) struct Name {
+    pub(super) name: String,
+    pub(super) constant: bool,
+}
+
+/// A program and its dependencies.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) program: Program,
+    pub(super) reads: Reads,
+}
+
+/// Compiles the syntax tree of `text`.
+///
+/// # Errors
+/// The first unsupported construct or unknown name.
+pub(super) fn lower(text: &str, ast: &AST, language: Language) -> CompileResult<Compiled> {
+    reject_ambiguous_floats(text)?;
+    let routines = routines(ast);
+    let own = routines.keys().filter(|(name, _)| !name.starts_with("anon$")).collect();
+    let mut lowering = Lowering {
+        text,
+        language,
+        routines: &routines,
+        own,
+        names: Vec::new(),
+        slots: 0,
+        reads: Reads::default(),
+    };
+    let mut functions = Vec::new();
+    for key in lowering.own.clone() {
+        functions.push(lowering.routine(key)?);
+    }
+    if language == Language::Script {
+        lowering.names.push(Name { name: "input".to_owned(), constant: false });
+    }
+    lowering.slots = lowering.names.len();
+    let code = lowering.block(ast.statements(), Position::START)?;
+    let main = Body { slots: lowering.slots, code };
+    Ok(Compiled { program: Program { main, functions }, reads: lowering.reads })
+}
+
+impl<'a> Lowering<'a> {
+    pub(super) fn error(&self, position: Position, message: impl Into<String>) -> ScriptCompileError {
+        ScriptCompileError { message: message.into(), offset: offset(self.text, position), help: None }
+    }
+
+    pub(super) fn is_script(&self) -> bool {
+        self.language == Language::Script
+    }
+
+    pub(super) fn here(&self) -> &'static str {
+        if self.is_script() { "a script" } else { "an expression" }
+    }
+
+    fn unsupported(&self, position: Position, what: &str) -> ScriptCompileError {
+        self.error(position, format!("{what} is not supported in {}", self.here()))
+    }
+
+    fn routine(&mut self, key: &(String, usize)) -> CompileResult<Body> {
+        let routines = self.routines;
+        let Some(routine) = routines.get(key) else {
+            return Err(self.error(Position::NONE, "a function is missing"));
+        };
+        let (name, position) = (key.0.as_str(), routine.position);
+        if routine.is_typed_method {
+            return Err(self.unsupported(position, "a function of a type"));
+        }
+        if by_name(name).is_some() || operator(name).is_some() {
+            return Err(self
+                .error(position, format!("a function `{name}` already exists"))
+                .help("choose another name".to_owned()));
+        }
+        if self.own.iter().filter(|(known, _)| known == name).count() > 1 {
+            return Err(self.error(position, format!("two functions have the name `{name}`")));
+        }
+        self.names.clear();
+        self.slots = 0;
+        for parameter in &routine.parameters {
+            self.declare(parameter, position, false)?;
+        }
+        let code = self.block(&routine.body, position)?;
+        self.names.clear();
+        Ok(Body { slots: self.slots, code })
+    }
+
+    /// Adds a variable to the scope.
+    ///
+    /// # Errors
+    /// A member of the call has the same name.
+    pub(super) fn declare(&mut self, name: &str, position: Position, constant: bool) -> CompileResult<usize> {
+        if self.member(name).is_some() || name == "input" {
+            return Err(
+                self.error(position, format!("`{name}` is a member of the call, choose another name"))
+            );
+        }
+        self.names.push(Name { name: name.to_owned(), constant });
+        self.slots = self.slots.max(self.names.len());
+        Ok(self.names.len() - 1)
+    }
+
+    fn member(&self, name: &str) -> Option<Member> {
+        if self.is_script() {
+            return match Root::from_name(name)? {
+                Root::Input | Root::Output | Root::Error => None,
+                root => Some(Member::Root(root)),
+            };
+        }
+        Root::from_name(name).map(Member::Root)
+    }
+
+    /// Whether a slot is the script's `input`.
+    fn is_input(&self, slot: usize) -> bool {
+        self.is_script() && slot == 0 && self.names.first().is_some_and(|name| name.name == "input")
+    }
+
+    /// Records that the program looks up a literal key in a value.
+    pub(super) fn record_key_lookup(&mut self, container: &Expr, key: &Expr) {
+        let Expr::StringConstant(key, _) = key else { return };
+        let (base, links) = links(container);
+        let keys: Option<Vec<String>> = links.iter().map(|link| link.key().map(str::to_owned)).collect();
+        let of_input = match base {
+            Expr::Variable(variable, _, _) if variable.1 == "input" => {
+                self.slot(&variable.1).is_none_or(|slot| self.is_input(slot))
+            }
+            _ => false,
+        };
+        match keys.filter(|_| of_input) {
+            Some(mut keys) => {
+                keys.push(key.to_string());
+                self.reads.add(Root::Input, keys);
+            }
+            None => self.reads.add_member(key),
+        }
+    }
+
+    fn options(&self, name: &str) -> bool {
+        self.is_script() && name == "options"
+    }
+
+    pub(super) fn node(position: Position, code: Code) -> Node {
+        Node { spot: spot(position), code }
+    }
+
+    /// Compiles `Pay ${input.amount}?` into a concatenation of strings.
+    fn compile_interpolation(&mut self, parts: &[Expr], position: Position) -> CompileResult<Node> {
+        let mut joined = Self::node(position, Code::Text(String::new()));
+        for part in parts {
+            let text = Code::Function(Run::One(function_library::to_text), vec![self.expression(part)?]);
+            let operands = Box::new([joined, Self::node(part.start_position(), text)]);
+            joined = Self::node(position, Code::Binary(operators::add, operands));
+        }
+        Ok(joined)
+    }
+
+    pub(super) fn expressions(&mut self, expressions: &[Expr]) -> CompileResult<Vec<Node>> {
+        expressions.iter().map(|expression| self.expression(expression)).collect()
+    }
+
+    pub(super) fn expression(&mut self, expression: &Expr) -> CompileResult<Node> {
+        let position = expression.start_position();
+        let code = match expression {
+            Expr::Unit(_) => Code::Null,
+            Expr::BoolConstant(value, _) => Code::Boolean(*value),
+            Expr::IntegerConstant(..) | Expr::FloatConstant(..) => self.number(expression, position)?,
+            Expr::StringConstant(text, _) => Code::Text(text.to_string()),
+            Expr::CharConstant(..) => {
+                return Err(self
+                    .error(position, "`'…'` is not a string")
+                    .help("write it in double quotes".to_owned()));
+            }
+            Expr::InterpolatedString(parts, _) if self.is_script() => {
+                return self.compile_interpolation(parts, position);
+            }
+            Expr::InterpolatedString(..) => {
+                return Err(self.unsupported(position, "`${…}`").help("join strings with `+`".to_owned()));
+            }
+            Expr::Array(items, _) => Code::List(self.expressions(items)?),
+            Expr::Map(members, _) => {
+                let members = members.0.iter();
+                let members = members.map(|(key, value)| Ok((key.name.to_string(), self.expression(value)?)));
+                Code::Object(members.collect::<CompileResult<_>>()?)
+            }
+            Expr::And(operands, _) => Code::And(self.expressions(operands)?),
+            Expr::Or(operands, _) => Code::Or(self.expressions(operands)?),
+            Expr::Coalesce(operands, _) => Code::Coalesce(self.expressions(operands)?),
+            Expr::Variable(variable, _, _) => {
+                if !variable.2.is_empty() {
+                    return Err(self.unsupported(position, "`::`"));
+                }
+                self.variable(&variable.1, position, Vec::new())?
+            }
+            Expr::FnCall(call, position) => return self.call(call, *position, None),
+            Expr::Dot(..) | Expr::Index(..) => return self.chain(expression),
+            _ if closure_name(expression).is_some() => {
+                let message = "a closure is allowed only as an argument of `all`, `some`, `filter` or `map`";
+                return Err(self.error(position, message));
+            }
+            Expr::Stmt(block) if self.is_script() => return self.block(block.statements(), position),
+            Expr::Stmt(_) => return Err(self.statements_error(position)),
+            Expr::ThisPtr(_) => return Err(self.unsupported(position, "`this`")),
+            _ => return Err(self.unsupported(position, "this expression")),
+        };
+        Ok(Self::node(position, code))
+    }
+
+    pub(super) fn statements_error(&self, position: Position) -> ScriptCompileError {
+        self.error(position, "an expression is a single value, without statements")
+    }
+
+    pub(super) fn slot(&self, name: &str) -> Option<usize> {
+        self.names.iter().rposition(|known| known.name == name)
+    }
+
+    /// Compiles a read of a variable and records the path `keys` as a dependency.
+    fn variable(&mut self, name: &str, position: Position, keys: Vec<String>) -> CompileResult<Code> {
+        if let Some(slot) = self.slot(name) {
+            if self.is_input(slot) {
+                self.reads.add(Root::Input, keys);
+            }
+            return Ok(Code::Slot(slot));
+        }
+        if let Some(member) = self.member(name) {
+            if let Member::Root(root) = member {
+                self.reads.add(root, keys);
+            }
+            return Ok(Code::Member(member));
+        }
+        if self.options(name) {
+            return Ok(Code::Member(Member::Options));
+        }
+        Err(self.unknown_variable_error(name, position))
+    }
+
+    fn unknown_variable_error(&self, name: &str, position: Position) -> ScriptCompileError {
+        if self.is_script() && name == "input" {
+            return self
+                .error(position, "a function cannot read the script's `input`")
+                .help("pass it as an argument".to_owned());
+        }
+        let members = Root::ALL.map(Root::name).into_iter().filter(|name| self.member(name).is_some());
+        let members = members.chain(self.is_script().then_some("options"));
+        let own = self.names.iter().map(|known| known.name.as_str());
+        let known: Vec<&str> = own.chain(members).collect();
+        let help = match nearest(name, known.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("available variables: {}", quoted(&known)),
+        };
+        self.error(position, format!("unknown variable `{name}`")).help(help)
+    }
+
+    fn chain(&mut self, expression: &Expr) -> CompileResult<Node> {
+        let (base, links) = links(expression);
+        if links.len() > MAX_LINKS {
+            return Err(
+                self.error(base.start_position(), format!("more than {MAX_LINKS} `.` or `[…]` in a row"))
+            );
+        }
+        let mut direct = 0;
+        let mut node = match base {
+            Expr::Variable(variable, _, _) if variable.2.is_empty() => {
+                let keys = links.iter().map_while(Link::key).map(str::to_owned);
+                let position = base.start_position();
+                let keys: Vec<String> = keys.collect();
+                direct = keys.len();
+                let code = self.variable(&variable.1, position, keys)?;
+                Self::node(position, code)
+            }
+            _ => self.expression(base)?,
+        };
+        if matches!(base, Expr::Variable(variable, _, _) if self.slot(&variable.1).is_some_and(|slot| !self.is_input(slot)))
+        {
+            direct = 0;
+        }
+        for key in links.iter().skip(direct).filter_map(Link::key) {
+            self.reads.add_member(key);
+        }
+        for (number, link) in links.iter().enumerate() {
+            node = match link {
+                Link::Property(key, position) => {
+                    Self::node(*position, Code::Property(Box::new(node), (*key).to_owned()))
+                }
+                Link::Index(index, position) => {
+                    Self::node(*position, Code::Index(Box::new([node, self.expression(index)?])))
+                }
+                Link::Method(call, position) => {
+                    match by_name(&call.name).map(|function| (function, function.run)) {
+                        Some((function, Run::Change(how))) if self.is_script() => {
+                            if call.args.len() + 1 != function.parameters.len() {
+                                return Err(self.argument_count_error(
+                                    function,
+                                    call.args.len() + 1,
+                                    *position,
+                                ));
+                            }
+                            let place = self.place(base, links.get(..number).unwrap_or_default())?;
+                            Self::node(*position, Code::Change(how, place, self.expressions(&call.args)?))
+                        }
+                        _ => self.call(call, *position, Some(node))?,
+                    }
+                }
+                Link::Optional(position) => {
+                    return Err(self
+                        .unsupported(*position, "`?.` or `?[`")
+                        .help("`is_null(x)` tests for null, `has(object, key)` for a key".to_owned()));
+                }
+                Link::Other(other) => return Err(self.unsupported(other.start_position(), "this expression")),
+            };
+        }
+        Ok(node)
+    }
+
+    /// Compiles the assignment target that an expression names.
+    pub(super) fn compile_target(&mut self, expression: &Expr) -> CompileResult<Place> {
+        match expression {
+            Expr::Dot(..) | Expr::Index(..) => {
+                let (base, links) = links(expression);
+                self.place(base, &links)
+            }
+            _ => self.place(expression, &[]),
+        }
+    }
+
+    fn place(&mut self, base: &Expr, links: &[Link<'_>]) -> CompileResult<Place> {
+        let position = base.start_position();
+        if links.len() > MAX_LINKS {
+            return Err(self.error(position, format!("more than {MAX_LINKS} `.` or `[…]` in a row")));
+        }
+        let Expr::Variable(variable, _, _) = base else {
+            return Err(
+                self.error(position, "only variables, and members or elements of them, can be changed")
+            );
+        };
+        let name = variable.1.as_str();
+        let Some(slot) = self.slot(name) else {
+            if self.member(name).is_some() || self.options(name) {
+                return Err(self
+                    .error(position, format!("`{name}` is read-only"))
+                    .help(format!("copy it into a variable: `let copy = {name};`")));
+            }
+            return Err(self.unknown_variable_error(name, position));
+        };
+        if self.names.get(slot).is_some_and(|name| name.constant) {
+            return Err(self.error(position, format!("`{name}` is a constant, it cannot be changed")));
+        }
+        let named = links.iter().map_while(Link::key).map(str::to_owned);
+        if self.is_input(slot) {
+            self.reads.add(Root::Input, named.collect());
+        }
+        let mut steps = Vec::with_capacity(links.len());
+        for link in links {
+            steps.push(match link {
+                Link::Property(key, _) => Step::Key((*key).to_owned()),
+                Link::Index(Expr::StringConstant(key, _), _) => Step::Key(key.to_string()),
+                Link::Index(index, _) => Step::Index(self.expression(index)?),
+                _ => {
+                    return Err(self
+                        .error(position, "only variables, and members or elements of them, can be changed"));
+                }
+            });
+        }
+        Ok(Place { slot, steps })
+    }
+}
+
+pub(super) fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}

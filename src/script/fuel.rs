@@ -1,0 +1,144 @@
+//! Work limits of one evaluation (fuel). Every limit is always on, and no script can catch an exceeded limit.
+
+use std::cell::Cell;
+
+use crate::work_limit;
+
+/// The limits of one evaluation.
+#[derive(Debug)]
+pub struct Limits {
+    /// The subject of error messages: `the script`.
+    pub(super) who: &'static str,
+    /// Steps, counted over all replays of a script.
+    pub steps: u64,
+    /// Bytes of one new string.
+    pub text: usize,
+    /// Bytes of all new strings.
+    pub texts: usize,
+    /// New elements and members.
+    pub values: usize,
+    /// Bytes of exported values: arguments of effects, and the output, unless they are passed on unchanged. Each value
+    /// counts as 64 bytes beside its text.
+    pub output: usize,
+    /// Nesting depth of functions and expressions.
+    pub depth: usize,
+    /// Nesting depth of calls of the script's own functions.
+    pub calls: usize,
+}
+
+/// The approximate size of a JSON value without its text, in bytes.
+pub(super) const VALUE_BYTES: usize = 64;
+
+/// Work units of a step.
+const STEP_UNITS: u64 = 3;
+/// Scanned bytes that cost one unit, and one step.
+const SCANNED_PER_UNIT: u64 = 8;
+const SCANNED_PER_STEP: u64 = 256;
+
+/// The work that an evaluation has spent.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) limits: &'static Limits,
+    steps: Cell<u64>,
+    texts: Cell<usize>,
+    values: Cell<usize>,
+    output: Cell<usize>,
+}
+
+/// The error of an operator or a function.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// Invalid arguments; a script can catch this.
+    Wrong(String),
+    /// An exceeded limit, which ends the evaluation.
+    Limit(String),
+}
+
+impl From<String> for Fault {
+    fn from(message: String) -> Self {
+        Self::Wrong(message)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(message: &str) -> Self {
+        Self::Wrong(message.to_owned())
+    }
+}
+
+impl Work {
+    pub(super) fn new(limits: &'static Limits) -> Self {
+        Self::after(limits, 0)
+    }
+
+    /// Starts with the number of steps that earlier replays took.
+    pub(super) fn after(limits: &'static Limits, steps: u64) -> Self {
+        Self {
+            limits,
+            steps: Cell::new(steps),
+            texts: Cell::new(0),
+            values: Cell::new(0),
+            output: Cell::new(0),
+        }
+    }
+
+    /// The number of steps taken.
+    pub(super) fn steps_taken(&self) -> u64 {
+        self.steps.get()
+    }
+
+    /// Counts a step.
+    pub(super) fn step(&self) -> Result<(), Fault> {
+        work_limit::spend(STEP_UNITS).map_err(exceeded)?;
+        self.steps(1)
+    }
+
+    fn steps(&self, more: u64) -> Result<(), Fault> {
+        let steps = self.steps.get().saturating_add(more);
+        self.steps.set(steps);
+        if steps > self.limits.steps {
+            return Err(Fault::Limit(format!("{} takes too many steps", self.limits.who)));
+        }
+        Ok(())
+    }
+
+    /// Counts a scan of a string: one step per [`SCANNED_PER_STEP`] bytes.
+    pub(super) fn scan(&self, bytes: usize) -> Result<(), Fault> {
+        work_limit::spend_on(bytes, SCANNED_PER_UNIT).map_err(exceeded)?;
+        self.steps(bytes as u64 / SCANNED_PER_STEP)
+    }
+
+    /// Counts a new string.
+    pub(super) fn text(&self, bytes: usize) -> Result<(), Fault> {
+        self.scan(bytes)?;
+        if bytes > self.limits.text {
+            let Limits { who, text, .. } = self.limits;
+            return Err(Fault::Limit(format!("{who} creates a string of more than {text} bytes")));
+        }
+        count(&self.texts, bytes, self.limits.texts).map_err(|most| {
+            Fault::Limit(format!("{} creates more than {most} bytes of strings", self.limits.who))
+        })
+    }
+
+    /// Counts new elements or members.
+    pub(super) fn values(&self, number: usize) -> Result<(), Fault> {
+        work_limit::spend(number as u64).map_err(exceeded)?;
+        count(&self.values, number, self.limits.values)
+            .map_err(|most| Fault::Limit(format!("{} creates more than {most} elements", self.limits.who)))
+    }
+
+    /// Counts exported bytes.
+    pub(super) fn spend_output(&self, size: usize) -> Result<(), Fault> {
+        count(&self.output, size, self.limits.output)
+            .map_err(|most| Fault::Limit(format!("{} outputs more than {most} bytes", self.limits.who)))
+    }
+}
+
+fn exceeded(why: work_limit::WorkLimitError) -> Fault {
+    Fault::Limit(why.to_string())
+}
+
+fn count(spent: &Cell<usize>, more: usize, most: usize) -> Result<(), usize> {
+    spent.set(spent.get().saturating_add(more));
+    if spent.get() > most { Err(most) } else { Ok(()) }
+}

@@ -1,0 +1,435 @@
+//! Interpreter for compiled programs: program + host → value. Values are borrowed, not copied, and every step counts against the limits.
+
+use regex::Regex;
+
+use super::assignment::{Target, assign, changed, element, inside, property};
+use super::error_object::{SCRIPT_ERROR, error_object, thrown};
+use super::fuel::{Fault, Limits, Work};
+use super::function_table::{Change, EffectKind, Run};
+use super::operators::{Operator, is_in_member, negate, not};
+use super::program::{Body, Code, Member, Node, Place, Program, SourcePosition, Step};
+use super::value::{Kind, MemberMap, ScriptValue};
+use crate::json::JsonType;
+
+/// The host of a program: the values that it reads and the effects that it requests.
+pub(super) trait World<'r> {
+    /// Reads a member of the call.
+    ///
+    /// # Errors
+    /// The call does not have it.
+    fn member(&self, member: Member) -> Result<ScriptValue<'r>, String>;
+
+    /// Returns the result of an effect, or ends this run if there is none yet.
+    fn effect(
+        &mut self,
+        kind: EffectKind,
+        given: Vec<ScriptValue<'r>>,
+        work: &Work,
+    ) -> Result<ScriptValue<'r>, Halt<'r>>;
+}
+
+/// The error of an effect, or the end of the run.
+pub(super) enum Halt<'r> {
+    /// An error of the effect itself, which a script can catch.
+    Exception(ScriptValue<'r>),
+    Fault(Fault),
+    /// The host ends the run and holds the reason.
+    End,
+}
+
+impl From<Fault> for Halt<'_> {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// A jump, an error or the end of the run, instead of a value.
+pub(super) enum Stop<'r> {
+    Break(ScriptValue<'r>),
+    Continue,
+    Return(ScriptValue<'r>),
+    Exception(ScriptValue<'r>, SourcePosition),
+    Wrong(String, SourcePosition),
+    Limit(String, SourcePosition),
+    End,
+}
+
+pub(super) type Given<'r> = Result<ScriptValue<'r>, Stop<'r>>;
+
+/// One run of a program.
+pub(super) struct Evaluation<'r, W> {
+    program: &'r Program,
+    pub(super) world: W,
+    pub(super) work: Work,
+    slots: Vec<ScriptValue<'r>>,
+    /// The first slot of the running function.
+    base: usize,
+    depth: usize,
+    calls: usize,
+}
+
+pub(super) fn fault<'r>(spot: SourcePosition) -> impl Fn(Fault) -> Stop<'r> {
+    move |fault| match fault {
+        Fault::Wrong(message) => Stop::Wrong(message, spot),
+        Fault::Limit(message) => Stop::Limit(message, spot),
+    }
+}
+
+impl<'r, W: World<'r>> Evaluation<'r, W> {
+    pub(super) fn new(program: &'r Program, world: W, work: Work) -> Self {
+        Self { program, world, work, slots: Vec::new(), base: 0, depth: 0, calls: 0 }
+    }
+
+    /// Runs the program with values for its first slots.
+    pub(super) fn run(&mut self, given: Vec<ScriptValue<'r>>) -> Given<'r> {
+        let program = self.program;
+        self.body(&program.main, given)
+    }
+
+    fn body(&mut self, body: &'r Body, given: Vec<ScriptValue<'r>>) -> Given<'r> {
+        let (base, calls) = (self.base, self.calls);
+        if calls > self.work.limits.calls {
+            let Limits { who, calls, .. } = self.work.limits;
+            let message = format!("{who} nests more than {calls} function calls");
+            return Err(Stop::Limit(message, body.code.spot));
+        }
+        self.base = self.slots.len();
+        self.calls += 1;
+        self.slots.extend(given);
+        self.slots.resize(self.base + body.slots, ScriptValue::Null);
+        let result = self.node(&body.code);
+        self.slots.truncate(self.base);
+        (self.base, self.calls) = (base, calls);
+        match result {
+            Err(Stop::Return(value)) => Ok(value),
+            other => other,
+        }
+    }
+
+    pub(super) fn node(&mut self, node: &'r Node) -> Given<'r> {
+        self.work.step().map_err(fault(node.spot))?;
+        if self.depth >= self.work.limits.depth {
+            let message = format!("{} nests too deeply", self.work.limits.who);
+            return Err(Stop::Limit(message, node.spot));
+        }
+        self.depth += 1;
+        let result = self.code(node);
+        self.depth -= 1;
+        result
+    }
+
+    /// Recursive: one stack frame a nesting level, so code with large locals has a function of its own.
+    fn code(&mut self, node: &'r Node) -> Given<'r> {
+        let spot = node.spot;
+        match &node.code {
+            Code::Null => Ok(ScriptValue::Null),
+            Code::Boolean(value) => Ok(ScriptValue::Boolean(*value)),
+            Code::Number(number) => Ok(ScriptValue::Number(*number)),
+            Code::Literal(number) => Ok(ScriptValue::Json(number)),
+            Code::Text(text) => Ok(ScriptValue::Borrowed(text)),
+            Code::Member(member) => self.world.member(*member).map_err(|message| Stop::Wrong(message, spot)),
+            Code::Slot(slot) => Ok(self.slot(*slot).clone()),
+            Code::List(items) => self.list(items, spot),
+            Code::Object(members) => self.object(members, spot),
+            Code::And(operands) => self.short_circuit(operands, true),
+            Code::Or(operands) => self.short_circuit(operands, false),
+            Code::Coalesce(operands) => self.coalesce(operands),
+            Code::Not(operand) => self.changed(operand, not, spot),
+            Code::Negate(operand) => self.changed(operand, negate, spot),
+            Code::Binary(operator, operands) => self.compared(operands, *operator, spot),
+            Code::InMember(operands) => self.compared(operands, is_in_member, spot),
+            Code::Property(object, key) => self.property(object, key, spot),
+            Code::Index(operands) => self.element(operands, spot),
+            Code::Function(run, arguments) => self.function(*run, arguments, spot),
+            Code::Matches(text, regex) => self.matches(text, regex, spot),
+            Code::Each(how, list, closure) => self.each(*how, list, closure, spot),
+            Code::Change(how, place, arguments) => self.change(*how, place, arguments, spot),
+            Code::Effect(kind, arguments) => self.evaluate_effect(*kind, arguments, spot),
+            Code::Call(function, arguments) => self.call(*function, arguments, spot),
+            Code::Let(slot, value) => self.bind(*slot, value),
+            Code::Assign(place, operator, value) => self.assign(place, *operator, value, spot),
+            Code::If(condition, then, otherwise) => {
+                if self.boolean(condition)? {
+                    self.node(then)
+                } else {
+                    self.node(otherwise)
+                }
+            }
+            Code::While(condition, body) => self.repeat(condition.as_deref(), body),
+            Code::For(parts) => self.run_for(parts),
+            Code::Try(attempt, error, handler) => self.attempt(attempt, *error, handler),
+            Code::Throw(value) => self.throw(value, spot),
+            Code::Return(value) => Err(Stop::Return(self.node(value)?)),
+            Code::Break(value) => Err(Stop::Break(self.node(value)?)),
+            Code::Continue => Err(Stop::Continue),
+            Code::Block(nodes) => self.block(nodes),
+        }
+    }
+
+    fn list(&mut self, items: &'r [Node], spot: SourcePosition) -> Given<'r> {
+        let items = self.nodes(items)?;
+        ScriptValue::list(&self.work, items).map_err(fault(spot))
+    }
+
+    fn changed(
+        &mut self,
+        operand: &'r Node,
+        change: fn(&ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>,
+        spot: SourcePosition,
+    ) -> Given<'r> {
+        change(&self.node(operand)?).map_err(fault(spot))
+    }
+
+    fn compared(
+        &mut self,
+        operands: &'r [Node; 2],
+        compare: fn(&Work, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>,
+        spot: SourcePosition,
+    ) -> Given<'r> {
+        let [a, b] = operands;
+        let (a, b) = (self.node(a)?, self.node(b)?);
+        self.look([&a, &b], spot)?;
+        compare(&self.work, &a, &b).map_err(fault(spot))
+    }
+
+    fn property(&mut self, object: &'r Node, key: &'r str, spot: SourcePosition) -> Given<'r> {
+        property(&self.node(object)?, key).map_err(fault(spot))
+    }
+
+    fn element(&mut self, operands: &'r [Node; 2], spot: SourcePosition) -> Given<'r> {
+        let [container, index] = operands;
+        let (container, index) = (self.node(container)?, self.node(index)?);
+        element(&container, &index).map_err(fault(spot))
+    }
+
+    fn matches(&mut self, text: &'r Node, regex: &Regex, spot: SourcePosition) -> Given<'r> {
+        let text = self.node(text)?;
+        match text.kind() {
+            Kind::Text(text) => {
+                self.work.scan(text.len()).map_err(fault(spot))?;
+                Ok(ScriptValue::Boolean(regex.is_match(text)))
+            }
+            _ => {
+                let found = text.json_type();
+                Err(Stop::Wrong(format!("`matches` takes a string, this is of type {found}"), spot))
+            }
+        }
+    }
+
+    fn evaluate_effect(
+        &mut self,
+        kind: EffectKind,
+        arguments: &'r [Node],
+        spot: SourcePosition,
+    ) -> Given<'r> {
+        let given = self.nodes(arguments)?;
+        self.effect(kind, given, spot)
+    }
+
+    fn call(&mut self, function: usize, arguments: &'r [Node], spot: SourcePosition) -> Given<'r> {
+        let given = self.nodes(arguments)?;
+        let program = self.program;
+        match program.functions.get(function) {
+            Some(body) => self.body(body, given),
+            None => Err(Stop::Limit("the function is missing".to_owned(), spot)),
+        }
+    }
+
+    fn bind(&mut self, slot: usize, value: &'r Node) -> Given<'r> {
+        let value = self.node(value)?;
+        self.set(slot, value);
+        Ok(ScriptValue::Null)
+    }
+
+    fn assign(
+        &mut self,
+        place: &'r Place,
+        operator: Option<Operator>,
+        value: &'r Node,
+        spot: SourcePosition,
+    ) -> Given<'r> {
+        let value = self.node(value)?;
+        let steps = self.steps(&place.steps)?;
+        let value = match operator {
+            None => value,
+            Some(operator) => {
+                let mut old = self.slot(place.slot).clone();
+                for step in &steps {
+                    old = step.read(&old).map_err(fault(spot))?;
+                }
+                operator(&self.work, &old, &value).map_err(fault(spot))?
+            }
+        };
+        let (work, target) = self.target(place.slot);
+        assign(work, target, &steps, value).map_err(fault(spot))?;
+        Ok(ScriptValue::Null)
+    }
+
+    fn throw(&mut self, value: &'r Node, spot: SourcePosition) -> Given<'r> {
+        let value = self.node(value)?;
+        let thrown = thrown(value, &self.work).map_err(fault(spot))?;
+        Err(Stop::Exception(thrown, spot))
+    }
+
+    fn block(&mut self, nodes: &'r [Node]) -> Given<'r> {
+        let mut last = ScriptValue::Null;
+        for node in nodes {
+            last = self.node(node)?;
+        }
+        Ok(last)
+    }
+
+    fn slot(&self, slot: usize) -> &ScriptValue<'r> {
+        self.slots.get(self.base + slot).unwrap_or(&ScriptValue::Null)
+    }
+
+    pub(super) fn set(&mut self, slot: usize, value: ScriptValue<'r>) {
+        if let Some(place) = self.slots.get_mut(self.base + slot) {
+            *place = value;
+        }
+    }
+
+    fn target(&mut self, slot: usize) -> (&Work, Option<&mut ScriptValue<'r>>) {
+        (&self.work, self.slots.get_mut(self.base + slot))
+    }
+
+    fn nodes(&mut self, nodes: &'r [Node]) -> Result<Vec<ScriptValue<'r>>, Stop<'r>> {
+        let mut values = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            values.push(self.node(node)?);
+        }
+        Ok(values)
+    }
+
+    fn object(&mut self, members: &'r [(String, Node)], spot: SourcePosition) -> Given<'r> {
+        let mut object = MemberMap::with_capacity(members.len());
+        for (key, node) in members {
+            object.insert(key.as_str().into(), self.node(node)?);
+        }
+        ScriptValue::object(&self.work, object).map_err(fault(spot))
+    }
+
+    pub(super) fn boolean(&mut self, node: &'r Node) -> Result<bool, Stop<'r>> {
+        let value = self.node(node)?;
+        match value {
+            ScriptValue::Boolean(value) => Ok(value),
+            ScriptValue::Json(crate::json::Value::Bool(value)) => Ok(*value),
+            other => {
+                let found = other.json_type();
+                let message = format!("expected a boolean, found a value of type {found}");
+                Err(Stop::Wrong(message, node.spot))
+            }
+        }
+    }
+
+    fn short_circuit(&mut self, operands: &'r [Node], wanted: bool) -> Given<'r> {
+        for operand in operands {
+            if self.boolean(operand)? != wanted {
+                return Ok(ScriptValue::Boolean(!wanted));
+            }
+        }
+        Ok(ScriptValue::Boolean(wanted))
+    }
+
+    fn coalesce(&mut self, operands: &'r [Node]) -> Given<'r> {
+        let mut last = ScriptValue::Null;
+        for operand in operands {
+            last = self.node(operand)?;
+            if last.json_type() != JsonType::Null {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    fn function(&mut self, run: Run, arguments: &'r [Node], spot: SourcePosition) -> Given<'r> {
+        match (run, arguments) {
+            (Run::One(run), [a]) => {
+                let a = self.node(a)?;
+                self.look([&a], spot)?;
+                run(&self.work, &a).map_err(fault(spot))
+            }
+            (Run::Two(run), [a, b]) => {
+                let (a, b) = (self.node(a)?, self.node(b)?);
+                self.look([&a, &b], spot)?;
+                run(&self.work, &a, &b).map_err(fault(spot))
+            }
+            (Run::OneOrTwo(run), [a]) => {
+                let a = self.node(a)?;
+                run(&self.work, &a, None).map_err(fault(spot))
+            }
+            (Run::OneOrTwo(run), [a, b]) => {
+                let (a, b) = (self.node(a)?, self.node(b)?);
+                run(&self.work, &a, Some(&b)).map_err(fault(spot))
+            }
+            (Run::Three(run), [a, b, c]) => {
+                let (a, b, c) = (self.node(a)?, self.node(b)?, self.node(c)?);
+                self.look([&a, &b, &c], spot)?;
+                run(&self.work, &a, &b, &c).map_err(fault(spot))
+            }
+            // The compiler checked their number.
+            _ => Err(Stop::Limit("a function has the wrong number of arguments".to_owned(), spot)),
+        }
+    }
+
+    /// Counts the scan of an operator's or function's arguments, beside the steps that it counts itself.
+    fn look<const N: usize>(
+        &self,
+        values: [&ScriptValue<'r>; N],
+        spot: SourcePosition,
+    ) -> Result<(), Stop<'r>> {
+        values.into_iter().try_for_each(|value| self.work.scan(value.extent())).map_err(fault(spot))
+    }
+
+    fn effect(&mut self, kind: EffectKind, given: Vec<ScriptValue<'r>>, spot: SourcePosition) -> Given<'r> {
+        match self.world.effect(kind, given, &self.work) {
+            Ok(value) => Ok(value),
+            Err(Halt::Exception(value)) => Err(Stop::Exception(value, spot)),
+            Err(Halt::Fault(error)) => Err(fault(spot)(error)),
+            Err(Halt::End) => Err(Stop::End),
+        }
+    }
+
+    /// Does not catch exceeded limits and the end of the run at an effect without a result.
+    fn attempt(&mut self, attempt: &'r Node, error: Option<usize>, handler: &'r Node) -> Given<'r> {
+        let (base, calls, depth) = (self.base, self.calls, self.depth);
+        let caught = match self.node(attempt) {
+            Err(Stop::Exception(value, _)) => value,
+            Err(Stop::Wrong(message, spot)) => {
+                let message = ScriptValue::text(&self.work, &message).map_err(fault(spot))?;
+                error_object(message, ScriptValue::Borrowed(SCRIPT_ERROR), &self.work).map_err(fault(spot))?
+            }
+            other => return other,
+        };
+        (self.base, self.calls, self.depth) = (base, calls, depth);
+        if let Some(slot) = error {
+            self.set(slot, caught);
+        }
+        self.node(handler)
+    }
+
+    fn steps(&mut self, steps: &'r [Step]) -> Result<Vec<Target<'r>>, Stop<'r>> {
+        let mut targets = Vec::with_capacity(steps.len());
+        for step in steps {
+            targets.push(match step {
+                Step::Key(key) => Target::Key(key),
+                Step::Index(index) => Target::Index(self.node(index)?),
+            });
+        }
+        Ok(targets)
+    }
+
+    fn change(
+        &mut self,
+        how: Change,
+        place: &'r Place,
+        arguments: &'r [Node],
+        spot: SourcePosition,
+    ) -> Given<'r> {
+        let argument = self.nodes(arguments)?.into_iter().next();
+        let steps = self.steps(&place.steps)?;
+        let (work, target) = self.target(place.slot);
+        let mut action = |target: &mut ScriptValue<'r>| changed(how, target, argument.as_ref(), work);
+        inside(work, target, &steps, &mut action).map_err(fault(spot))
+    }
+}

@@ -1,0 +1,230 @@
+//! Host of a replay: the call as it was, and the effect results of the journal.
+
+use std::sync::Arc;
+
+use super::around_script::{ReplayResult, ScriptException, ScriptRunError, Seen};
+use super::effect::{Answer, Effect, span_of_time};
+use super::error_object::error_object;
+use super::exported_value::ExportedValue;
+use super::fuel::{Fault, Work};
+use super::function_table::EffectKind;
+use super::interpreter::{Halt, World};
+use super::journal::{Entry, Journal, MAX_EFFECTS};
+use super::predicate::EMPTY;
+use super::program::{Member, SourcePosition};
+use super::value::{Kind, ScriptValue};
+use crate::call::Root;
+use crate::json::Value;
+
+/// The host of a replay: the call and the journal.
+pub(super) struct Outside<'r, 'c> {
+    pub(super) call: &'r Seen<'c>,
+    pub(super) journal: &'r Journal<'c>,
+    /// The number of effects that returned in this replay.
+    pub(super) answered: usize,
+    pub(super) end: Option<ReplayResult<'c>>,
+}
+
+impl<'r, 'c> Outside<'r, 'c> {
+    /// The original of a value that the script passes on unchanged. Returns `None` for any other value.
+    fn unchanged(&self, value: &ScriptValue<'r>) -> Option<ExportedValue<'c>> {
+        let ScriptValue::Json(json) = value else { return None };
+        let Seen { call, annotations, .. } = self.call;
+        let parts = [&call.input, &call.context, &call.options].into_iter().chain(*annotations);
+        if let Some(part) = parts.into_iter().find(|part| std::ptr::eq(*part, *json)) {
+            return Some(ExportedValue::Call(part));
+        }
+        let answer = self.journal.entries.get(self.answer(json)?)?;
+        match &answer.answer {
+            Answer::Value(value) => Some(ExportedValue::Shared(Arc::clone(value))),
+            Answer::Error { .. } => None,
+        }
+    }
+
+    /// The index of the entry whose result is this very value in memory.
+    fn answer(&self, value: &Value) -> Option<usize> {
+        let is_this =
+            |answer: &Answer| matches!(answer, Answer::Value(known) if std::ptr::eq(known.as_ref(), value));
+        self.journal.entries.iter().position(|entry| is_this(&entry.answer))
+    }
+
+    /// Exports a value: one that is passed on unchanged is borrowed, any other copied.
+    fn passed(&self, value: &ScriptValue<'r>, work: &Work) -> Result<ExportedValue<'c>, Fault> {
+        match self.unchanged(value) {
+            Some(unchanged) => Ok(unchanged),
+            None => Ok(ExportedValue::Shared(Arc::new(value.to_json(work)?))),
+        }
+    }
+
+    /// Whether this equals a value that was exported before, by a cheap test. On `false`, the values may still be equal JSON in another
+    /// notation.
+    fn is_exported(
+        &self,
+        value: &ScriptValue<'r>,
+        before: &ExportedValue<'c>,
+        work: &Work,
+    ) -> Result<bool, Fault> {
+        match self.unchanged(value) {
+            Some(unchanged) => Ok(unchanged.is(before)),
+            None => value.is_json(before, work),
+        }
+    }
+
+    /// Whether a script requests the same effect again, by a cheap test that does not export the arguments.
+    fn is_repeated_request(
+        &self,
+        asked: &Effect<'c>,
+        kind: EffectKind,
+        given: &[ScriptValue<'r>],
+        work: &Work,
+    ) -> Result<bool, Fault> {
+        match (kind, asked, given) {
+            (EffectKind::Next, Effect::Next { input, options: None }, [value]) => {
+                self.is_exported(value, input, work)
+            }
+            (EffectKind::Next, Effect::Next { input, options: Some(options) }, [value, own]) => {
+                Ok(self.is_exported(value, input, work)? && self.is_exported(own, options, work)?)
+            }
+            (EffectKind::CacheGet, Effect::CacheGet { key }, [own]) => self.is_exported(own, key, work),
+            (EffectKind::CacheSet, Effect::CacheSet { key, value, ttl }, [own, given, time]) => Ok(self
+                .is_exported(own, key, work)?
+                && self.is_exported(given, value, work)?
+                && matches!(time.kind(), Kind::Text(text) if span_of_time(text)? == *ttl)),
+            _ => Ok(false),
+        }
+    }
+
+    fn asked(&self, kind: EffectKind, given: &[ScriptValue<'r>], work: &Work) -> Result<Effect<'c>, Fault> {
+        let passed = |index: usize| match given.get(index) {
+            Some(value) => self.passed(value, work),
+            None => Ok(ExportedValue::Shared(Arc::default())),
+        };
+        let text = |index: usize, name: &str| match given.get(index).map(|value| (value.kind(), value)) {
+            Some((Kind::Text(text), _)) => Ok(text.to_owned()),
+            Some((_, value)) => {
+                Err(Fault::Wrong(format!("`{name}` takes a string, this is of type {}", value.json_type())))
+            }
+            None => Ok(String::new()),
+        };
+        Ok(match kind {
+            EffectKind::Next => Effect::Next {
+                input: passed(0)?,
+                options: if given.len() > 1 { Some(passed(1)?) } else { None },
+            },
+            EffectKind::Approve => Effect::Approve { message: text(0, "approve")? },
+            EffectKind::Now => Effect::Now,
+            EffectKind::Random => Effect::Random,
+            EffectKind::CacheGet => Effect::CacheGet { key: passed(0)? },
+            EffectKind::CacheSet => Effect::CacheSet {
+                key: passed(0)?,
+                value: passed(1)?,
+                ttl: span_of_time(&text(2, "cache_set")?)?,
+            },
+            EffectKind::Audit => match given.first().map(|value| value.to_json(work)).transpose()? {
+                Some(Value::Object(fields)) => Effect::Audit { fields },
+                _ => return Err("`audit` takes an object".into()),
+            },
+        })
+    }
+
+    /// Returns the next journal entry if it is for this effect. Ends the replay if it is not, or if there is none.
+    fn answering(&mut self, effect: Effect<'c>) -> Result<&'r Entry<'c>, Halt<'r>> {
+        let Some(entry) = self.journal.entries.get(self.answered) else {
+            if self.answered >= MAX_EFFECTS {
+                let message = format!("the script requests more than {MAX_EFFECTS} effects");
+                return Err(Halt::Fault(Fault::Limit(message)));
+            }
+            self.end = Some(ReplayResult::Effect(effect));
+            return Err(Halt::End);
+        };
+        if !entry.answers(&effect) {
+            let message = if entry.effect() == effect.name() {
+                format!("the script requests `{}` with other arguments than the journal holds", effect.name())
+            } else {
+                format!("the script requests `{}`, the journal holds `{}`", effect.name(), entry.effect())
+            };
+            self.end = Some(ReplayResult::Failed(ScriptRunError::mismatch(message, None)));
+            return Err(Halt::End);
+        }
+        Ok(entry)
+    }
+
+    pub(super) fn done(&self, value: &ScriptValue<'r>, work: &Work) -> ReplayResult<'c> {
+        match self.passed(value, work) {
+            Ok(output) => ReplayResult::Done { from: self.answer(&output), output },
+            Err(Fault::Wrong(message) | Fault::Limit(message)) => {
+                ReplayResult::Failed(ScriptRunError::new(message, None))
+            }
+        }
+    }
+
+    pub(super) fn threw(&self, error: &ScriptValue<'r>, spot: SourcePosition) -> ReplayResult<'c> {
+        let member = |key: &str| match error.kind() {
+            Kind::Object(object) => object.get(key).and_then(|value| match value.kind() {
+                Kind::Text(text) => Some(text.to_owned()),
+                _ => None,
+            }),
+            _ => None,
+        };
+        let Some(message) = member("message") else {
+            return ReplayResult::Failed(ScriptRunError::new(
+                "the thrown value has no `message`",
+                Some(spot),
+            ));
+        };
+        let kind = member("kind").filter(|kind| !kind.is_empty());
+        let is_this = |answer: &Answer| {
+            matches!(answer, Answer::Error { message: known, kind: known_kind }
+                if *known == message && known_kind.as_deref().filter(|kind| !kind.is_empty()) == kind.as_deref())
+        };
+        let from = self.journal.entries.iter().rposition(|entry| is_this(&entry.answer));
+        ReplayResult::Exception(ScriptException { message, kind, from })
+    }
+}
+
+impl<'r> World<'r> for Outside<'r, '_> {
+    fn member(&self, member: Member) -> Result<ScriptValue<'r>, String> {
+        let Seen { call, annotations, session, .. } = self.call;
+        let text_or_null =
+            |text: &'r Option<String>| text.as_deref().map_or(ScriptValue::Null, ScriptValue::Borrowed);
+        Ok(match member {
+            Member::Options => ScriptValue::Json(&call.options),
+            Member::Root(Root::Tool) => ScriptValue::Borrowed(&call.tool),
+            Member::Root(Root::Server) => text_or_null(&call.server),
+            Member::Root(Root::Id) => ScriptValue::Borrowed(&call.id),
+            Member::Root(Root::Input) => ScriptValue::Json(&call.input),
+            Member::Root(Root::Context) if call.context.is_null() => ScriptValue::Json(&EMPTY),
+            Member::Root(Root::Context) => ScriptValue::Json(&call.context),
+            Member::Root(Root::Session) => session.as_ref().map_or(ScriptValue::Null, ScriptValue::Json),
+            Member::Root(Root::Annotations) => annotations.map_or(ScriptValue::Null, ScriptValue::Json),
+            Member::Root(root @ (Root::Output | Root::Error)) => {
+                return Err(format!("a script has no `{}`", root.name()));
+            }
+        })
+    }
+
+    fn effect(
+        &mut self,
+        kind: EffectKind,
+        given: Vec<ScriptValue<'r>>,
+        work: &Work,
+    ) -> Result<ScriptValue<'r>, Halt<'r>> {
+        let entry = self.journal.entries.get(self.answered);
+        let again = match entry.and_then(Entry::local_effect) {
+            Some(asked) => self.is_repeated_request(asked, kind, &given, work)?,
+            None => false,
+        };
+        let entry = match entry {
+            Some(entry) if again => entry,
+            _ => self.answering(self.asked(kind, &given, work)?)?,
+        };
+        self.answered += 1;
+        match &entry.answer {
+            Answer::Value(value) => Ok(ScriptValue::Json(value)),
+            Answer::Error { message, kind } => {
+                let kind = ScriptValue::Borrowed(kind.as_deref().unwrap_or_default());
+                Err(Halt::Exception(error_object(ScriptValue::Borrowed(message), kind, work)?))
+            }
+        }
+    }
+}

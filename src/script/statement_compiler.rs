@@ -1,0 +1,142 @@
+//! Compiler for statements: Rhai's syntax tree → code.
+
+use rhai::{ASTFlags, Expr, Position, Stmt};
+
+use super::compiler::{CompileResult, Lowering};
+use super::operators::operator;
+use super::program::{Code, For, Node};
+
+impl Lowering<'_> {
+    /// Compiles statements in a scope of their own. An expression must be a single value.
+    pub(super) fn block(&mut self, statements: &[Stmt], position: Position) -> CompileResult<Node> {
+        let scope = self.names.len();
+        let mut nodes = Vec::with_capacity(statements.len());
+        for statement in statements {
+            if !self.is_script()
+                && (nodes.len() == 1 || !matches!(statement, Stmt::Expr(_) | Stmt::FnCall(..)))
+            {
+                return Err(self.statements_error(statement.position()));
+            }
+            nodes.push(self.statement(statement)?);
+        }
+        self.names.truncate(scope);
+        match nodes.pop() {
+            Some(only) if nodes.is_empty() => Ok(only),
+            None if !self.is_script() => Err(self.statements_error(position)),
+            last => {
+                nodes.extend(last);
+                Ok(Self::node(position, Code::Block(nodes)))
+            }
+        }
+    }
+
+    fn statement(&mut self, statement: &Stmt) -> CompileResult<Node> {
+        let position = statement.position();
+        let code = match statement {
+            Stmt::Expr(expression) => return self.expression(expression),
+            Stmt::FnCall(call, position) => {
+                return self.expression(&Expr::FnCall(call.clone(), *position));
+            }
+            Stmt::Noop(_) => Code::Null,
+            Stmt::Block(block) => return self.block(block.statements(), position),
+            Stmt::Var(parts, flags, _) => {
+                // Before the declaration: on the right side, the name may refer to an older variable.
+                let value = self.expression(&parts.1)?;
+                let constant = flags.contains(ASTFlags::CONSTANT);
+                let slot = self.declare(&parts.0.name, parts.0.pos, constant)?;
+                Code::Let(slot, Box::new(value))
+            }
+            Stmt::Assignment(parts) => return self.assignment(parts.as_ref()),
+            Stmt::If(flow, _) => {
+                let condition = self.expression(&flow.expr)?;
+                let then = self.block(flow.body.statements(), position)?;
+                let otherwise = self.block(flow.branch.statements(), position)?;
+                Code::If(Box::new(condition), Box::new(then), Box::new(otherwise))
+            }
+            Stmt::While(flow, _) => {
+                let condition = match &flow.expr {
+                    Expr::Unit(_) => None,
+                    condition => Some(Box::new(self.expression(condition)?)),
+                };
+                Code::While(condition, Box::new(self.block(flow.body.statements(), position)?))
+            }
+            Stmt::For(parts, _) => {
+                let (item, counter, flow) = parts.as_ref();
+                let over = self.expression(&flow.expr)?;
+                let scope = self.names.len();
+                let item = self.declare(&item.name, item.pos, false)?;
+                let counter = match counter {
+                    Some(counter) => Some(self.declare(&counter.name, counter.pos, false)?),
+                    None => None,
+                };
+                let body = self.block(flow.body.statements(), position)?;
+                self.names.truncate(scope);
+                Code::For(Box::new(For { item, counter, over, body }))
+            }
+            Stmt::TryCatch(flow, _) => {
+                let attempt = self.block(flow.body.statements(), position)?;
+                let scope = self.names.len();
+                let error = match &flow.expr {
+                    Expr::Variable(variable, _, position) => {
+                        Some(self.declare(&variable.1, *position, false)?)
+                    }
+                    _ => None,
+                };
+                let handler = self.block(flow.branch.statements(), position)?;
+                self.names.truncate(scope);
+                Code::Try(Box::new(attempt), error, Box::new(handler))
+            }
+            Stmt::Return(value, flags, _) => {
+                let value = Box::new(self.optional(value.as_deref(), position)?);
+                if flags.contains(ASTFlags::BREAK) { Code::Throw(value) } else { Code::Return(value) }
+            }
+            Stmt::BreakLoop(value, flags, _) if flags.contains(ASTFlags::BREAK) => {
+                Code::Break(Box::new(self.optional(value.as_deref(), position)?))
+            }
+            Stmt::BreakLoop(..) => Code::Continue,
+            Stmt::Switch(..) => return Err(self.refused(position, "`switch`", "write `if … else if …`")),
+            Stmt::Do(..) => {
+                return Err(self.refused(position, "`do`", "write `loop { …; if … { break; } }`"));
+            }
+            Stmt::Import(..) | Stmt::Export(..) => {
+                return Err(self.refused(position, "`import` or `export`", "copy the code into the script"));
+            }
+            _ => return Err(self.refused(position, "this statement", "use a supported statement")),
+        };
+        Ok(Self::node(position, code))
+    }
+
+    fn refused(&self, position: Position, what: &str, help: &str) -> super::ScriptCompileError {
+        self.error(position, format!("{what} is not supported in a script")).help(help.to_owned())
+    }
+
+    fn optional(&mut self, value: Option<&Expr>, position: Position) -> CompileResult<Node> {
+        match value {
+            Some(value) => self.expression(value),
+            None => Ok(Self::node(position, Code::Null)),
+        }
+    }
+
+    fn assignment(
+        &mut self,
+        (assignment, sides): &(rhai::OpAssignment, rhai::BinaryExpr),
+    ) -> CompileResult<Node> {
+        let position = assignment.position();
+        let operator = match assignment.get_op_assignment_info() {
+            None => None,
+            Some((_, _, _, written, _, symbol)) => match operator(symbol) {
+                Some(operator) => Some(operator),
+                None => {
+                    return Err(self.refused(
+                        position,
+                        &format!("`{written}`"),
+                        "the assignment operators are `=`, `+=`, `-=`, `*=`, `/=`, `%=` and `**=`",
+                    ));
+                }
+            },
+        };
+        let value = self.expression(&sides.rhs)?;
+        let place = self.compile_target(&sides.lhs)?;
+        Ok(Self::node(position, Code::Assign(place, operator, Box::new(value))))
+    }
+}

@@ -1,0 +1,91 @@
+//! The generic cell rate algorithm, implemented as a leaky bucket: exact, because only the reported wait is divided and
+//! rounded.
+
+#[cfg(feature = "file-store")]
+use super::encoding::{Reader, Writer};
+use super::{Answer, Micros};
+use crate::host::Amount;
+
+/// The bucket. In every `per` an amount of `limit` drains, and the level never exceeds `burst`.
+#[derive(Debug)]
+pub struct Gcra {
+    /// The level in millionths times `per`: in this unit exactly `limit` drains in each microsecond. Below 2^125.
+    level: u128,
+    per: Micros,
+    /// The time of this level.
+    at: Micros,
+}
+
+impl Gcra {
+    pub fn new(now: Micros, per: Micros) -> Self {
+        Self { level: 0, per, at: now }
+    }
+
+    /// Drains the bucket up to now. If `burst` has decreased, the excess is dropped too: otherwise a reload to a slower
+    /// limit could block for many of its periods.
+    pub fn settle(&mut self, now: Micros, limit: Amount, per: Micros, burst: Amount) {
+        if per != self.per {
+            self.level = self.level.div_ceil(wide(self.per)) * wide(per);
+            self.per = per;
+        }
+        let flowed = wide(now - self.at) * u128::from(limit.millionths());
+        self.level = self.level.saturating_sub(flowed).min(self.scaled(burst.millionths()));
+        self.at = now;
+    }
+
+    pub fn answer(&self, limit: Amount, burst: Amount, cost: u128) -> Answer {
+        let Some(room) = u128::from(burst.millionths()).checked_sub(cost) else { return Answer::Never };
+        let over = self.level.saturating_sub(room * wide(self.per));
+        if over == 0 {
+            return Answer::Admitted;
+        }
+        match limit.millionths() {
+            0 => Answer::Never,
+            limit => Answer::After(whole(over.div_ceil(u128::from(limit)))),
+        }
+    }
+
+    pub fn take(&mut self, cost: u64) {
+        self.level = self.level.saturating_add(self.scaled(cost));
+    }
+
+    pub fn clamp_to(&mut self, now: Micros) {
+        self.at = self.at.min(now);
+    }
+
+    pub fn reset_at(&self, limit: Amount) -> Option<Micros> {
+        match limit.millionths() {
+            0 if self.level > 0 => None,
+            0 => Some(self.at),
+            limit => Some(self.at.saturating_add(whole(self.level.div_ceil(u128::from(limit))))),
+        }
+    }
+
+    fn scaled(&self, millionths: u64) -> u128 {
+        u128::from(millionths) * wide(self.per)
+    }
+}
+
+#[cfg(feature = "file-store")]
+impl Gcra {
+    pub fn write(&self, writer: &mut Writer) {
+        writer.number(self.level);
+        writer.micros(self.per);
+        writer.micros(self.at);
+    }
+
+    pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let gcra = Self { level: reader.number()?, per: reader.micros()?, at: reader.micros()? };
+        (gcra.per > 0 && gcra.level <= gcra.scaled(u64::MAX)).then_some(gcra)
+    }
+}
+
+/// A duration; negative values become zero.
+fn wide(span: Micros) -> u128 {
+    u128::from(span.max(0).unsigned_abs())
+}
+
+/// A duration, capped at the maximum.
+fn whole(span: u128) -> Micros {
+    Micros::try_from(span).unwrap_or(Micros::MAX)
+}

@@ -1,0 +1,74 @@
+//! A sum that is reset as a whole: at the end of its window, or when nothing was acquired for a while.
+
+#[cfg(feature = "file-store")]
+use super::encoding::{Reader, Writer};
+use super::{Answer, Micros};
+use crate::host::Amount;
+
+/// The acquired amount, and the time of the latest acquisition.
+#[derive(Debug)]
+pub struct Count {
+    taken: u64,
+    last: Micros,
+}
+
+impl Count {
+    pub fn new(now: Micros) -> Self {
+        Self { taken: 0, last: now }
+    }
+
+    /// Checks a fixed window. Windows of length `per` are aligned to the epoch. If `per` has changed, the whole sum counts
+    /// if its latest part was acquired in the current window.
+    pub fn check_window(&mut self, now: Micros, limit: Amount, per: Micros, cost: u128) -> Answer {
+        let passed = now.rem_euclid(per);
+        if self.last < now - passed {
+            self.taken = 0;
+        }
+        self.answer(limit, cost, per - passed)
+    }
+
+    /// Checks a total, which is reset when nothing was acquired for `keep`.
+    pub fn check_total(&mut self, now: Micros, limit: Amount, keep: Micros, cost: u128) -> Answer {
+        let forgotten = self.last + keep;
+        if forgotten <= now {
+            self.taken = 0;
+        }
+        self.answer(limit, cost, forgotten - now)
+    }
+
+    fn answer(&self, limit: Amount, cost: u128, forgotten_after: Micros) -> Answer {
+        let limit = u128::from(limit.millionths());
+        if u128::from(self.taken) + cost <= limit {
+            Answer::Admitted
+        } else if cost <= limit {
+            Answer::After(forgotten_after)
+        } else {
+            Answer::Never
+        }
+    }
+
+    pub fn take(&mut self, now: Micros, cost: u64) {
+        self.taken = self.taken.saturating_add(cost);
+        self.last = now;
+    }
+
+    pub fn clamp_to(&mut self, now: Micros) {
+        self.last = self.last.min(now);
+    }
+
+    pub fn last(&self) -> Micros {
+        self.last
+    }
+}
+
+#[cfg(feature = "file-store")]
+impl Count {
+    pub fn write(&self, writer: &mut Writer) {
+        writer.number(self.taken);
+        writer.micros(self.last);
+    }
+
+    pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        Some(Self { taken: reader.number()?, last: reader.micros()? })
+    }
+}

@@ -1,0 +1,233 @@
+//! Limits in the file: the limits of a batch are loaded into memory, acquired there, and written back, all in the current
+//! transaction.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+
+use rusqlite::types::Value as Cell;
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::Home;
+use super::error::Failure;
+use super::schema::SharedCounter;
+use super::slot_owners;
+use super::usage::{Pool, decode_charges, encode_charges};
+use crate::host::{Account, Allowance, LimitAcquisition, Refusal, StoreError};
+use crate::state::capacity::AccountCharges;
+use crate::state::limit_algorithms::{LimitUsage, Micros, cost, encoding};
+use crate::state::limit_table::Limits;
+use crate::state::limit_table::subset::{LoadedLimit, Whole};
+
+/// Acquires all or nothing. Returns the limits without enough left. An inner error does not roll back the transaction: what
+/// it recorded must be committed.
+pub fn take(
+    database: &Connection,
+    home: &Home,
+    time: Micros,
+    takes: &[LimitAcquisition],
+) -> Result<Result<Vec<Refusal>, StoreError>, Failure> {
+    loop {
+        let mut part = Part::bring(database, home.capacity.limits, time, takes)?;
+        let answer = part.limits.take(time, takes);
+        match &answer {
+            Ok(refusals) if refusals.is_empty() => {
+                part.write_back(database)?;
+                for slot in takes.iter().filter(|take| is_slot(take)) {
+                    home.owner.acquire_slot(database, &slot.key)?;
+                }
+                return Ok(answer);
+            }
+            Ok(refusals) => {
+                let mut refused = refusals.iter().filter_map(|refusal| takes.get(refusal.index));
+                if refused.any(is_slot)
+                    && slot_owners::remove_dead_owners(database, &home.path, home.owner.id)?
+                {
+                    continue;
+                }
+                // The state changes of a refusal can be recomputed, so they need not be written. But after a step of the
+                // clock, the wait counts from the first time that the step was seen.
+                if part.before.is_step_back(time) {
+                    part.write_back(database)?;
+                }
+                return Ok(answer);
+            }
+            Err(error) => {
+                // The loaded limits that could be removed were removed. There may be more.
+                part.write_back(database)?;
+                if part.due_by_now == 0 {
+                    return Ok(Err(error.clone()));
+                }
+            }
+        }
+    }
+}
+
+pub fn is_slot(take: &LimitAcquisition) -> bool {
+    matches!(take.allowance, Allowance::Slots { .. })
+}
+
+/// The limits that a batch uses.
+struct Part {
+    limits: Limits,
+    before: Whole,
+    stood: HashMap<String, StoredLimit>,
+    /// How many were loaded because they are due for removal.
+    due_by_now: usize,
+}
+
+/// A limit as stored in the file.
+#[derive(PartialEq)]
+enum StoredLimit {
+    Nowhere,
+    Row { taken: Vec<u8>, due: Option<Micros>, charges: Vec<u8> },
+    Slots,
+}
+
+impl Part {
+    fn bring(
+        database: &Connection,
+        capacity: usize,
+        time: Micros,
+        takes: &[LimitAcquisition],
+    ) -> Result<Self, Failure> {
+        let mut before = Whole {
+            shares: Pool::Limits.shares(database, capacity)?,
+            now: SharedCounter::Now.get(database)?.unwrap_or(Micros::MIN),
+        };
+        for take in takes {
+            Pool::Limits.bring(database, &mut before.shares, &take.account)?;
+        }
+        let mut slots = before.shares.clone();
+        let mut stood = HashMap::new();
+        let mut brought = Vec::new();
+        for take in takes.iter().filter(|take| cost(&take.allowance, take.cost) > 0) {
+            if stood.contains_key(&take.key) {
+                continue;
+            }
+            let (found, stands) = find(database, &take.key)?;
+            let found = found.map(|mut found| {
+                // Holders of slots are stored in another table; here the slot is charged to the caller for the duration of
+                // the batch.
+                if stands == StoredLimit::Slots {
+                    found.charges.follow(&mut slots, 1, &take.account);
+                }
+                found
+            });
+            brought.extend(found.map(|found| (take.key.clone(), found)));
+            stood.insert(take.key.clone(), stands);
+        }
+
+        let all = before.is_step_back(time);
+        let now = before.now.max(time);
+        let mut due_by_now = 0;
+        let (until, most) = if all {
+            (Micros::MAX, -1)
+        } else {
+            (now, i64::try_from(before.due_keys_to_load(takes)).unwrap_or(-1))
+        };
+        let query = if all {
+            "SELECT key, taken, due, charges FROM limits WHERE ?1 = ?1 LIMIT ?2"
+        } else {
+            "SELECT key, taken, due, charges FROM limits WHERE due <= ?1 ORDER BY due, key LIMIT ?2"
+        };
+        let mut select = database.prepare_cached(query)?;
+        let mut rows = select.query((until, most))?;
+        while let Some(row) = rows.next()? {
+            let (key, taken, due, charges): (String, Vec<u8>, Option<Micros>, Vec<u8>) =
+                (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+            due_by_now += usize::from(!all);
+            if let Entry::Vacant(unseen) = stood.entry(key) {
+                brought.push((unseen.key().clone(), read(unseen.key(), &taken, &charges)?));
+                unseen.insert(StoredLimit::Row { taken, due, charges });
+            }
+        }
+
+        let charged: BTreeSet<Account> = brought
+            .iter()
+            .filter(|(key, _)| stood.get(key) != Some(&StoredLimit::Slots))
+            .flat_map(|(_, limit)| limit.charges.iter().map(|(account, _)| *account))
+            .filter(|account| takes.iter().all(|take| take.account != *account))
+            .collect();
+        for account in &charged {
+            for shares in [&mut before.shares, &mut slots] {
+                Pool::Limits.bring(database, shares, account)?;
+            }
+        }
+        let mut limits = Limits::part(Whole { shares: slots, now: before.now });
+        for (key, limit) in brought {
+            let due = if let Some(StoredLimit::Row { due, .. }) = stood.get(&key) { *due } else { None };
+            limits.bring(&key, limit, due);
+        }
+        Ok(Self { limits, before, stood, due_by_now })
+    }
+
+    fn write_back(&self, database: &Connection) -> Result<(), Failure> {
+        let mut after = self.limits.whole();
+        for (key, stood) in &self.stood {
+            let stands = match self.limits.brought(key) {
+                None => StoredLimit::Nowhere,
+                Some(limit) if matches!(limit.spent, LimitUsage::Slots(_)) => {
+                    // The number of held slots is stored with their owners.
+                    limit.charges.clone().release(&mut after.shares);
+                    StoredLimit::Slots
+                }
+                Some(limit) => StoredLimit::Row {
+                    taken: encoding::write(limit.spent, limit.allowance),
+                    due: limit.due,
+                    charges: encode_charges(limit.charges),
+                },
+            };
+            if stands == *stood {
+                continue;
+            }
+            match (&stands, stood) {
+                (StoredLimit::Row { .. }, StoredLimit::Slots) => {
+                    database.prepare_cached("DELETE FROM slots WHERE key = ?1")?.execute([key])?;
+                }
+                (StoredLimit::Nowhere | StoredLimit::Slots, StoredLimit::Row { .. }) => {
+                    database.prepare_cached("DELETE FROM limits WHERE key = ?1")?.execute([key])?;
+                }
+                _ => {}
+            }
+            if let StoredLimit::Row { taken, due, charges } = stands {
+                let mut upsert = database.prepare_cached(
+                    "INSERT INTO limits (key, taken, due, charges) VALUES (?1, ?2, ?3, ?4)
+                     ON CONFLICT DO UPDATE SET taken = excluded.taken, due = excluded.due, charges = excluded.charges",
+                )?;
+                upsert.execute((key, Cell::Blob(taken), due, Cell::Blob(charges)))?;
+            }
+        }
+        Pool::Limits.write_back(database, &self.before.shares, &after.shares)?;
+        if after.now != self.before.now {
+            SharedCounter::Now.set(database, after.now)?;
+        }
+        Ok(())
+    }
+}
+
+/// The state of a limit, if it is in use, with the allowance of its latest acquisition.
+fn find(database: &Connection, key: &str) -> Result<(Option<LoadedLimit>, StoredLimit), Failure> {
+    let mut select = database.prepare_cached("SELECT taken, due, charges FROM limits WHERE key = ?1")?;
+    let row: Option<(Vec<u8>, Option<Micros>, Vec<u8>)> =
+        select.query_row([key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
+    if let Some((taken, due, charges)) = row {
+        return Ok((Some(read(key, &taken, &charges)?), StoredLimit::Row { taken, due, charges }));
+    }
+    let mut select = database.prepare_cached("SELECT COALESCE(SUM(held), 0) FROM slots WHERE key = ?1")?;
+    let held: i64 = select.query_row([key], |row| row.get(0))?;
+    if held <= 0 {
+        return Ok((None, StoredLimit::Nowhere));
+    }
+    let (spent, allowance) = (LimitUsage::Slots(held.unsigned_abs()), Allowance::Slots { max: 0 });
+    Ok((Some(LoadedLimit { spent, charges: AccountCharges::default(), allowance }), StoredLimit::Slots))
+}
+
+fn read(key: &str, taken: &[u8], charges: &[u8]) -> Result<LoadedLimit, Failure> {
+    let limit = encoding::read(taken).zip(decode_charges(charges));
+    let limit = limit.map(|((spent, allowance), charges)| LoadedLimit { spent, charges, allowance });
+    limit.ok_or_else(|| {
+        Failure::Told(format!(
+            "the state of the limit `{key}` is damaged; restore a backup, or move the file away"
+        ))
+    })
+}

@@ -1,0 +1,153 @@
+//! Records in the file: versioned values with compare-and-swap, deleted only after their expiry, or evicted for a newer
+//! record of the same account.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
+
+use super::error::Failure;
+use super::schema::SharedCounter;
+use super::usage::{Pool, account};
+use crate::host::{Account, Page, Record, RecordKey, StoreError, WhenFull};
+use crate::json;
+use crate::state::capacity::units;
+use crate::state::limit_algorithms::{Micros, since_epoch};
+use crate::state::records::used_up;
+
+/// A write whose value is already serialised.
+pub struct Written {
+    pub space: String,
+    pub key: String,
+    pub value: String,
+    pub over: Option<u64>,
+    pub forget_at: Option<Timestamp>,
+    pub account: Account,
+    pub when_full: WhenFull,
+}
+
+/// The record with this key.
+pub fn get(database: &Connection, key: RecordKey<'_>) -> Result<Option<Record>, Failure> {
+    let mut select =
+        database.prepare_cached("SELECT key, value, version FROM records WHERE space = ?1 AND key = ?2")?;
+    let found = select.query_row((key.space, key.key), raw).optional()?;
+    Ok(found.map(|raw| read(key.space, raw)).transpose()?.map(|(_, record)| record))
+}
+
+/// Whether records of an account were refused or evicted.
+pub fn has_lost(database: &Connection, account: &Account) -> Result<bool, Failure> {
+    let mut select = database.prepare_cached("SELECT EXISTS (SELECT 1 FROM lost WHERE caller = ?1)")?;
+    Ok(select.query_row([account.caller()], |row| row.get(0))?)
+}
+
+/// Writes a record, if the stored version is the expected one. An inner error does not roll back the transaction: what it
+/// recorded must be committed.
+pub fn write(
+    database: &Connection,
+    capacity: usize,
+    now: Timestamp,
+    written: &Written,
+) -> Result<Result<bool, StoreError>, Failure> {
+    let Written { space, key, value, over, forget_at, account: writer, when_full } = written;
+    remove_where(database, "forget_at <= ?1", &[&since_epoch(now)])?;
+    let mut select = database
+        .prepare_cached("SELECT version, tenant, caller, units FROM records WHERE space = ?1 AND key = ?2")?;
+    let standing = select.query_row((space, key), |row| {
+        Ok((row.get::<_, u64>(0)?, account(row, 1)?, row.get::<_, i64>(3)? as usize))
+    });
+    let standing = standing.optional()?;
+    if standing.map(|(version, ..)| version) != *over {
+        return Ok(Ok(false));
+    }
+    let units = units(value.len());
+    let (owner, held) = standing.map_or((*writer, 0), |(_, owner, held)| (owner, held));
+    loop {
+        let mut shares = Pool::Records.shares(database, capacity)?;
+        Pool::Records.bring(database, &mut shares, &owner)?;
+        if shares.admits(&owner, units.saturating_sub(held)) {
+            break;
+        }
+        database
+            .prepare_cached("INSERT OR IGNORE INTO lost (caller) VALUES (?1)")?
+            .execute([owner.caller()])?;
+        if *when_full == WhenFull::Refuse || !evict_oldest(database, &owner, space, key)? {
+            return Ok(Err(used_up(capacity)));
+        }
+    }
+    let version = SharedCounter::Version.next(database)?;
+    let mut upsert = database.prepare_cached(
+        "INSERT INTO records (space, key, value, version, forget_at, tenant, caller, units)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT DO UPDATE SET value = excluded.value, version = excluded.version, forget_at = excluded.forget_at,
+             units = excluded.units",
+    )?;
+    upsert.execute((
+        space,
+        key,
+        value,
+        version,
+        forget_at.map(to_micros_rounded_up),
+        owner.tenant(),
+        owner.caller(),
+        units as i64,
+    ))?;
+    Pool::Records.recharge(database, &owner, held, units)?;
+    Ok(Ok(true))
+}
+
+/// Removes the oldest record of an account in a space, except one. Returns whether there was any.
+fn evict_oldest(database: &Connection, of: &Account, space: &str, but: &str) -> Result<bool, Failure> {
+    let removed = remove_where(
+        database,
+        "rowid = (SELECT rowid FROM records WHERE caller = ?1 AND space = ?2 AND key <> ?3 ORDER BY version LIMIT 1)",
+        &[&of.caller(), &space, &but],
+    )?;
+    Ok(removed > 0)
+}
+
+/// Removes records and releases their charges. Returns their number.
+fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<usize, Failure> {
+    let delete = format!("DELETE FROM records WHERE {which} RETURNING tenant, caller, units");
+    let mut delete = database.prepare_cached(&delete)?;
+    let removed = delete.query_map(values, |row| Ok((account(row, 0)?, row.get::<_, i64>(2)? as usize)))?;
+    let removed: Vec<(Account, usize)> = removed.collect::<Result<_, _>>()?;
+    for (account, units) in &removed {
+        Pool::Records.recharge(database, account, *units, 0)?;
+    }
+    Ok(removed.len())
+}
+
+/// Records whose keys come after `after`.
+pub fn page(database: &Connection, space: &str, after: Option<&str>, limit: usize) -> Result<Page, Failure> {
+    let one_more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+    let mut select = database.prepare_cached(
+        "SELECT key, value, version FROM records WHERE space = ?1 AND (?2 IS NULL OR key > ?2) ORDER BY key LIMIT ?3",
+    )?;
+    let mut rows = select.query((space, after, one_more))?;
+    let mut page = Page::default();
+    while let Some(row) = rows.next()? {
+        if page.records.len() == limit {
+            page.more = true;
+            break;
+        }
+        page.records.push(read(space, raw(row)?)?);
+    }
+    Ok(page)
+}
+
+type RecordRow = (String, String, u64);
+
+fn raw(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+fn read(space: &str, (key, value, version): RecordRow) -> Result<(String, Record), Failure> {
+    match json::parse(&value) {
+        Ok(value) => Ok((key, Record { value, version })),
+        Err(_) => Err(Failure::Told(format!("the record `{key}` of `{space}` is damaged; restore a backup"))),
+    }
+}
+
+/// Rounded up, so that a record is not deleted before its expiry.
+fn to_micros_rounded_up(time: Timestamp) -> Micros {
+    let micros = since_epoch(time);
+    if time.as_nanosecond().rem_euclid(1000) == 0 { micros } else { micros.saturating_add(1) }
+}

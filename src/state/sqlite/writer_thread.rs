@@ -1,0 +1,209 @@
+//! The writer thread, which owns the database. Concurrent jobs share one transaction, and so one wait for the disk.
+
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::Notify;
+
+use super::error::Failure;
+use super::file_identity::Place;
+use super::jobs::{Needs, Work};
+use super::{Home, slot_owners};
+use crate::host::StoreError;
+
+/// The maximum number of jobs in one transaction.
+const TOGETHER: usize = 128;
+
+/// How often the file is checked for changes of other processes while someone waits for a slot.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// One of this many checks also looks for processes that ended without releasing their slots.
+const CHECKS_PER_OWNER_CHECK: u32 = 20;
+
+/// A message to the thread.
+pub enum Message {
+    Work(Box<dyn Work>),
+    ReleaseSlot(String),
+    /// Someone waits for a slot.
+    Watch,
+    End,
+}
+
+/// Shared by the waiters for slots and the thread.
+#[derive(Debug, Default)]
+pub struct Slots {
+    pub freed: Notify,
+    pub waiting: AtomicUsize,
+}
+
+/// The database and its state, owned by the thread.
+pub struct WriterThread {
+    pub database: Connection,
+    pub home: Home,
+    pub slots: Arc<Slots>,
+    /// Released slots that are not written yet; retried until they are.
+    given_back: Vec<String>,
+    /// The durability that the connection is set to.
+    needs: Option<Needs>,
+    /// The latest data version that was seen.
+    seen: Option<i64>,
+    looks: u32,
+}
+
+impl WriterThread {
+    pub fn new(database: Connection, home: Home, slots: Arc<Slots>) -> Self {
+        Self { database, home, slots, given_back: Vec::new(), needs: None, seen: None, looks: 0 }
+    }
+
+    /// Runs until [`Message::End`]. No failure ends the thread.
+    pub fn serve(mut self, messages: &Receiver<Message>) {
+        let mut ends = false;
+        while !ends {
+            let mut works = Vec::new();
+            let restless = !self.given_back.is_empty() || self.slots.waiting.load(Ordering::SeqCst) > 0;
+            let first = if restless {
+                match messages.recv_timeout(PAUSE) {
+                    Err(RecvTimeoutError::Disconnected) => break,
+                    message => message.ok(),
+                }
+            } else {
+                match messages.recv() {
+                    Err(_) => break,
+                    message => message.ok(),
+                }
+            };
+            for message in first.into_iter().chain(messages.try_iter().take(TOGETHER)) {
+                match message {
+                    Message::Work(work) => works.push(work),
+                    Message::ReleaseSlot(key) => self.given_back.push(key),
+                    Message::Watch => {}
+                    Message::End => ends = true,
+                }
+            }
+            self.give_back();
+            self.together(works);
+            if self.slots.waiting.load(Ordering::SeqCst) > 0 {
+                self.look();
+            }
+        }
+        self.leave();
+    }
+
+    fn give_back(&mut self) {
+        let keys = mem::take(&mut self.given_back);
+        if keys.is_empty() {
+            return;
+        }
+        let written = self.transaction(Needs::Writing, |database, home| {
+            keys.iter().try_for_each(|key| home.owner.give_back(database, key)).map_err(Failure::from)
+        });
+        match written {
+            Ok(()) => self.slots.freed.notify_waiters(),
+            Err(_) => self.given_back = keys,
+        }
+    }
+
+    /// Runs jobs in one transaction, each in its own savepoint, and delivers their results after the commit.
+    fn together(&mut self, mut works: Vec<Box<dyn Work>>) {
+        let Some(needs) = works.iter().map(|work| work.needs()).max() else { return };
+        let kept = self.transaction(needs, |database, home| {
+            // A job is skipped if its caller gave up while it waited for the file.
+            for work in works.iter_mut().filter(|work| !work.is_given_up()) {
+                database.execute_batch("SAVEPOINT work")?;
+                let stays = work.run(database, home);
+                // Some failures, such as a full disk, roll back the whole transaction.
+                if database.is_autocommit() {
+                    return Err(Failure::Told(
+                        "the transaction that this operation shared with others failed; try again".to_owned(),
+                    ));
+                }
+                if !stays {
+                    database.execute_batch("ROLLBACK TO work")?;
+                }
+                database.execute_batch("RELEASE work")?;
+            }
+            Ok(())
+        });
+        for work in works {
+            work.answer(kept.clone());
+        }
+    }
+
+    /// Runs one transaction; a failure rolls it back.
+    fn transaction(
+        &mut self,
+        needs: Needs,
+        run: impl FnOnce(&Connection, &Home) -> Result<(), Failure>,
+    ) -> Result<(), StoreError> {
+        let done = self.attempt(needs, run);
+        done.map_err(|failure| failure.to_store_error())
+    }
+
+    fn attempt(
+        &mut self,
+        needs: Needs,
+        run: impl FnOnce(&Connection, &Home) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.check_file_identity()?;
+        if needs > Needs::ReadOnly && self.needs != Some(needs) {
+            let level = if needs == Needs::Keeping { "FULL" } else { "NORMAL" };
+            self.database.pragma_update(None, "synchronous", level)?;
+            self.needs = Some(needs);
+        }
+        let behavior = match needs {
+            Needs::ReadOnly => TransactionBehavior::Deferred,
+            Needs::Writing | Needs::Keeping => TransactionBehavior::Immediate,
+        };
+        let transaction = self.database.transaction_with_behavior(behavior)?;
+        run(&transaction, &self.home)?;
+        transaction.commit()?;
+        // The file may have been moved while this was written.
+        self.check_file_identity()
+    }
+
+    fn check_file_identity(&self) -> Result<(), Failure> {
+        if Place::of(&self.home.path) == Some(self.home.place) {
+            return Ok(());
+        }
+        Err(Failure::Told(
+            "its file was removed or replaced; put it back, or restart with another file".to_owned(),
+        ))
+    }
+
+    /// Wakes the waiters if another process has written, or has ended.
+    fn look(&mut self) {
+        let seen: Option<i64> = self.database.query_row("PRAGMA data_version", (), |row| row.get(0)).ok();
+        if seen.is_none() || seen != self.seen {
+            self.slots.freed.notify_waiters();
+        }
+        self.seen = seen;
+        self.looks = (self.looks + 1) % CHECKS_PER_OWNER_CHECK;
+        if self.looks == 0 && self.remove_dead_owners() {
+            self.slots.freed.notify_waiters();
+        }
+    }
+
+    fn remove_dead_owners(&mut self) -> bool {
+        let gone = slot_owners::gone(&self.database, &self.home.path, self.home.owner.id);
+        if gone.is_ok_and(|gone| gone.is_empty()) {
+            return false;
+        }
+        let mut removed = false;
+        let done = self.transaction(Needs::Writing, |database, home| {
+            removed = slot_owners::remove_dead_owners(database, &home.path, home.owner.id)?;
+            Ok(())
+        });
+        removed && done.is_ok()
+    }
+
+    /// Removes this owner. If that fails, other processes notice that its lock is gone.
+    fn leave(&mut self) {
+        const PATIENCE: Duration = Duration::from_millis(500);
+        let _ = self.database.busy_timeout(PATIENCE);
+        let _ = self.transaction(Needs::Writing, |database, home| Ok(home.owner.leave(database)?));
+    }
+}

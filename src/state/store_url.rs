@@ -1,0 +1,76 @@
+//! Opening of stores by URL-like names: `file:PATH` or `memory:` → [`StateStore`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::MemoryStore;
+#[cfg(feature = "file-store")]
+use super::sqlite::{SqliteOpenError, SqliteStore};
+use crate::host::StateStore;
+
+/// Why a store can't be opened by its name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreUrlError {
+    /// The name is invalid.
+    #[error("{0}")]
+    Name(String),
+    /// The file can't be opened.
+    #[cfg(feature = "file-store")]
+    #[error(transparent)]
+    File(#[from] SqliteOpenError),
+}
+
+/// The valid names, for error messages.
+const KINDS: &str = "write `file:PATH`, or `memory:` for a store that ends with the process";
+
+/// Opens the store of this name: `file:PATH`, as in `file:state.db` or `file:///var/lib/callgate.db`, or `memory:`.
+///
+/// # Errors
+/// If the name is invalid, or the file can't be opened.
+pub fn open(name: &str) -> Result<Arc<dyn StateStore>, StoreUrlError> {
+    if let Some(path) = file_path(name)? {
+        return in_file(path);
+    }
+    let Some((kind, place)) = name.split_once(':') else {
+        return Err(StoreUrlError::Name(format!("`{name}` has no store type; {KINDS}")));
+    };
+    match kind {
+        "memory" if place.is_empty() => Ok(Arc::new(MemoryStore::default())),
+        "memory" => Err(StoreUrlError::Name(format!("`memory:` takes no path; {KINDS}"))),
+        // The rest of the name may contain a password.
+        _ => Err(StoreUrlError::Name(format!("`{kind}:` is not a store type; {KINDS}"))),
+    }
+}
+
+/// The path in a `file:` name. Returns `None` for other names.
+///
+/// # Errors
+/// If the name begins with `file:` and has no valid path.
+pub fn file_path(name: &str) -> Result<Option<&Path>, StoreUrlError> {
+    let Some(place) = name.strip_prefix("file:") else { return Ok(None) };
+    let path = match place.strip_prefix("//") {
+        None => place,
+        Some(path) if path.starts_with('/') => path,
+        Some(path) => {
+            return Err(StoreUrlError::Name(format!(
+                "`file://{path}` names another machine; write `file:{path}`"
+            )));
+        }
+    };
+    if path.is_empty() {
+        return Err(StoreUrlError::Name(format!("`file:` has no path; {KINDS}")));
+    }
+    Ok(Some(Path::new(path)))
+}
+
+#[cfg(feature = "file-store")]
+fn in_file(path: &Path) -> Result<Arc<dyn StateStore>, StoreUrlError> {
+    Ok(Arc::new(SqliteStore::open(path)?))
+}
+
+#[cfg(not(feature = "file-store"))]
+fn in_file(_: &Path) -> Result<Arc<dyn StateStore>, StoreUrlError> {
+    Err(StoreUrlError::Name(
+        "this build does not support `file:` stores; build it with the feature `file-store`".to_owned(),
+    ))
+}

@@ -1,0 +1,145 @@
+//! Reads one call of a test file and its tool's answers: document nodes → [`CallStep`].
+
+use super::case::CallStep;
+use super::expectation::Expectation;
+use super::stubbed_tools::{Answer, Answers};
+use super::test_file_reader::FileReader;
+use crate::call::ToolCall;
+use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE};
+use crate::host::ToolError;
+use crate::json::{Map, Value};
+use crate::source::{Entry, Node, YamlValue};
+
+/// A call, with the row of a table merged over it.
+pub(super) struct LayeredCall<'n> {
+    /// The call that the row varies, if any.
+    pub(super) base: Option<&'n Node>,
+    /// The row, or the call itself.
+    pub(super) own: &'n Node,
+}
+
+/// The keys that define a tool's answer.
+const ANSWER_KEYS: [&str; 3] = ["returns", "fails", "answers"];
+
+impl<'n> LayeredCall<'n> {
+    fn get(&self, key: &str) -> Option<&'n Node> {
+        self.own.get(key).or_else(|| self.base?.get(key))
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        self.get(key)?.as_str().map(str::to_owned)
+    }
+
+    /// The value of a key; if both are mappings, the row's members replace those of the call.
+    fn merged(&self, key: &str) -> Option<Value> {
+        let under = self.base.and_then(|base| base.get(key)).map(Node::to_json);
+        let over = self.own.get(key).map(Node::to_json);
+        match (under, over) {
+            (Some(Value::Object(mut under)), Some(Value::Object(over))) => {
+                under.extend(over);
+                Some(Value::Object(under))
+            }
+            (under, over) => over.or(under),
+        }
+    }
+
+    /// The node that defines the tool's answers, if any.
+    fn answering(&self) -> Option<&'n Node> {
+        let says = |node: &&Node| node.entries().unwrap_or_default().iter().any(is_answer_key);
+        Some(self.own).filter(says).or_else(|| self.base.filter(says))
+    }
+}
+
+fn is_answer_key(entry: &Entry) -> bool {
+    entry.key == "takes" || ANSWER_KEYS.contains(&entry.key.as_str())
+}
+
+/// Reads a call, the `number`th of its case. Returns `None` if its shape is invalid, which is already reported.
+pub(super) fn read(
+    laid: &LayeredCall<'_>,
+    expect: Option<&Node>,
+    context: &Map,
+    number: usize,
+    reader: &mut FileReader<'_>,
+) -> Option<CallStep> {
+    let mut context = context.clone();
+    for node in [laid.base, Some(laid.own)].into_iter().flatten() {
+        if let Some(own) = node.get("context") {
+            context.extend(reader.mapping(own, "context"));
+        }
+    }
+    let answers = laid.answering().and_then(|node| answers(node, reader));
+    let expect = expect.map(|node| Expectation::read(node, reader));
+    let call = ToolCall {
+        id: laid.text("id").filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{number}")),
+        tool: laid.text("tool")?,
+        input: laid.merged("input").unwrap_or_else(|| Value::Object(Map::new())),
+        server: laid.text("server"),
+        context: if context.is_empty() { Value::Null } else { Value::Object(context) },
+        options: Value::Null,
+    };
+    Some(CallStep { call, answers, expect })
+}
+
+/// Reads a tool's answers from a call or a stub. Returns `None` if there are none, or if they conflict.
+pub(super) fn answers(node: &Node, reader: &mut FileReader<'_>) -> Option<Answers> {
+    let entries = node.entries()?;
+    let mut said = entries.iter().filter(|entry| ANSWER_KEYS.contains(&entry.key.as_str()));
+    let first = said.next();
+    if let (Some(first), Some(second)) = (first, said.next()) {
+        let message = format!("`{}` and `{}` exclude each other", first.key, second.key);
+        reader.report(
+            Diagnostic::new(&CONFLICTING_KEYS, second.key_span, message)
+                .label(first.key_span, "the first one")
+                .help("keep one of them; `answers` lists the answers to successive runs of the tool"),
+        );
+        return None;
+    }
+    match first.filter(|entry| entry.key == "answers") {
+        Some(list) => {
+            if let Some(takes) = entries.iter().find(|entry| entry.key == "takes") {
+                reader.report(
+                    Diagnostic::new(
+                        &CONFLICTING_KEYS,
+                        takes.key_span,
+                        "`takes` has no effect beside `answers`",
+                    )
+                    .label(list.key_span, "the answers")
+                    .help("move it into each of the answers"),
+                );
+            }
+            let items = list.value.items()?.iter().filter(|item| item.entries().is_some());
+            Some(items.filter_map(|item| read_list_answer(item, reader)).collect())
+        }
+        None if entries.iter().any(is_answer_key) => Some(vec![answer(node, reader)]),
+        None => None,
+    }
+}
+
+fn read_list_answer(node: &Node, reader: &mut FileReader<'_>) -> Option<Answer> {
+    if node.entries()?.is_empty() {
+        reader.report(
+            Diagnostic::new(&EMPTY_VALUE, node.span, "this answer is empty")
+                .help("add `returns:` or `fails:`, as in `{ fails: \"try again\" }`"),
+        );
+    }
+    answers(node, reader)?.into_iter().next()
+}
+
+fn answer(node: &Node, reader: &mut FileReader<'_>) -> Answer {
+    let takes = node.get("takes").and_then(|node| reader.duration(node));
+    let returns = node.get("returns").map(|node| Ok(node.to_json()));
+    let fails = node.get("fails").map(|node| Err(failure(node)));
+    Answer { result: returns.or(fails), takes }
+}
+
+fn failure(node: &Node) -> ToolError {
+    let text = |key| node.get(key).and_then(Node::as_str);
+    match &node.value {
+        YamlValue::String(message) => ToolError::new(&message.text),
+        _ => ToolError {
+            kind: text("kind").map(str::to_owned),
+            ..ToolError::new(text("message").unwrap_or_default())
+        },
+    }
+}

@@ -1,0 +1,185 @@
+//! The history of a case with approvals: the model's calls and the approvers' answers are appended to it, and the session
+//! resumes from it as it would in another process.
+
+use std::collections::HashMap;
+
+use super::case::{Case, Reply, Said};
+use crate::approval::{Question, seal_answer};
+use crate::call::{Outcome, ToolCall};
+use crate::engine::EngineBuilder;
+use crate::host::{Clock, ManualClock, ToolExecutor};
+use crate::json::Value;
+use crate::message::{
+    History, Message, Part, RequestPart, ResponsePart, Role, approval_response, approval_response_message,
+};
+use crate::seal::Keys;
+use crate::session::{ResumeError, Session};
+
+/// The server's key: the answers of a case are sealed as any server's.
+const KEY: &str = "7465737473207365616c20776974682061206b6579206f66207468656972206f";
+
+/// The history of a case and the outcomes so far.
+pub(super) struct Conversation {
+    history: History,
+    keys: Option<Keys>,
+    /// All outcomes, in order.
+    outcomes: Vec<Outcome>,
+    /// How many answers to an approval request did not count at the last resume, by the request's id.
+    ignored: HashMap<String, usize>,
+}
+
+/// The result of a reply.
+pub(super) struct ReplyResult {
+    /// The outcome of the answered call.
+    pub(super) meant: Outcome,
+    /// The outcomes of other calls that are no longer pending.
+    pub(super) others: Vec<Outcome>,
+    /// Why the answer does not count, if it does not.
+    pub(super) ignored: Option<String>,
+}
+
+/// The error of a reply that has no pending call, or can't be resumed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReplyError {
+    #[error("no approval was requested for this call")]
+    NotAsked(Option<Box<Outcome>>),
+    #[error("{0} calls of `{1}` are pending; name one by its id: {2}")]
+    Ambiguous(usize, String, String),
+    #[error("{0}")]
+    Resume(#[from] ResumeError),
+}
+
+impl Conversation {
+    pub(super) fn new() -> Self {
+        Self { history: History::default(), keys: keys(), outcomes: Vec::new(), ignored: HashMap::new() }
+    }
+
+    /// Adds the keys with which the engine seals approval requests.
+    pub(super) fn engine(engine: EngineBuilder) -> EngineBuilder {
+        keys().into_iter().fold(engine, EngineBuilder::keys)
+    }
+
+    /// Makes the session read the history's calls as those of the case.
+    pub(super) fn session(session: Session, case: &Case) -> Session {
+        let calls: HashMap<String, ToolCall> =
+            case.calls().map(|step| (step.call.id.clone(), step.call.clone())).collect();
+        session.with_call_reader(move |part| match calls.get(&part.id) {
+            Some(call) => call.with_input(part.input.clone()),
+            None => part.to_call(),
+        })
+    }
+
+    /// Appends these calls as the model's, and runs the round.
+    pub(super) async fn round(
+        &mut self,
+        session: &mut Session,
+        calls: &[&ToolCall],
+        tools: &impl ToolExecutor,
+    ) -> Result<Vec<Outcome>, ResumeError> {
+        if !self.history.messages().is_empty() {
+            self.history.push(Message::new(Role::User, vec![Part::text("Go on.")]));
+        }
+        let parts = calls.iter().map(|call| Part::call(&call.id, &call.tool, call.input.clone())).collect();
+        self.history.push(Message::new(Role::Assistant, parts));
+        let outcomes = session.round(&mut self.history, tools).await?.outcomes;
+        self.outcomes.extend(outcomes.iter().cloned());
+        Ok(outcomes)
+    }
+
+    /// Appends a person's answer and resumes the session.
+    pub(super) async fn reply(
+        &mut self,
+        session: &mut Session,
+        reply: &Reply,
+        tools: &impl ToolExecutor,
+        clock: &ManualClock,
+    ) -> Result<ReplyResult, ReplyError> {
+        let request = self.request(&reply.to)?;
+        if let Some(answer) = answer(reply, &request) {
+            let answer = match (&reply.by, &self.keys) {
+                (Some(by), Some(keys)) => match Question::open(&request, keys) {
+                    Ok(question) => seal_answer(&question, answer, by.clone(), clock.now(), keys),
+                    Err(_) => answer,
+                },
+                _ => answer,
+            };
+            // Even if the call is completed: a late answer must change nothing.
+            self.history.push(approval_response_message(answer));
+        }
+        let round = session.resume(&mut self.history, tools).await?;
+        // Each resume verifies all answers again, the latest last.
+        let ignored: Vec<_> =
+            round.ignored.into_iter().filter(|one| one.approval_id == request.approval_id).collect();
+        let before = self.ignored.insert(request.approval_id, ignored.len()).unwrap_or(0);
+        let ignored = ignored.into_iter().skip(before).last();
+        let is_meant = |outcome: &&Outcome| outcome.id == request.tool_call_id;
+        self.outcomes.extend(round.outcomes.iter().cloned());
+        // The outcome of a call completed earlier is unchanged.
+        let meant = self.outcomes.iter().rfind(is_meant).cloned();
+        let meant = meant.ok_or(ReplyError::NotAsked(None))?;
+        let over = |outcome: &Outcome| !is_meant(&outcome) && outcome.approval.is_none();
+        let others = round.outcomes.into_iter().filter(over).collect();
+        Ok(ReplyResult { meant, others, ignored: ignored.map(|ignored| ignored.why) })
+    }
+
+    /// The last approval request of a call: of a pending one, or else of a completed one.
+    fn request(&self, to: &str) -> Result<RequestPart, ReplyError> {
+        let occurrences = self.history.occurrences();
+        let mut meant: Vec<_> = occurrences.iter().filter(|call| call.call.id == to).collect();
+        if meant.is_empty() {
+            meant.extend(occurrences.iter().filter(|call| call.call.name == to));
+        }
+        let asked = || meant.iter().filter_map(|call| Some((call, call.request?)));
+        let waiting: Vec<_> = asked().filter(|(call, _)| call.result.is_none()).collect();
+        match waiting.as_slice() {
+            [] => {}
+            [(_, request)] => return Ok((*request).clone()),
+            several => {
+                let ids: Vec<String> =
+                    several.iter().map(|(call, _)| format!("`{}`", call.call.id)).collect();
+                return Err(ReplyError::Ambiguous(several.len(), to.to_owned(), ids.join(", ")));
+            }
+        }
+        match asked().next_back() {
+            Some((_, request)) => Ok(request.clone()),
+            None => {
+                let id = meant.last().map(|call| call.call.id.as_str());
+                let came = self.outcomes.iter().rev().find(|outcome| Some(outcome.id.as_str()) == id);
+                Err(ReplyError::NotAsked(came.cloned().map(Box::new)))
+            }
+        }
+    }
+}
+
+fn keys() -> Option<Keys> {
+    Keys::parse(KEY).ok()
+}
+
+/// The host's message for a person's answer. Returns `None` if nobody answers.
+fn answer(reply: &Reply, request: &RequestPart) -> Option<ResponsePart> {
+    let approved = matches!(reply.said, Said::Approve | Said::Edit(_) | Said::Answer(_));
+    let mut answer = ResponsePart {
+        reason: reply.reason.clone(),
+        approval_token: request.approval_token.clone(),
+        ..approval_response(&request.approval_id, approved)
+    };
+    match &reply.said {
+        Said::Nothing => return None,
+        Said::Approve | Said::Deny => {}
+        Said::Edit(input) => answer.edited_input = Some(merge_input(request.input.as_ref(), input)),
+        Said::Answer(output) => answer.output = Some(output.clone()),
+        Said::Cancel => answer.cancel = true,
+    }
+    Some(answer)
+}
+
+fn merge_input(shown: Option<&Value>, changes: &Value) -> Value {
+    match (shown, changes) {
+        (Some(Value::Object(shown)), Value::Object(changes)) => {
+            let mut input = shown.clone();
+            input.extend(changes.clone());
+            input.into()
+        }
+        (_, changes) => changes.clone(),
+    }
+}

@@ -1,0 +1,219 @@
+//! Counts branches: events of the kernel → [`Counts`].
+
+use std::sync::PoisonError;
+
+use super::Coverage;
+use super::branch_kind::Side;
+use super::coverage_points::{Places, PolicyPoints};
+use crate::call::{CallView, Outcome, OutcomeKind, Root, Verdict, reason_code};
+use crate::kernel::{Asking, Decision, Effect, ErrorAsked, Event, LimitAsked, Listener, Said};
+use crate::matcher::Truth;
+use crate::middleware::{Kind, Redact, Step, apply_steps};
+use crate::policy::Policy;
+use crate::rules_schema::Polarity;
+
+/// How often each branch was taken, and how often each coverage point was undecided.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub(super) sides: Vec<[u64; 2]>,
+    pub(super) undecided: Vec<u64>,
+}
+
+impl Counts {
+    pub(super) fn of(places: &Places) -> Self {
+        Self { sides: vec![[0; 2]; places.all.len()], undecided: vec![0; places.all.len()] }
+    }
+}
+
+impl Listener for Coverage {
+    fn hear(&self, event: &Event<'_>) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut count = Count { places: &self.places, counts: &mut counts };
+        // The remaining events concern policies outside the bundle, or no branch.
+        let _ = match event {
+            Event::Asking(asking) if asking.layer == 0 && asking.phase.is_some() => count.asked(asking),
+            Event::Asking(asking) if asking.layer == 0 => count.budget(asking),
+            Event::Decided(decision) => count.decided(decision),
+            Event::Limit(limit) if limit.layer == 0 => count.limit(limit),
+            Event::Error(asked) if asked.layer == 0 => count.error(asked),
+            Event::Ended(outcome) if !outcome.replayed => count.ended(outcome),
+            _ => None,
+        };
+    }
+}
+
+struct Count<'c> {
+    places: &'c Places,
+    counts: &'c mut Counts,
+}
+
+impl<'c> Count<'c> {
+    /// Counts a branch of a point. Returns `None` if the point does not have it.
+    fn note(&mut self, place: usize, side: Side) -> Option<()> {
+        let sides = &self.places.all.get(place)?.sides;
+        let index = sides.iter().position(|other| *other == side)?;
+        let times = self.counts.sides.get_mut(place)?.get_mut(index)?;
+        *times = times.saturating_add(1);
+        Some(())
+    }
+
+    fn count_truth(&mut self, place: usize, truth: &Truth, policy: &Policy) {
+        let restricts = policy.kind.entry().polarity == Polarity::Restricting;
+        match truth {
+            Truth::Yes => self.note(place, Side::True),
+            Truth::Absent if restricts => self.note(place, Side::True),
+            Truth::No | Truth::Absent => self.note(place, Side::False),
+            Truth::Undecided(_) => self.counts.undecided.get_mut(place).map(|times| *times += 1),
+        };
+    }
+
+    fn of(&self, id: &str) -> Option<&'c PolicyPoints> {
+        self.places.by_policy.get(id)
+    }
+
+    fn count_kind(&mut self, id: &str, side: Side) -> Option<()> {
+        self.note(self.of(id)?.kind?, side)
+    }
+
+    fn asked(&mut self, asking: &Asking<'_>) -> Option<()> {
+        let policy = asking.policy;
+        let places = self.of(&policy.id)?;
+        if let Said::Unasked(_) = asking.said {
+            return None;
+        }
+        let matches = asking.matches();
+        self.note(places.policy, if matches { Side::Matched } else { Side::NotMatched });
+        let examined = asking.examine();
+        let truth = |fits| if fits { Side::True } else { Side::False };
+        for (place, pattern) in (places.tools..).zip(&examined.tools) {
+            self.note(place, truth(pattern.fits));
+        }
+        if examined.fits_tool() {
+            for (place, pattern) in (places.servers..).zip(&examined.servers) {
+                self.note(place, truth(pattern.fits));
+            }
+        }
+        if let (Some(condition), true) =
+            (&examined.condition, examined.fits_tool() && examined.matches_server())
+        {
+            let mut ids = places.conditions.iter();
+            condition.each(&mut |part| {
+                if let (Some(Some(place)), true) = (ids.next(), part.reached) {
+                    self.count_truth(*place, &part.truth, policy);
+                }
+            });
+        }
+        match &policy.kind {
+            Kind::Transform(transform) if matches => {
+                let [input, output] = places.steps;
+                match asking.view.output {
+                    None => self.steps(&transform.input, input, Root::Input, &asking.view),
+                    Some(_) => self.steps(&transform.output, output, Root::Output, &asking.view),
+                }
+            }
+            Kind::Redact(redact) if matches => self.finds(redact, places, &asking.view),
+            _ => self.note(places.kind?, said(asking)?)?,
+        }
+        Some(())
+    }
+
+    /// Applies the steps of a transform one by one, to see which of them change something.
+    fn steps(&mut self, steps: &[Step], start: usize, root: Root, view: &CallView<'_>) {
+        let Some(before) = (if root == Root::Output { view.output } else { Some(view.input) }) else {
+            return;
+        };
+        let mut value = before.clone();
+        for (place, step) in (start..).zip(steps) {
+            if apply_steps(std::slice::from_ref(step), view, view, &mut value) == Ok(true) {
+                self.note(place, Side::Changed);
+            }
+        }
+    }
+
+    fn finds(&mut self, redact: &Redact, places: &PolicyPoints, view: &CallView<'_>) {
+        let input = Some(view.input).filter(|_| redact.input);
+        let output = view.output.filter(|_| redact.output);
+        let error = view.error.filter(|_| redact.output);
+        for (finder, place) in &places.finders {
+            let in_value = |value: &crate::json::Value| finder.redact_value(&mut value.clone()) == Ok(true);
+            if input.is_some_and(in_value)
+                || output.is_some_and(in_value)
+                || error.is_some_and(|error| finder.has_match(error))
+            {
+                self.note(*place, Side::Found);
+            }
+        }
+    }
+
+    fn decided(&mut self, decision: &Decision<'_>) -> Option<()> {
+        let reason = decision.reason();
+        if let Some(place) = self.places.unmatched {
+            let stops = matches!(decision.effect(), Effect::Deny | Effect::Suspend);
+            match reason.code.as_str() {
+                reason_code::UNMATCHED if stops => self.note(place, Side::Applied),
+                _ if decision.effect() <= Effect::Suspend && reason.policy.is_some() => {
+                    self.note(place, Side::Lifted)
+                }
+                _ => None,
+            };
+        }
+        self.count_kind(&reason.policy?, Side::Reason)
+    }
+
+    fn limit(&mut self, asked: &LimitAsked<'_>) -> Option<()> {
+        self.count_kind(&asked.policy.id, if asked.enough { Side::Enough } else { Side::UsedUp })
+    }
+
+    fn budget(&mut self, asking: &Asking<'_>) -> Option<()> {
+        let bounds = matches!(asking.policy.kind, Kind::Budget(_)) && asking.matches();
+        self.note(self.of(&asking.policy.id).filter(|_| bounds)?.policy, Side::Matched)
+    }
+
+    fn error(&mut self, asked: &ErrorAsked<'_>) -> Option<()> {
+        let places = self.of(&asked.policy.id)?;
+        let on = match &asked.policy.kind {
+            Kind::Retry(retry) => &retry.on,
+            Kind::Recover(recover) => &recover.on,
+            _ => return None,
+        };
+        for (place, concerns) in (places.errors..).zip(on.matches_each(asked.error)) {
+            self.note(place, if concerns { Side::True } else { Side::False });
+        }
+        let repeats = matches!(asked.policy.kind, Kind::Retry(_)) && on.concern(asked.error);
+        self.note(places.kind.filter(|_| repeats)?, Side::Repeated)
+    }
+
+    fn ended(&mut self, outcome: &Outcome) -> Option<()> {
+        for id in outcome.approval.iter().flat_map(|request| &request.policies) {
+            self.count_kind(id, Side::Asked);
+        }
+        for took_part in &outcome.policies {
+            let side = match (took_part.kind.as_str(), took_part.verdict) {
+                ("cache", Verdict::Answer) => Side::Kept,
+                ("timeout", Verdict::Deny) => Side::GivenUp,
+                ("around", Verdict::Pass | Verdict::Rewrite) if outcome.outcome != OutcomeKind::Cached => {
+                    Side::Ran
+                }
+                _ => continue,
+            };
+            self.count_kind(&took_part.id, side);
+        }
+        let side = match (outcome.outcome, outcome.reason.code.as_str()) {
+            (OutcomeKind::Answered, _) => Side::Answered,
+            (_, reason_code::BUDGET_EXCEEDED) => Side::UsedUp,
+            _ => return None,
+        };
+        self.count_kind(outcome.reason.policy.as_ref()?, side)
+    }
+}
+
+/// The branch of its kind that the evaluation of a policy takes.
+fn said(asking: &Asking<'_>) -> Option<Side> {
+    match (&asking.policy.kind, asking.verdict?) {
+        (Kind::Validate(_), _) if asking.problem.is_some() => Some(Side::Misfits),
+        (Kind::Validate(_), _) => Some(Side::Fits),
+        (Kind::RateLimit(_), Verdict::Deny | Verdict::Halt) => Some(Side::UsedUp),
+        (Kind::Recover(_), _) => Some(Side::Recovered),
+        _ => None,
+    }
+}

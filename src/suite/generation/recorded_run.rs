@@ -1,0 +1,71 @@
+//! Runs recorded calls against the rules, as a test would: rounds of records → outcomes.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::call::{CallRecord, Outcome, RecordedResult, ToolCall};
+use crate::host::{ManualClock, ToolError};
+use crate::json::Value;
+use crate::policy::CompiledPolicies;
+use crate::suite::case::CallStep;
+use crate::suite::runner::engine;
+use crate::suite::stubbed_tools::{Answer, StubbedTools};
+use crate::suite::test_file_reader::DEFAULT_CLOCK_START;
+use crate::tools::ToolDescriptor;
+
+/// The outcome of a call.
+pub(super) struct Came {
+    pub(super) outcome: Outcome,
+    pub(super) runs: usize,
+}
+
+/// The calls of a session, by round; a single call is a round of one.
+pub(super) type RecordedRounds = Vec<Vec<CallRecord>>;
+
+/// The outcomes of a session's calls, in order. The calls are numbered as in a test without ids.
+pub(super) fn play(
+    chains: &Arc<CompiledPolicies>,
+    tools: &[ToolDescriptor],
+    rounds: &RecordedRounds,
+) -> Vec<Came> {
+    let clock = ManualClock::new(DEFAULT_CLOCK_START.parse().unwrap_or(Timestamp::UNIX_EPOCH));
+    let engine = engine(Arc::clone(chains), tools, &clock).build();
+    let mut session = engine.session();
+    let mut came = Vec::new();
+    let mut number = 0;
+    for round in rounds {
+        let steps: Vec<CallStep> = round
+            .iter()
+            .map(|record| {
+                number += 1;
+                step(record, number)
+            })
+            .collect();
+        let tools = StubbedTools::new(&steps, &[], &clock);
+        let outcomes = match steps.as_slice() {
+            [step] => vec![clock.drive(session.execute(step.call.clone(), &tools))],
+            _ => {
+                let calls = steps.iter().map(|step| step.call.clone()).collect();
+                clock.drive(session.execute_round(calls, &tools))
+            }
+        };
+        came.extend(steps.iter().zip(outcomes).map(|(step, outcome)| {
+            let runs = tools.runs(&step.call.id);
+            Came { outcome, runs }
+        }));
+    }
+    came
+}
+
+fn step(record: &CallRecord, number: usize) -> CallStep {
+    let call = ToolCall { id: format!("call_{number}"), options: Value::Null, ..record.call.clone() };
+    let result = record.recorded.as_ref().map(|recorded| match recorded {
+        RecordedResult::Output(output) => Ok(output.clone()),
+        RecordedResult::Error { message, kind } => {
+            Err(ToolError { kind: kind.clone(), ..ToolError::new(message) })
+        }
+    });
+    let answers = result.map(|result| vec![Answer { result: Some(result), takes: None }]);
+    CallStep { call, answers, expect: None }
+}

@@ -1,0 +1,90 @@
+//! Loads test files: paths or texts → [`Suite`] + diagnostics.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::runner::Suite;
+use super::test_file_reader;
+use crate::diagnostic::{Diagnostic, Diagnostics, NO_RULES_FILES, SourceMap, Span, UNKNOWN_POLICY};
+use crate::policy::CompiledPolicies;
+use crate::rules_schema::meant;
+use crate::safe_text::{cut, inert};
+use crate::source::{self, Loaded, is_policy_test};
+
+/// The loaded test files.
+#[derive(Debug)]
+pub struct LoadedSuite {
+    /// The cases; incomplete if there are errors.
+    pub suite: Suite,
+    /// All diagnostics, ordered by file and position.
+    pub diagnostics: Diagnostics,
+    /// The test files, for rendering diagnostics.
+    pub sources: SourceMap,
+    /// The files that the tests refer to, including unreadable ones.
+    pub drawn_files: Vec<PathBuf>,
+    named: Vec<(Span, String)>,
+}
+
+/// Reads all test files (`*.test.yaml`, `*.test.yml`) at and below the paths. Without any, the suite is empty.
+pub fn load(paths: &[PathBuf]) -> LoadedSuite {
+    read_all(source::load_policy_tests(paths))
+}
+
+/// Reads test files that are already in memory, each with the name that diagnostics use for it.
+pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (N, T)>) -> LoadedSuite {
+    read_all(source::load_texts(texts))
+}
+
+fn read_all(loaded: Loaded) -> LoadedSuite {
+    let Loaded { mut sources, files, mut diagnostics, .. } = loaded;
+    let (mut suite, mut named, mut drawn_files) = (Suite::default(), Vec::new(), Vec::new());
+    for file in &files {
+        let read = test_file_reader::read(file, &mut sources, &mut diagnostics);
+        suite.files.push(read.file);
+        named.extend(read.named);
+        drawn_files.extend(read.drawn_files);
+    }
+    diagnostics.sort();
+    LoadedSuite { suite, diagnostics, sources, drawn_files, named }
+}
+
+impl LoadedSuite {
+    /// The ids of the policies named in tests.
+    pub fn named_policies(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().map(|(_, id)| id.as_str())
+    }
+
+    /// Reports policies that are named in tests but missing from the bundle.
+    pub fn check_against(&mut self, chains: &CompiledPolicies) {
+        let ids: BTreeSet<&str> = chains.policies().iter().map(|policy| policy.id.as_str()).collect();
+        for (span, id) in self.named.iter().filter(|(_, id)| !ids.contains(id.as_str())) {
+            // Finding a suggestion is slow in a large bundle, and further diagnostics are not shown.
+            let near = if self.diagnostics.is_full() { None } else { meant(id, ids.iter().copied()) };
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => {
+                    "write the id of a policy of the tested rules; a policy with `mode: off` does not count"
+                        .to_owned()
+                }
+            };
+            let message = format!("the bundle has no policy `{}`", cut(&inert(id)));
+            self.diagnostics.push(Diagnostic::new(&UNKNOWN_POLICY, *span, message).help(help));
+        }
+        self.diagnostics.sort();
+    }
+}
+
+/// The paths to load the bundle from: all except test files and directories that contain only tests.
+pub fn rules_paths(paths: &[PathBuf]) -> Vec<PathBuf> {
+    paths.iter().filter(|path| !contains_only_tests(path)).cloned().collect()
+}
+
+fn contains_only_tests(path: &Path) -> bool {
+    if !path.is_dir() {
+        return is_policy_test(path);
+    }
+    let below = [path.to_owned()];
+    let no_rules = |diagnostic: &Diagnostic| diagnostic.code == &NO_RULES_FILES;
+    source::load(&below).diagnostics.iter().any(no_rules)
+        && !source::load_policy_tests(&below).files.is_empty()
+}

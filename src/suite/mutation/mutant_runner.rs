@@ -1,0 +1,148 @@
+//! Runs the suite against each mutant, until a case notices it: changes → [`Verdict`]s.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use super::mutant::Change;
+use crate::diagnostic::SourceMap;
+use crate::policy::{self, CompiledPolicies, LoadedBundle};
+use crate::suite::case::{Case, TestFile};
+use crate::suite::runner::passes;
+use crate::suite::{Report, Suite};
+
+/// The time limit of a case; one that takes longer against changed rules has noticed the change.
+const MAX_TIME: Duration = Duration::from_secs(5);
+
+/// The result of testing a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// A case failed.
+    Noticed,
+    /// All cases passed.
+    Survived,
+    /// The changed rules have an error.
+    Invalid,
+    /// The changed rules are equivalent.
+    Same,
+}
+
+/// The unchanged rules, and the cases with the policies that take part in them.
+pub(super) struct MutantRunner<'a> {
+    sources: &'a SourceMap,
+    /// The rules files: name and text. Files that policies refer to are read from disk.
+    texts: Vec<(&'a str, &'a str)>,
+    revision: String,
+    cases: Vec<(&'a TestFile, &'a Arc<Case>)>,
+    /// The cases in which each policy takes part; the one that noticed the policy's last change comes first.
+    concerned: Mutex<HashMap<String, Vec<usize>>>,
+}
+
+impl<'a> MutantRunner<'a> {
+    /// # Errors
+    /// Returns the report of the suite if it does not pass against the unchanged rules.
+    pub(super) fn new(built: &'a LoadedBundle, suite: &'a Suite) -> Result<Self, Report> {
+        let name_and_text = |file: &crate::source::LoadedFile| {
+            built.sources.get(file.source).map(|source| (source.name(), source.text()))
+        };
+        let texts: Vec<(&str, &str)> = built.files.iter().filter_map(name_and_text).collect();
+        let nothing = || Report { files: Vec::new(), revision: String::new() };
+        let chains = policy::build_replacements(texts.clone(), &built.sources)
+            .chains
+            .map(Arc::new)
+            .ok_or_else(nothing)?;
+        let report = suite.run(&chains);
+        if !report.passed() {
+            return Err(report);
+        }
+        let mut concerned: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, case) in report.cases().enumerate() {
+            for id in case.calls.iter().flat_map(|call| call.policies.iter().chain(&call.policy)) {
+                let cases = concerned.entry(id.clone()).or_default();
+                if cases.last() != Some(&index) {
+                    cases.push(index);
+                }
+            }
+        }
+        let cases = suite.files.iter().flat_map(|file| file.cases.iter().map(move |case| (file, case)));
+        Ok(Self {
+            sources: &built.sources,
+            texts,
+            revision: report.revision,
+            cases: cases.collect(),
+            concerned: Mutex::new(concerned),
+        })
+    }
+
+    /// Tests all changes, on all available processors; verdicts are in the order of the changes.
+    pub(super) fn test_all(&self, changes: &[Change], seen: &mut dyn FnMut(usize, usize)) -> Vec<Verdict> {
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(changes.len());
+        let next = AtomicUsize::new(0);
+        let (send, receive) = mpsc::channel();
+        let mut verdicts = vec![Verdict::Invalid; changes.len()];
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                let (send, next) = (send.clone(), &next);
+                scope.spawn(move || {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(change) = changes.get(index) else { break };
+                        if send.send((index, self.judge(change))).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(send);
+            for (count, (index, verdict)) in receive.into_iter().enumerate() {
+                if let Some(place) = verdicts.get_mut(index) {
+                    *place = verdict;
+                }
+                seen(count + 1, changes.len());
+            }
+        });
+        verdicts
+    }
+
+    fn judge(&self, change: &Change) -> Verdict {
+        let name = self.sources.get(change.place.source).map(|source| source.name());
+        let Some(changed) = change.apply(self.sources) else { return Verdict::Invalid };
+        let texts = self.texts.iter().map(|(file, text)| {
+            let text = if Some(*file) == name { changed.as_str() } else { text };
+            (*file, text)
+        });
+        let Some(chains) = policy::build_replacements(texts, self.sources).chains.map(Arc::new) else {
+            return Verdict::Invalid;
+        };
+        if chains.revision() == self.revision {
+            return Verdict::Same;
+        }
+        if self.is_noticed(change, &chains) { Verdict::Noticed } else { Verdict::Survived }
+    }
+
+    /// Whether a case fails. The cases in which the policy takes part run first.
+    fn is_noticed(&self, change: &Change, chains: &Arc<CompiledPolicies>) -> bool {
+        let first = self.with_policy_cases(change, |cases| cases.to_vec()).unwrap_or_default();
+        let others = (0..self.cases.len()).filter(|index| !first.contains(index));
+        let noticing = first.iter().copied().chain(others).find(|index| {
+            self.cases.get(*index).is_some_and(|(file, case)| {
+                !passes(Arc::clone(chains), Arc::clone(&file.tools), case, MAX_TIME)
+            })
+        });
+        if let Some(case) = noticing {
+            self.with_policy_cases(change, |cases| {
+                if let Some(place) = cases.iter().position(|index| *index == case) {
+                    cases.get_mut(..=place).unwrap_or_default().rotate_right(1);
+                }
+            });
+        }
+        noticing.is_some()
+    }
+
+    fn with_policy_cases<T>(&self, change: &Change, read: impl FnOnce(&mut [usize]) -> T) -> Option<T> {
+        let mut concerned = self.concerned.lock().unwrap_or_else(PoisonError::into_inner);
+        concerned.get_mut(change.policy.as_ref()?).map(|cases| read(cases))
+    }
+}

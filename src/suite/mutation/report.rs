@@ -1,0 +1,121 @@
+//! The result of mutation testing, as data. The serialized form is a contract: members are added, never changed.
+
+use serde::Serialize;
+
+use super::accepted_mutants::AcceptanceComments;
+use super::mutant::Change;
+use super::mutant_runner::Verdict;
+use crate::diagnostic::Span;
+use crate::policy::LoadedBundle;
+
+/// The result of mutation testing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MutationReport {
+    /// The number of changes, without equivalent ones.
+    pub changes: usize,
+    /// How many changes made a case fail.
+    pub noticed: usize,
+    /// How many changes survived, without the accepted ones.
+    pub survived: usize,
+    /// How many changes survived and are accepted with a reason.
+    pub accepted: usize,
+    /// How many changes resulted in rules with an error.
+    pub invalid: usize,
+    /// The changes that no case noticed, ordered by file and position.
+    pub survivors: Vec<Survivor>,
+    /// The comments that accept nothing, or are invalid.
+    pub unused: Vec<Unused>,
+}
+
+/// A change that no case noticed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Survivor {
+    /// The file's name, as given or found.
+    pub file: String,
+    /// The line of the change, from 1.
+    pub line: usize,
+    /// The column, in characters from 1.
+    pub column: usize,
+    /// The policy; `None` for a setting of the whole bundle.
+    pub policy: Option<String>,
+    /// The name of the mutation.
+    pub mutation: &'static str,
+    /// A description of the mutation.
+    pub change: &'static str,
+    /// The original line.
+    pub before: String,
+    /// The changed line; `None` if nothing is left of it.
+    pub after: Option<String>,
+    /// A description of a case that would notice the change.
+    pub noticed_by: String,
+    /// The reason given by a comment that accepts it.
+    pub accepted: Option<String>,
+}
+
+/// A comment that accepts nothing, or is invalid.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unused {
+    /// The file's name, as given or found.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, in characters from 1.
+    pub column: usize,
+    /// The problem.
+    pub message: String,
+}
+
+impl MutationReport {
+    /// Whether no change survives except accepted ones, and no comment is unused or invalid.
+    pub fn passed(&self) -> bool {
+        self.survived == 0 && self.unused.is_empty()
+    }
+}
+
+impl Unused {
+    pub(super) fn at(built: &LoadedBundle, span: Span, message: String) -> Option<Self> {
+        let place = built.sources.locate(span)?;
+        Some(Self { file: place.file, line: place.line, column: place.column, message })
+    }
+}
+
+/// Builds the report from changes and verdicts. `tried_all`: whether no policy was left out.
+pub(super) fn report(
+    built: &LoadedBundle,
+    changes: &[Change],
+    verdicts: &[Verdict],
+    tried_all: bool,
+) -> MutationReport {
+    let mut acceptances = AcceptanceComments::of(built);
+    let survived = changes.iter().zip(verdicts).filter(|(_, verdict)| **verdict == Verdict::Survived);
+    let survivors: Vec<Survivor> =
+        survived.filter_map(|(change, _)| survivor(built, change, acceptances.reason(change))).collect();
+    let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
+    let accepted = survivors.iter().filter(|survivor| survivor.accepted.is_some()).count();
+    MutationReport {
+        changes: changes.len() - count(Verdict::Same),
+        noticed: count(Verdict::Noticed),
+        survived: survivors.len() - accepted,
+        accepted,
+        invalid: count(Verdict::Invalid),
+        survivors,
+        unused: acceptances.unused(tried_all),
+    }
+}
+
+fn survivor(built: &LoadedBundle, change: &Change, accepted: Option<String>) -> Option<Survivor> {
+    let place = built.sources.locate(change.place)?;
+    let (before, after) = change.lines(&built.sources)?;
+    Some(Survivor {
+        file: place.file,
+        line: place.line,
+        column: place.column,
+        policy: change.policy.clone(),
+        mutation: change.mutation.name,
+        change: change.mutation.doc,
+        before,
+        after,
+        noticed_by: change.noticed_by.clone(),
+        accepted,
+    })
+}

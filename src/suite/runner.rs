@@ -1,0 +1,381 @@
+//! The suite and its runner: cases + bundle → [`Report`]. Each case has an engine and a thread of its own, so that one which panics or
+//! never ends fails alone.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use super::case::{CallStep, Case, Identities, Reply, Step, TestFile};
+use super::case_history::{Conversation, ReplyError};
+use super::coverage::Coverage;
+use super::expectation::{Came, Expectation};
+use super::report::{CallReport, CaseReport, Failure, FileReport, ReplyReport, Report};
+use super::stubbed_tools::StubbedTools;
+use crate::call::Outcome;
+use crate::engine::{Engine, EngineBuilder};
+use crate::host::ManualClock;
+use crate::json::Value;
+use crate::kernel::Listener;
+use crate::policy::CompiledPolicies;
+use crate::session::Session;
+use crate::tools::ToolDescriptor;
+
+/// The time limit of a case, by the system clock. Its own clock jumps, so that none takes long.
+const MAX_TIME: Duration = Duration::from_secs(30);
+
+/// The seed of the random number generator in each case.
+const SEED: u64 = 0;
+
+/// Cases that are ready to run. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Suite {
+    pub(super) files: Vec<TestFile>,
+}
+
+impl Suite {
+    /// The number of cases; each row of a table is one.
+    pub fn len(&self) -> usize {
+        self.files.iter().map(|file| file.cases.len()).sum()
+    }
+
+    /// Whether there are no cases.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The principals and roles of the callers and approvers in all cases.
+    pub(crate) fn identities(&self) -> Identities {
+        let mut identities = Identities::default();
+        self.files.iter().flat_map(|file| &file.cases).for_each(|case| identities.add(case));
+        identities
+    }
+
+    /// The cases whose name, or whose file's name, contains this text, ignoring case.
+    #[must_use]
+    pub fn only(&self, text: &str) -> Self {
+        let text = text.to_lowercase();
+        let has = |name: &str| name.to_lowercase().contains(&text);
+        let mut files = self.files.clone();
+        for file in files.iter_mut().filter(|file| !has(&file.name)) {
+            file.cases.retain(|case| has(&case.empty_report().full_name()));
+        }
+        files.retain(|file| !file.cases.is_empty());
+        Self { files }
+    }
+
+    /// Runs all cases against a bundle, in order.
+    pub fn run(&self, chains: &Arc<CompiledPolicies>) -> Report {
+        self.run_with_progress(chains, &mut |_| {})
+    }
+
+    /// Runs all cases against a bundle, in order, and calls `seen` with each report as soon as the case has ended.
+    pub fn run_with_progress(
+        &self,
+        chains: &Arc<CompiledPolicies>,
+        seen: &mut dyn FnMut(&CaseReport),
+    ) -> Report {
+        self.run_with_listener(chains, None, seen)
+    }
+
+    /// Like [`Suite::run_with_progress`], and records which branches of the bundle the cases take.
+    pub fn run_with_coverage(
+        &self,
+        chains: &Arc<CompiledPolicies>,
+        coverage: &Arc<Coverage>,
+        seen: &mut dyn FnMut(&CaseReport),
+    ) -> Report {
+        let listener: Arc<dyn Listener> = Arc::clone(coverage) as _;
+        self.run_with_listener(chains, Some(&listener), seen)
+    }
+
+    /// Like [`Suite::run_with_progress`], with a listener for every evaluation of a policy. A case that never ends keeps sending events.
+    pub fn run_with_listener(
+        &self,
+        chains: &Arc<CompiledPolicies>,
+        listener: Option<&Arc<dyn Listener>>,
+        seen: &mut dyn FnMut(&CaseReport),
+    ) -> Report {
+        let files = self.files.iter().map(|file| {
+            let run = |case| {
+                let rules = Rules { chains: Arc::clone(chains), listener: listener.cloned() };
+                let report = run_on_thread(rules, Arc::clone(&file.tools), case, MAX_TIME, run_case);
+                seen(&report);
+                report
+            };
+            FileReport { file: file.name.clone(), cases: file.cases.iter().map(run).collect() }
+        });
+        Report { files: files.collect(), revision: chains.revision().to_owned() }
+    }
+}
+
+/// The rules that a case runs against.
+struct Rules {
+    chains: Arc<CompiledPolicies>,
+    listener: Option<Arc<dyn Listener>>,
+}
+
+/// Whether a case passes against a bundle within this time.
+pub(super) fn passes(
+    chains: Arc<CompiledPolicies>,
+    tools: Arc<Vec<ToolDescriptor>>,
+    case: &Arc<Case>,
+    limit: Duration,
+) -> bool {
+    run_on_thread(Rules { chains, listener: None }, tools, case, limit, run_case).passed
+}
+
+type RunCase = fn(Rules, &[ToolDescriptor], &Case) -> CaseReport;
+
+/// Runs a case on a thread of its own. The thread of a case that never ends is abandoned.
+fn run_on_thread(
+    rules: Rules,
+    tools: Arc<Vec<ToolDescriptor>>,
+    case: &Arc<Case>,
+    limit: Duration,
+    run: RunCase,
+) -> CaseReport {
+    let (send, receive) = mpsc::channel();
+    let shared = Arc::clone(case);
+    let thread = thread::Builder::new().name("case".to_owned()).spawn(move || {
+        // The receiver is gone if the case took too long.
+        let _ = send.send(run(rules, &tools, &shared));
+    });
+    let failed = |note: String| {
+        let mut report = case.empty_report();
+        report.add_case_failure(note);
+        report
+    };
+    let thread = match thread {
+        Ok(thread) => thread,
+        Err(error) => return failed(format!("its thread can't be started: {error}")),
+    };
+    match receive.recv_timeout(limit) {
+        Ok(report) => report,
+        Err(RecvTimeoutError::Timeout) => {
+            failed(format!("it did not end within {} s: a call waits forever", limit.as_secs()))
+        }
+        Err(RecvTimeoutError::Disconnected) => match thread.join() {
+            Err(panic) => failed(format!("Callgate panicked: {}", panic_message(&*panic))),
+            Ok(()) => failed("it ended without a report".to_owned()),
+        },
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+fn run_case(rules: Rules, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
+    let Rules { chains, listener } = rules;
+    let clock = ManualClock::new(case.clock);
+    let mut engine = engine(chains, tools, &clock);
+    let conversation = case.has_approval_replies().then(Conversation::new);
+    if conversation.is_some() {
+        engine = Conversation::engine(engine);
+    }
+    let mut session = engine.build().session();
+    if conversation.is_some() {
+        session = Conversation::session(session, case);
+    }
+    if let Some(listener) = listener {
+        session = session.heard_by(listener);
+    }
+    *session.state_mut() = case.session.clone();
+    let mut run = Run { case, clock, session, conversation, report: case.empty_report() };
+    case.steps.iter().for_each(|step| run.step(step));
+    if let Some(tried) = &case.tried {
+        run.calls(std::slice::from_ref(tried));
+    }
+    run.report.passed = run.report.failures.is_empty();
+    run.report
+}
+
+/// The engine of a case. Its random numbers are seeded, so that no case passes by chance.
+pub(super) fn engine(
+    chains: Arc<CompiledPolicies>,
+    tools: &[ToolDescriptor],
+    clock: &ManualClock,
+) -> EngineBuilder {
+    Engine::builder(chains).tools(tools.iter().cloned()).clock(clock.clone()).seed(SEED)
+}
+
+/// A running case.
+struct Run<'a> {
+    case: &'a Case,
+    clock: ManualClock,
+    session: Session,
+    /// Present if a step answers an approval request.
+    conversation: Option<Conversation>,
+    report: CaseReport,
+}
+
+impl Run<'_> {
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Wait(time) => self.clock.advance(*time),
+            Step::Calls(calls) => self.calls(calls),
+            Step::Reply(reply) => self.reply(reply),
+        }
+    }
+
+    fn calls(&mut self, steps: &[CallStep]) {
+        let (case, clock) = (self.case, self.clock.clone());
+        let tools = StubbedTools::new(steps, &case.stubs, &clock);
+        let calls = || steps.iter().map(|step| &step.call);
+        let session = &mut self.session;
+        let outcomes = match (&mut self.conversation, steps) {
+            (Some(conversation), _) => {
+                clock.drive(conversation.round(session, &calls().collect::<Vec<_>>(), &tools))
+            }
+            (None, [step]) => Ok(vec![clock.drive(session.execute(step.call.clone(), &tools))]),
+            (None, _) => Ok(clock.drive(session.execute_round(calls().cloned().collect(), &tools))),
+        };
+        match outcomes {
+            Ok(outcomes) => {
+                for (step, outcome) in steps.iter().zip(outcomes) {
+                    let runs = tools.runs(&step.call.id);
+                    self.came(step, &outcome, runs, step.expect.as_ref(), None);
+                }
+            }
+            Err(error) => self.report.add_case_failure(error.to_string()),
+        }
+    }
+
+    fn reply(&mut self, reply: &Reply) {
+        let Some(conversation) = &mut self.conversation else { return };
+        let (case, clock) = (self.case, self.clock.clone());
+        let tools = StubbedTools::new(case.calls(), &case.stubs, &clock);
+        let session = &mut self.session;
+        let replied = match clock.drive(conversation.reply(session, reply, &tools, &clock)) {
+            Ok(replied) => replied,
+            Err(error) => return self.report.failures.push(reply_failure(reply, &error)),
+        };
+        let said = ReplyReport {
+            said: reply.said.word().to_owned(),
+            by: reply.by.as_ref().map(|by| by.principal.clone()),
+            ignored: replied.ignored,
+        };
+        let meant = std::iter::once((&replied.meant, reply.expect.as_ref()));
+        for (outcome, expect) in meant.chain(replied.others.iter().map(|outcome| (outcome, None))) {
+            let Some(step) = case.calls().find(|step| step.call.id == outcome.id) else { continue };
+            self.came(step, outcome, tools.runs(&outcome.id), expect, Some(&said));
+        }
+    }
+
+    /// Records the result of a call and checks its expectation.
+    fn came(
+        &mut self,
+        step: &CallStep,
+        outcome: &Outcome,
+        runs: usize,
+        expect: Option<&Expectation>,
+        reply: Option<&ReplyReport>,
+    ) {
+        self.report.calls.push(CallReport { reply: reply.cloned(), ..CallReport::of(outcome, runs) });
+        let ignored = reply.and_then(|reply| reply.ignored.as_deref());
+        let came = Came { call: &step.call, outcome, session: self.session.state(), runs, ignored };
+        let number = self.report.calls.len();
+        self.report.failures.extend(expect.iter().flat_map(|expect| expect.failures(number, &came)));
+    }
+}
+
+/// The failure of a reply that has no pending call, or can't be resumed.
+fn reply_failure(reply: &Reply, error: &ReplyError) -> Failure {
+    let came = match error {
+        ReplyError::NotAsked(Some(outcome)) => outcome.outcome.name().into(),
+        _ => Value::Null,
+    };
+    Failure {
+        place: reply.place.clone(),
+        call: None,
+        field: reply.said.word().to_owned(),
+        expected: "a pending call".into(),
+        actual: came,
+        note: Some(format!("`{}: {}`: {error}", reply.said.word(), reply.to)),
+        differences: Vec::new(),
+    }
+}
+
+impl Case {
+    /// The report of a case that has not run.
+    fn empty_report(&self) -> CaseReport {
+        CaseReport {
+            name: self.name.clone(),
+            row: self.row.as_ref().map(|row| row.number),
+            row_name: self.row.as_ref().and_then(|row| row.name.clone()),
+            place: self.place.clone(),
+            passed: false,
+            failures: Vec::new(),
+            calls: Vec::new(),
+        }
+    }
+}
+
+impl CaseReport {
+    fn add_case_failure(&mut self, note: String) {
+        self.failures.push(Failure {
+            place: self.place.clone(),
+            call: None,
+            field: "case".to_owned(),
+            expected: "to end".into(),
+            actual: Value::Null,
+            note: Some(note),
+            differences: Vec::new(),
+        });
+    }
+}
+
+impl CallReport {
+    fn of(outcome: &Outcome, runs: usize) -> Self {
+        Self {
+            id: outcome.id.clone(),
+            tool: outcome.tool.clone(),
+            outcome: outcome.outcome,
+            policy: outcome.reason.policy.clone(),
+            code: outcome.reason.code.clone(),
+            message: outcome.reason.message.clone(),
+            policies: outcome.policies.iter().map(|policy| policy.id.clone()).collect(),
+            runs,
+            reply: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine;
+    use crate::suite::load_texts;
+
+    const CASES: &str = "cases: [ { name: a, call: { tool: t }, expect: executed } ]";
+
+    /// The notes of a suite's only case, with `run` in place of the real runner.
+    fn notes(run: RunCase, limit: Duration) -> Vec<String> {
+        let chains = engine::load_text("policies: []").unwrap();
+        let suite = load_texts([("a.test.yaml", CASES)]).suite;
+        let file = &suite.files[0];
+        let rules = Rules { chains, listener: None };
+        let report = run_on_thread(rules, Arc::clone(&file.tools), &file.cases[0], limit, run);
+        assert!(!report.passed);
+        report.failures.into_iter().filter_map(|failure| failure.note).collect()
+    }
+
+    #[test]
+    fn reports_a_panic_as_a_failure_of_its_case() {
+        let notes = notes(|_, _, _| panic!("a mistake in Callgate"), MAX_TIME);
+        assert_eq!(notes, ["Callgate panicked: a mistake in Callgate"]);
+    }
+
+    #[test]
+    fn reports_a_hang_as_a_failure_of_its_case() {
+        let hangs: RunCase = |_, _, case| {
+            ManualClock::new(case.clock).drive(std::future::pending::<()>());
+            case.empty_report()
+        };
+        let notes = notes(hangs, Duration::from_millis(20));
+        assert_eq!(notes, ["it did not end within 0 s: a call waits forever"]);
+    }
+}

@@ -1,0 +1,229 @@
+//! Reads one step of a case: a call, a round, a wait, or an answer to an approval request.
+
+use std::collections::HashMap;
+
+use super::call_reader::{self, LayeredCall};
+use super::case::{CallStep, Reply, Said, Step};
+use super::expectation::Expectation;
+use super::test_file_reader::FileReader;
+use super::test_schema::STEP;
+use crate::diagnostic::{CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, MISSING_KEY, NOTHING_CALLED, Span};
+use crate::json::Map;
+use crate::message::Approver;
+use crate::rules_schema::{head, meant};
+use crate::safe_text::{cut, inert};
+use crate::source::{Entry, Node};
+
+const CALL_KEYS: &[&str] =
+    &["input", "context", "server", "id", "returns", "fails", "answers", "takes", "expect"];
+const REPLY_KEYS: &[&str] = &["by", "roles", "reason", "expect"];
+
+/// The key that determines a step's form, of which each step has exactly one, and the keys allowed beside it.
+const FORMS: [(&str, &[&str]); 9] = [
+    ("tool", CALL_KEYS),
+    ("wait", &[]),
+    ("round", &[]),
+    ("approve", REPLY_KEYS),
+    ("deny", REPLY_KEYS),
+    ("edit", &["input", "by", "roles", "reason", "expect"]),
+    ("answer", &["output", "by", "roles", "reason", "expect"]),
+    ("cancel", REPLY_KEYS),
+    ("resume", &["expect"]),
+];
+
+fn beside(form: &str) -> Option<&'static [&'static str]> {
+    FORMS.iter().find(|(name, _)| *name == form).map(|(_, beside)| *beside)
+}
+
+/// Whether the step is a wait: it neither makes calls nor resumes the session.
+pub(super) fn is_wait(node: &Node) -> bool {
+    node.get("wait").is_some() && !FORMS.iter().any(|(form, _)| *form != "wait" && node.get(form).is_some())
+}
+
+/// A call of the case, which later steps may refer to.
+struct Known {
+    id: String,
+    tool: String,
+    place: Span,
+}
+
+/// The reader of a case's steps.
+pub(super) struct Steps<'n> {
+    context: &'n Map,
+    /// The number of calls so far.
+    pub(super) calls: usize,
+    known: Vec<Known>,
+    /// Whether a step answers an approval request; the ids of calls must then be unique.
+    replies: bool,
+}
+
+impl<'n> Steps<'n> {
+    pub(super) fn new(context: &'n Map) -> Self {
+        Self { context, calls: 0, known: Vec::new(), replies: false }
+    }
+
+    pub(super) fn read(&mut self, node: &Node, reader: &mut FileReader<'_>) -> Option<Step> {
+        let entries = node.entries()?;
+        let form = entries.iter().find_map(|entry| Some((entry, beside(&entry.key)?)));
+        let Some((form, beside)) = form else {
+            if !FORMS.iter().any(|(form, _)| STEP.has_misspelling_of(node, form)) {
+                reader
+                    .report(Diagnostic::new(&MISSING_KEY, head(node), "this step has no action").help(
+                    "add `tool:`, `wait:` or `round:`, or an answer to an approval request, as in `- { approve: refund }`",
+                ));
+            }
+            return None;
+        };
+        let stray = entries.iter().find(|entry| {
+            let is_known = STEP.fields.iter().any(|field| field.name == entry.key);
+            is_known && entry.key != form.key && !beside.contains(&entry.key.as_str())
+        });
+        if let Some(stray) = stray {
+            let message = format!("`{}` can't be used beside `{}`", stray.key, form.key);
+            reader.report(
+                Diagnostic::new(&CONFLICTING_KEYS, stray.key_span, message)
+                    .label(form.key_span, "the action of this step")
+                    .help(instead(&form.key, &stray.key)),
+            );
+            return None;
+        }
+        match form.key.as_str() {
+            "wait" => reader.duration(&form.value).map(Step::Wait),
+            "tool" => self.call(node, reader).map(|call| Step::Calls(vec![call])),
+            "round" => {
+                let round = form.value.items()?;
+                let read: Vec<CallStep> = round.iter().filter_map(|item| self.call(item, reader)).collect();
+                check_ids(round, &read, reader);
+                Some(Step::Calls(read))
+            }
+            _ => self.reply(node, form, reader).map(|reply| Step::Reply(Box::new(reply))),
+        }
+    }
+
+    fn call(&mut self, node: &Node, reader: &mut FileReader<'_>) -> Option<CallStep> {
+        self.calls += 1;
+        let laid = LayeredCall { base: None, own: node };
+        let read = call_reader::read(&laid, node.get("expect"), self.context, self.calls, reader)?;
+        let place = id_span(node);
+        self.known.push(Known { id: read.call.id.clone(), tool: read.call.tool.clone(), place });
+        Some(read)
+    }
+
+    fn reply(&mut self, node: &Node, form: &Entry, reader: &mut FileReader<'_>) -> Option<Reply> {
+        self.replies = true;
+        let to = form.value.as_str()?.to_owned();
+        self.check_target(&form.value, &to, reader);
+        let text = |key| node.get(key).and_then(Node::as_str).map(str::to_owned);
+        let by = text("by").map(|by| {
+            let roles = node.get("roles").and_then(Node::items).unwrap_or_default();
+            roles.iter().filter_map(Node::as_str).fold(Approver::new(by), Approver::with_role)
+        });
+        if let (None, Some(roles)) = (node.get("by"), entry(node, "roles")) {
+            reader.report(
+                Diagnostic::new(&MISSING_KEY, roles.key_span, "`roles` needs `by`")
+                    .help("name the approver with `by:`"),
+            );
+        }
+        let mut given = |key: &str, example: &str| {
+            let given = node.get(key).map(Node::to_json);
+            if given.is_none() && !STEP.has_misspelling_of(node, key) {
+                let message = format!("`{key}` is missing beside `{}`", form.key);
+                let help = format!("add it, as in `{example}`");
+                reader.report(Diagnostic::new(&MISSING_KEY, head(node), message).help(help));
+            }
+            given
+        };
+        let said = match form.key.as_str() {
+            "approve" => Said::Approve,
+            "deny" => Said::Deny,
+            "edit" => Said::Edit(given("input", "input: { amount: 100 }")?),
+            "answer" => Said::Answer(given("output", "output: { refunded: 100 }")?),
+            "cancel" => Said::Cancel,
+            _ => Said::Nothing,
+        };
+        let expect = node.get("expect").map(|node| Expectation::read(node, reader));
+        Some(Reply { place: reader.locate(head(node)), to, said, by, reason: text("reason"), expect })
+    }
+
+    /// Reports an answer whose call does not exist.
+    fn check_target(&self, node: &Node, to: &str, reader: &mut FileReader<'_>) {
+        // A call that could not be read is the problem to fix first.
+        if self.known.len() < self.calls || self.known.iter().any(|call| call.id == to || call.tool == to) {
+            return;
+        }
+        let names = self.known.iter().flat_map(|call| [call.tool.as_str(), call.id.as_str()]);
+        let help = match meant(to, names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "write the tool or the id of a call in an earlier step".to_owned(),
+        };
+        let message = format!("no earlier call of `{}`", cut(&inert(to)));
+        reader.report(Diagnostic::new(&NOTHING_CALLED, node.span, message).help(help));
+    }
+
+    /// Reports duplicate ids of calls, in cases with answers to approval requests.
+    pub(super) fn check_ids(&self, reader: &mut FileReader<'_>) {
+        for (index, call) in self.known.iter().enumerate() {
+            self.check_id(&call.id, call.place, index, reader);
+        }
+    }
+
+    /// The same for the call under test.
+    pub(super) fn check_tested_call(&self, call: &CallStep, node: &Node, reader: &mut FileReader<'_>) {
+        self.check_id(&call.call.id, id_span(node), self.known.len(), reader);
+    }
+
+    fn check_id(&self, id: &str, place: Span, before: usize, reader: &mut FileReader<'_>) {
+        let earlier = self.known.iter().take(before).find(|call| call.id == id);
+        let Some(earlier) = earlier.filter(|_| self.replies) else { return };
+        let message = format!("duplicate id `{}` in this case", cut(&inert(id)));
+        reader.report(
+            Diagnostic::new(&DUPLICATE_ID, place, message)
+                .label(earlier.place, "first used by this call")
+                .help("change one of the two ids: answers refer to their call by id"),
+        );
+    }
+}
+
+fn entry<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
+    node.entries()?.iter().find(|entry| entry.key == key)
+}
+
+fn instead(form: &str, stray: &str) -> &'static str {
+    match (form, stray) {
+        ("approve", "input") => "write `edit:` instead of `approve:` to approve with other arguments",
+        ("approve", "output") => {
+            "write `answer:` instead of `approve:` to give a result in place of the tool's"
+        }
+        ("answer", "returns") => "write `output:` for the result that the person gives",
+        ("approve" | "edit", "returns" | "fails" | "answers" | "takes") => {
+            "move it to the step that makes the call"
+        }
+        (_, stray) if beside(stray).is_some() => "make it a step of its own",
+        ("wait" | "round", _) => "make it a step of its own",
+        _ => "leave it out",
+    }
+}
+
+/// The span of a call's id, or else of the call.
+fn id_span(node: &Node) -> Span {
+    node.get("id").map_or_else(|| head(node), |id| id.span)
+}
+
+/// Reports duplicate ids in a round, given or numbered: the answers of tools are found by these ids.
+fn check_ids(items: &[Node], calls: &[CallStep], reader: &mut FileReader<'_>) {
+    // A call that could not be read is the problem to fix first.
+    if items.len() != calls.len() {
+        return;
+    }
+    let mut first: HashMap<&str, &Node> = HashMap::new();
+    for (item, call) in items.iter().zip(calls) {
+        let id = call.call.id.as_str();
+        let Some(earlier) = first.insert(id, item) else { continue };
+        let message = format!("duplicate id `{}` in this round", cut(&inert(id)));
+        reader.report(
+            Diagnostic::new(&DUPLICATE_ID, id_span(item), message)
+                .label(id_span(earlier), "first used by this call")
+                .help("change one of the two ids"),
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! Parser: template text → literal pieces and placeholders.
+
+use std::ops::Range;
+
+use super::{Place, Step, Subject, TemplatePiece};
+use crate::call::Root;
+use crate::diagnostic::nearest;
+
+/// A syntax error in a template.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TemplateError {
+    /// The problem.
+    pub message: String,
+    /// The position, in bytes from the start of the text.
+    pub range: Range<usize>,
+    /// The fix, if known.
+    pub help: Option<String>,
+}
+
+impl TemplateError {
+    fn new(message: impl Into<String>, range: Range<usize>) -> Self {
+        Self { message: message.into(), range, help: None }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+const OPEN: &str = "{{";
+const CLOSE: &str = "}}";
+const LITERAL_OPEN: &str = "{{{{";
+
+pub(super) fn pieces(text: &str, extra: &[&str]) -> Result<Vec<TemplatePiece>, TemplateError> {
+    let mut reader = Reader { text, at: 0 };
+    let mut pieces = Vec::new();
+    let mut literal = String::new();
+    while !reader.rest().is_empty() {
+        if reader.take(LITERAL_OPEN) {
+            literal.push_str(OPEN);
+        } else if reader.rest().starts_with(OPEN) {
+            if !literal.is_empty() {
+                pieces.push(TemplatePiece::Literal(std::mem::take(&mut literal)));
+            }
+            pieces.push(TemplatePiece::Place(reader.place(extra)?));
+        } else {
+            literal.extend(reader.next());
+        }
+    }
+    if !literal.is_empty() {
+        pieces.push(TemplatePiece::Literal(literal));
+    }
+    Ok(pieces)
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn rest(&self) -> &'t str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.rest().chars().next()?;
+        self.at += next.len_utf8();
+        Some(next)
+    }
+
+    fn take(&mut self, expected: &str) -> bool {
+        let found = self.rest().starts_with(expected);
+        if found {
+            self.at += expected.len();
+        }
+        found
+    }
+
+    fn take_while(&mut self, belongs: impl Fn(char) -> bool) -> &'t str {
+        let rest = self.rest();
+        let length = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
+        self.at += length;
+        rest.get(..length).unwrap_or_default()
+    }
+
+    /// Parses `{{ … }}`, which starts here.
+    fn place(&mut self, extra: &[&str]) -> Result<Place, TemplateError> {
+        let open = self.at;
+        self.take(OPEN);
+        if !self.rest().contains(CLOSE) {
+            return Err(TemplateError::new("`{{` is not closed", open..open + OPEN.len())
+                .help("close it with `}}`, or write `{{{{` for two literal braces"));
+        }
+        self.take_while(char::is_whitespace);
+        let start = self.at;
+        if self.take(CLOSE) {
+            return Err(TemplateError::new("`{{ }}` is empty", open..self.at)
+                .help("name a value, as in `{{ input.amount }}`"));
+        }
+        self.take("$.");
+        let subject = self.subject(extra)?;
+        let mut steps = Vec::new();
+        while let Some(step) = self.step()? {
+            steps.push(step);
+        }
+        if let (Subject::Named(name), false) = (&subject, steps.is_empty()) {
+            return Err(TemplateError::new(
+                format!("`{name}` is a string and has no members"),
+                start..self.at,
+            ));
+        }
+        let written = self.text.get(start..self.at).unwrap_or_default().to_owned();
+        self.take_while(char::is_whitespace);
+        if !self.take(CLOSE) {
+            return Err(self.unexpected());
+        }
+        Ok(Place { written, subject, steps })
+    }
+
+    fn subject(&mut self, extra: &[&str]) -> Result<Subject, TemplateError> {
+        let start = self.at;
+        let name = self.take_while(is_name_char);
+        if name.is_empty() {
+            return Err(self.unexpected());
+        }
+        if extra.contains(&name) {
+            return Ok(Subject::Named(name.to_owned()));
+        }
+        if let Some(root) = Root::from_name(name) {
+            return Ok(Subject::Root(root));
+        }
+        let known: Vec<_> = extra.iter().copied().chain(Root::ALL.map(Root::name)).collect();
+        let help = match nearest(name, known.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => {
+                let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
+                format!("available values: {}", known.join(", "))
+            }
+        };
+        Err(TemplateError::new(format!("unknown value `{name}`"), start..self.at).help(help))
+    }
+
+    fn step(&mut self) -> Result<Option<Step>, TemplateError> {
+        if self.take(".") {
+            let key = self.take_while(is_name_char);
+            return if key.is_empty() { Err(self.unexpected()) } else { Ok(Some(Step::Key(key.to_owned()))) };
+        }
+        if !self.take("[") {
+            return Ok(None);
+        }
+        let step = match self.rest().chars().next() {
+            Some(quote @ ('"' | '\'')) => Step::Key(self.quoted(quote)?),
+            Some('0'..='9') => {
+                let start = self.at;
+                let digits = self.take_while(|c| c.is_ascii_digit());
+                let index = digits.parse().map_err(|_| {
+                    TemplateError::new(format!("`{digits}` is not a valid index"), start..self.at)
+                })?;
+                Step::Index(index)
+            }
+            _ => return Err(self.unexpected()),
+        };
+        if self.take("]") { Ok(Some(step)) } else { Err(self.unexpected()) }
+    }
+
+    /// Parses a quoted key; a backslash escapes any next character.
+    fn quoted(&mut self, quote: char) -> Result<String, TemplateError> {
+        let start = self.at;
+        self.next();
+        let mut key = String::new();
+        loop {
+            match self.next() {
+                None => return Err(TemplateError::new("the quoted key is not closed", start..self.at)),
+                Some(c) if c == quote => return Ok(key),
+                Some('\\') => key.extend(self.next()),
+                Some(c) => key.push(c),
+            }
+        }
+    }
+
+    fn unexpected(&self) -> TemplateError {
+        let found = self.rest().chars().next();
+        let end = self.at + found.map_or(0, char::len_utf8);
+        let message = match found {
+            Some(found) => format!("unexpected `{found}` in a placeholder"),
+            None => "the text ends inside a placeholder".to_owned(),
+        };
+        TemplateError::new(message, self.at..end)
+            .help("a placeholder is a member of the call with keys and indices, as in `{{ input.items[0][\"odd key\"] }}`")
+    }
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '-'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Template;
+
+    #[test]
+    fn errors_have_the_range_of_the_problem() {
+        for (text, range, message, help) in [
+            ("a {{ input.x", 2..4, "not closed", "`{{{{`"),
+            ("a {{ }} b", 2..7, "is empty", "{{ input.amount }}"),
+            ("{{inptu.x}}", 2..7, "unknown value `inptu`", "did you mean `input`?"),
+            ("ü {{ zzz }}", 6..9, "unknown value `zzz`", "`suggestion`, `tool`"),
+            ("{{ sugestion }}", 3..12, "unknown value", "did you mean `suggestion`?"),
+            ("{{ input. }}", 9..10, "unexpected ` `", ""),
+            ("{{ input.a b }}", 11..12, "unexpected `b`", ""),
+            ("{{ input[-1] }}", 9..10, "unexpected `-`", ""),
+            ("{{ input[99999999999999999999] }}", 9..29, "is not a valid index", ""),
+            ("{{ input[\"a }}", 9..14, "key is not closed", ""),
+            ("{{ input[0 }}", 10..11, "unexpected ` `", ""),
+            ("{{ suggestion.x }}", 3..15, "has no members", ""),
+            ("{{ input.a | upper }}", 11..12, "unexpected `|`", ""),
+            ("{{{ input.a }}}", 2..3, "unexpected `{`", ""),
+        ] {
+            let error = Template::parse_with(text, &["suggestion"]).expect_err(text);
+            assert_eq!(error.range, range, "{text}: {error:?}");
+            assert!(error.message.contains(message), "{text}: {error:?}");
+            assert!(error.help.unwrap_or_default().contains(help), "{text}");
+        }
+    }
+}
