@@ -1,7 +1,7 @@
 //! Routing of a clicked button's action id to its approval request.
 
 use callgate::card::{
-    ActionId, Choice, MAX_ACTION_BYTES, Payload, RouteError, action_routing, route_action_with_payload,
+    ActionId, Choice, MAX_ACTION_BYTES, Payload, RouteError, route, route_action_with_payload,
 };
 use callgate::json::json;
 use callgate::message::{Dialect, History, Message, Output, Part, RequestPart, ResultPart, Role, Settled};

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use callgate::card::{Card, CardLabels, Resolution, ResolutionKind};
 use callgate::json::{Value, json};
 use callgate::message::RequestPart;
-use callgate::safe_text::{escape_json, escape_message, escape_non_ascii, is_hidden, markup_escape};
+use callgate::safe_text::{escape_json, escape_message, escape_non_ascii, is_hidden, unmarked};
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::{Regex, RegexSet};

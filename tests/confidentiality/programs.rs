@@ -15,7 +15,7 @@ use callgate::state::SqliteStore;
 use tokio::io::AsyncReadExt;
 
 use super::search::Search;
-use super::{KEY, file_access};
+use super::{KEY, files};
 
 const SECRET: &str = "CANARY 0badcafe/77";
 const PIN: &str = "483920175";
