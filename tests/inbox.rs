@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callgate::approval::{Inbox, InboxError, LedgerError, Progress, Standing};
+use callgate::approval::{Inbox, InboxError, LedgerError, Progress, Tally};
 use callgate::host::{ManualClock, StateStore, StoreError};
 use callgate::json::json;
 use callgate::message::{Approver, ResponsePart, approval_response};
@@ -73,7 +73,7 @@ fn answer_is_accepted_once_and_returns_the_progress_of_its_request() {
     };
     let after = clock.drive(inbox.answer(&item.name, forged, Some(Approver::new("ana")))).unwrap();
     let by = vec!["ana".to_owned()];
-    assert_eq!(after.progress, Progress::Answered(Standing::Approved { by, edited: None, reason: None }));
+    assert_eq!(after.progress, Progress::Answered(Tally::Approved { by, edited: None, reason: None }));
     let again = clock.drive(inbox.answer(&item.name, plain_approval(), Some(Approver::new("bob"))));
     assert!(matches!(again, Err(InboxError::Refused { .. })), "{again:?}");
     assert_eq!(clock.drive(inbox.list()).unwrap()[0].answers.len(), 1);

@@ -10,7 +10,7 @@ use jiff::ToSpan;
 
 use super::bound_request::Question;
 use super::ledger::{Ledger, LedgerError, Name, TRIES};
-use super::ledger_entry::{Entry, Stage};
+use super::ledger_entry::{LedgerEntry, CallStage};
 use crate::call::ToolCall;
 use crate::host::{RecordKey, Write, space};
 use crate::json::{self, Digest, Value, json};
@@ -58,7 +58,7 @@ pub struct RecalledRequest {
     /// The number of the request among those about equal calls, from 1.
     pub number: u64,
     /// The ledger's entry: pending or claimed. `None` if no approval is requested.
-    pub entry: Option<Entry>,
+    pub entry: Option<LedgerEntry>,
 }
 
 impl CallKey {
@@ -84,7 +84,7 @@ impl CallKey {
     }
 
     /// Whether an entry is about this call. Ids are short, so different calls can have the same one.
-    fn is_of(&self, entry: &Entry) -> bool {
+    fn is_of(&self, entry: &LedgerEntry) -> bool {
         entry.call == self.call && entry.call_id == self.id
     }
 }
@@ -124,7 +124,7 @@ impl Ledger<'_> {
             let entry = self.find(&name).await?;
             let is_exported = entry
                 .as_ref()
-                .is_some_and(|entry| !key.is_of(entry) || matches!(entry.stage, Stage::Settled { .. }));
+                .is_some_and(|entry| !key.is_of(entry) || matches!(entry.stage, CallStage::Settled { .. }));
             if !is_exported {
                 if number > first {
                     self.set_start_number(key, number).await?;
@@ -143,7 +143,7 @@ impl Ledger<'_> {
     /// The store does not answer.
     pub async fn pass_over(&self, key: &CallKey, number: u64) -> Result<(), LedgerError> {
         match self.find(&key.name(number)).await? {
-            Some(Entry { stage: Stage::Waiting, .. }) | None => Ok(()),
+            Some(LedgerEntry { stage: CallStage::Waiting, .. }) | None => Ok(()),
             Some(_) => self.set_start_number(key, number.saturating_add(1)).await,
         }
     }

@@ -8,9 +8,9 @@ use super::answer_seal::{seal_answer, verify_answer};
 use super::bound_request::{BoundRequestError, Question};
 use super::grant::Grant;
 use super::ledger::{KeyedEntry, Ledger, LedgerError, Name};
-use super::ledger_entry::{Entry, Refused, Stage};
+use super::ledger_entry::{LedgerEntry, Refused, CallStage};
 use super::requirement::ApprovalRequirement;
-use super::tally::{Ignored, Standing, tally};
+use super::tally::{IgnoredAnswer, Tally, tally};
 use crate::call::{ApprovalRequest, Outcome};
 use crate::diagnostic::nearest;
 use crate::host::{Clock, StateStore};
@@ -50,7 +50,7 @@ pub struct Item {
     /// All answers, in the order in which they were given.
     pub answers: Vec<ResponsePart>,
     /// The answers that do not count.
-    pub ignored: Vec<Ignored>,
+    pub ignored: Vec<IgnoredAnswer>,
     /// How far the request is.
     pub progress: Progress,
 }
@@ -84,7 +84,7 @@ pub enum Progress {
         by: Vec<String>,
     },
     /// It is answered, and the call has not resumed yet.
-    Answered(Standing),
+    Answered(Tally),
     /// It expired before the call resumed.
     Lapsed {
         /// Since when.
@@ -269,7 +269,7 @@ impl Inbox {
     }
 
     /// The request of an entry with its status. Returns `None` if no approval is requested.
-    fn item(&self, name: Name, entry: &Entry) -> Option<Item> {
+    fn item(&self, name: Name, entry: &LedgerEntry) -> Option<Item> {
         let request = entry.request.clone()?;
         let answers = entry.answers();
         let opened = match entry.question(&self.keys) {
@@ -288,19 +288,19 @@ impl Inbox {
         };
         let lapsed = question.as_ref().and_then(Question::expires_at).filter(|at| *at <= self.clock.now());
         let progress = match (&entry.stage, unproven, standing) {
-            (Stage::Settled { at, outcome }, _, _) => Progress::Settled { at: *at, outcome: outcome.clone() },
-            (Stage::Claimed { at }, _, _) => Progress::Running { at: *at },
-            (Stage::Waiting, Some(error), _) => Progress::Unproven(error),
-            (Stage::Waiting, None, Some(Standing::Open { by })) => match lapsed {
+            (CallStage::Settled { at, outcome }, _, _) => Progress::Settled { at: *at, outcome: outcome.clone() },
+            (CallStage::Claimed { at }, _, _) => Progress::Running { at: *at },
+            (CallStage::Waiting, Some(error), _) => Progress::Unproven(error),
+            (CallStage::Waiting, None, Some(Tally::Open { by })) => match lapsed {
                 Some(at) => Progress::Lapsed { at },
                 None => Progress::Waiting { by },
             },
-            (Stage::Waiting, None, Some(standing)) => match (lapsed, &standing) {
+            (CallStage::Waiting, None, Some(standing)) => match (lapsed, &standing) {
                 // An approval that was not used before it expired no longer permits the call.
-                (Some(at), Standing::Approved { .. } | Standing::Answered { .. }) => Progress::Lapsed { at },
+                (Some(at), Tally::Approved { .. } | Tally::Answered { .. }) => Progress::Lapsed { at },
                 _ => Progress::Answered(standing),
             },
-            (Stage::Waiting, None, None) => Progress::Unproven(BoundRequestError::NoToken),
+            (CallStage::Waiting, None, None) => Progress::Unproven(BoundRequestError::NoToken),
         };
         Some(Item { name, request, question, asks, answers, ignored, progress })
     }
@@ -309,7 +309,7 @@ impl Inbox {
         &self,
         question: &Question,
         answers: &[ResponsePart],
-        ignored: &[Ignored],
+        ignored: &[IgnoredAnswer],
     ) -> Vec<RequirementStatus> {
         let (requester, comparison) = (question.requester.as_deref(), question.comparison());
         let counting = answers.iter().enumerate().filter(|(place, answer)| {
@@ -394,10 +394,10 @@ impl Inbox {
             return refuse(
                 "already_answered",
                 match (&before, by) {
-                    (Standing::Open { .. }, Some(by)) => {
+                    (Tally::Open { .. }, Some(by)) => {
                         format!("`{}` has answered already; the first answer counts", inert(&by.principal))
                     }
-                    (Standing::Open { .. }, None) => {
+                    (Tally::Open { .. }, None) => {
                         "the approval request already has this answer".to_owned()
                     }
                     (decided, _) => format!("the approval request is already answered: {decided}"),
@@ -418,11 +418,11 @@ fn refused(why: Refused) -> InboxError {
 }
 
 /// Whether another answer changes nothing: one more approval of an approved call does not.
-fn is_same_result(before: &Standing, after: &Standing) -> bool {
+fn is_same_result(before: &Tally, after: &Tally) -> bool {
     match (before, after) {
-        (Standing::Approved { edited: one, .. }, Standing::Approved { edited: other, .. }) => one == other,
-        (Standing::Denied { .. }, Standing::Denied { .. }) => true,
-        (Standing::Cancelled { .. }, Standing::Cancelled { .. }) => true,
+        (Tally::Approved { edited: one, .. }, Tally::Approved { edited: other, .. }) => one == other,
+        (Tally::Denied { .. }, Tally::Denied { .. }) => true,
+        (Tally::Cancelled { .. }, Tally::Cancelled { .. }) => true,
         (before, after) => before == after,
     }
 }

@@ -7,7 +7,7 @@ use jiff::{Timestamp, ToSpan};
 
 use super::bound_request::{BoundRequestError, Question};
 use super::grant::Grant;
-use super::ledger_entry::{Entry, Refused, Stage};
+use super::ledger_entry::{LedgerEntry, Refused, CallStage};
 use crate::call::{ApprovalRequest, Outcome, SingleUseGuarantee, reason_code};
 use crate::host::{
     Account, Clock, Record, RecordKey, StateStore, StoreError, Write, space, with_store_timeout,
@@ -86,7 +86,7 @@ pub enum ClaimResult {
     /// The caller may run it.
     Won,
     /// Another process was first, or the entry has changed; the current entry.
-    Lost(Box<Entry>),
+    Lost(Box<LedgerEntry>),
 }
 
 /// An entry with its name.
@@ -95,7 +95,7 @@ pub struct KeyedEntry {
     /// Its name.
     pub name: Name,
     /// The entry itself.
-    pub entry: Entry,
+    pub entry: LedgerEntry,
 }
 
 /// The calls and grants of a store.
@@ -131,7 +131,7 @@ impl<'l> Ledger<'l> {
     }
 
     /// The entry of a call.
-    pub async fn find(&self, name: &Name) -> Result<Option<Entry>, LedgerError> {
+    pub async fn find(&self, name: &Name) -> Result<Option<LedgerEntry>, LedgerError> {
         Ok(self.read(name).await?.map(|(entry, _)| entry))
     }
 
@@ -141,29 +141,29 @@ impl<'l> Ledger<'l> {
     pub async fn ask(
         &self,
         name: &Name,
-        fresh: &Entry,
+        fresh: &LedgerEntry,
         question: &Question,
         request: &ApprovalRequest,
         keys: &Keys,
         claimed: bool,
-    ) -> Result<Result<ApprovalRequest, Box<Entry>>, LedgerError> {
+    ) -> Result<Result<ApprovalRequest, Box<LedgerEntry>>, LedgerError> {
         self.change(name, |standing| {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
             let free = match entry.stage {
-                Stage::Waiting => true,
-                Stage::Claimed { .. } => claimed,
-                Stage::Settled { .. } => false,
+                CallStage::Waiting => true,
+                CallStage::Claimed { .. } => claimed,
+                CallStage::Settled { .. } => false,
             };
             if !free || !entry.is_for_same_call(fresh) {
                 return Ok((None, Err(Box::new(entry))));
             }
             let standing = entry.question(keys).and_then(Result::ok).map(|(standing, _)| standing);
-            if let (Some(known), Some(standing), Stage::Waiting) = (&entry.request, standing, &entry.stage)
+            if let (Some(known), Some(standing), CallStage::Waiting) = (&entry.request, standing, &entry.stage)
                 && standing.is_equivalent_to(question)
             {
                 return Ok((None, Ok(known.clone())));
             }
-            entry.stage = Stage::Waiting;
+            entry.stage = CallStage::Waiting;
             entry.ask(request.clone());
             Ok((Some(entry), Ok(request.clone())))
         })
@@ -171,7 +171,7 @@ impl<'l> Ledger<'l> {
     }
 
     /// Records an answer.
-    pub async fn answer(&self, name: &Name, response: &ResponsePart) -> Result<Entry, LedgerError> {
+    pub async fn answer(&self, name: &Name, response: &ResponsePart) -> Result<LedgerEntry, LedgerError> {
         self.change(name, |standing| {
             let mut entry = standing.ok_or_else(|| LedgerError::Unknown(name.occurrence.clone()))?;
             entry.answer(response)?;
@@ -185,7 +185,7 @@ impl<'l> Ledger<'l> {
     pub async fn claim(
         &self,
         name: &Name,
-        fresh: &Entry,
+        fresh: &LedgerEntry,
         answers: usize,
     ) -> Result<ClaimResult, LedgerError> {
         let at = self.clock.now();
@@ -193,10 +193,10 @@ impl<'l> Ledger<'l> {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
             let same = entry.is_for_same_call(fresh) && entry.request == fresh.request;
             // A new answer may be a denial.
-            if entry.stage != Stage::Waiting || !same || entry.answers().len() != answers {
+            if entry.stage != CallStage::Waiting || !same || entry.answers().len() != answers {
                 return Ok((None, ClaimResult::Lost(Box::new(entry))));
             }
-            entry.stage = Stage::Claimed { at };
+            entry.stage = CallStage::Claimed { at };
             Ok((Some(entry), ClaimResult::Won))
         })
         .await
@@ -207,8 +207,8 @@ impl<'l> Ledger<'l> {
     pub async fn reclaim(&self, name: &Name, since: Timestamp) -> Result<bool, LedgerError> {
         let at = self.clock.now();
         self.change(name, |standing| match standing {
-            Some(mut entry) if entry.stage == (Stage::Claimed { at: since }) => {
-                entry.stage = Stage::Claimed { at };
+            Some(mut entry) if entry.stage == (CallStage::Claimed { at: since }) => {
+                entry.stage = CallStage::Claimed { at };
                 Ok((Some(entry), true))
             }
             _ => Ok((None, false)),
@@ -217,14 +217,14 @@ impl<'l> Ledger<'l> {
     }
 
     /// Records the outcome of a call. A recorded outcome is not replaced.
-    pub async fn settle(&self, name: &Name, fresh: &Entry, outcome: &Outcome) -> Result<(), LedgerError> {
+    pub async fn settle(&self, name: &Name, fresh: &LedgerEntry, outcome: &Outcome) -> Result<(), LedgerError> {
         let at = self.clock.now();
         self.change(name, |standing| {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
-            if let Stage::Settled { .. } = entry.stage {
+            if let CallStage::Settled { .. } = entry.stage {
                 return Ok((None, ()));
             }
-            entry.stage = Stage::Settled { at, outcome: Box::new(outcome.clone()) };
+            entry.stage = CallStage::Settled { at, outcome: Box::new(outcome.clone()) };
             Ok((Some(entry), ()))
         })
         .await
@@ -304,7 +304,7 @@ impl<'l> Ledger<'l> {
     async fn change<T>(
         &self,
         name: &Name,
-        mut change: impl FnMut(Option<Entry>) -> Result<(Option<Entry>, T), LedgerError>,
+        mut change: impl FnMut(Option<LedgerEntry>) -> Result<(Option<LedgerEntry>, T), LedgerError>,
     ) -> Result<T, LedgerError> {
         let key = name.key();
         for _ in 0..TRIES {
@@ -328,7 +328,7 @@ impl<'l> Ledger<'l> {
     /// When the store may drop the entry: long after the request has expired and the last change, so that a clock that runs ahead
     /// for a while does not make its answer valid again. In a shared store an entry without an expiry is kept forever; a process's
     /// own memory has no room for that.
-    fn forget_at(&self, entry: &Entry) -> Option<Timestamp> {
+    fn forget_at(&self, entry: &LedgerEntry) -> Option<Timestamp> {
         let expires = entry.request.as_ref().and_then(|request| request.expires_at.as_deref());
         let lapses = match expires.and_then(|text| text.parse::<Timestamp>().ok()) {
             None if self.store.is_shared() => return None,
@@ -337,7 +337,7 @@ impl<'l> Ledger<'l> {
         lapses.checked_add((24 * 90).hours()).ok()
     }
 
-    async fn read(&self, name: &Name) -> Result<Option<(Entry, u64)>, LedgerError> {
+    async fn read(&self, name: &Name) -> Result<Option<(LedgerEntry, u64)>, LedgerError> {
         let key = name.key();
         let Some(record) = self.get(RecordKey { space: space::CALLS, key: &key }).await? else {
             return Ok(None);
@@ -386,9 +386,9 @@ fn of_store(error: &StoreError) -> String {
     }
 }
 
-fn entry_of(name: &Name, record: Record) -> Result<Entry, LedgerError> {
-    let entry: Option<Entry> = json::from_value(record.value).ok();
-    entry.filter(Entry::is_known).ok_or_else(|| LedgerError::Corrupt(name.occurrence.clone()))
+fn entry_of(name: &Name, record: Record) -> Result<LedgerEntry, LedgerError> {
+    let entry: Option<LedgerEntry> = json::from_value(record.value).ok();
+    entry.filter(LedgerEntry::is_known).ok_or_else(|| LedgerError::Corrupt(name.occurrence.clone()))
 }
 
 fn parse_grant(name: &str, record: Record) -> Result<Grant, LedgerError> {

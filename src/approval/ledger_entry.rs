@@ -16,7 +16,7 @@ const MAX_ANSWERS: usize = 256;
 /// What the ledger records about one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct LedgerEntry {
     version: u64,
     /// The call's id, as the model gave it.
     pub call_id: String,
@@ -31,7 +31,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     answers: Vec<Value>,
     /// The stage of the call.
-    pub stage: Stage,
+    pub stage: CallStage,
     /// Whether observers were notified of the request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub request_told: bool,
@@ -43,7 +43,7 @@ pub struct Entry {
 /// The stage of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Stage {
+pub enum CallStage {
     /// Pending: approval is required.
     Waiting,
     /// A process runs it, or started to run it and never recorded an outcome.
@@ -76,7 +76,7 @@ pub enum Refused {
 
 const VERSION: u64 = 1;
 
-impl Entry {
+impl LedgerEntry {
     /// An entry for a call without a request.
     pub fn new(call_id: &str, tool: &str, call: Digest) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl Entry {
             call,
             request: None,
             answers: Vec::new(),
-            stage: Stage::Waiting,
+            stage: CallStage::Waiting,
             request_told: false,
             decision_told: false,
         }
@@ -134,9 +134,9 @@ impl Entry {
     /// The call is not pending, no approval is requested, or there are too many answers.
     pub fn answer(&mut self, response: &ResponsePart) -> Result<(), Refused> {
         match &self.stage {
-            Stage::Waiting => {}
-            Stage::Claimed { .. } => return Err(Refused::Over("started".to_owned())),
-            Stage::Settled { outcome, .. } => return Err(Refused::Over(outcome.outcome.to_string())),
+            CallStage::Waiting => {}
+            CallStage::Claimed { .. } => return Err(Refused::Over("started".to_owned())),
+            CallStage::Settled { outcome, .. } => return Err(Refused::Over(outcome.outcome.to_string())),
         }
         if self.request.is_none() {
             return Err(Refused::NotAsked);

@@ -28,6 +28,6 @@ pub use call_key::{CallKey, CallKeys, RecalledRequest};
 pub use grant::{Grant, GrantKey};
 pub use inbox::{Inbox, InboxError, Item, Progress, RequirementStatus};
 pub use ledger::{ClaimResult, KeyedEntry, Ledger, LedgerError, Name};
-pub use ledger_entry::{Entry, Refused, Stage};
+pub use ledger_entry::{LedgerEntry, Refused, CallStage};
 pub use requirement::{ApprovalRequirement, Permit, Remembered};
-pub use tally::{Ignored, Standing, tally};
+pub use tally::{IgnoredAnswer, Tally, tally};

@@ -19,7 +19,7 @@ use crate::seal::Keys;
 
 /// The result of counting the answers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
+pub enum Tally {
     /// More answers are needed.
     Open {
         /// Who approved so far.
@@ -57,7 +57,7 @@ pub enum Standing {
     },
 }
 
-impl std::fmt::Display for Standing {
+impl std::fmt::Display for Tally {
     /// The result in words: `approved by ana`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (word, by) = match self {
@@ -75,7 +75,7 @@ impl std::fmt::Display for Standing {
 
 /// An answer that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoredAnswer {
     /// Its index among the answers.
     pub place: usize,
     /// The approval request that it names.
@@ -95,15 +95,15 @@ pub fn tally(
     answers: &[ResponsePart],
     keys: &Keys,
     accepts: &dyn Fn(&ResponsePart) -> bool,
-) -> (Standing, Vec<Ignored>) {
-    let mut heard: Vec<Heard<'_>> = Vec::new();
+) -> (Tally, Vec<IgnoredAnswer>) {
+    let mut heard: Vec<CountedAnswer<'_>> = Vec::new();
     let mut ignored = Vec::new();
     let edits = allowed_edits(question);
     for (place, answer) in answers.iter().enumerate() {
-        match Heard::of(question, token, answer, &edits, keys, accepts) {
+        match CountedAnswer::of(question, token, answer, &edits, keys, accepts) {
             Ok(answer) => heard.push(answer),
-            Err(Problem { code, why }) => {
-                ignored.push(Ignored { place, approval_id: answer.approval_id.clone(), code, why });
+            Err(AnswerRejection { code, why }) => {
+                ignored.push(IgnoredAnswer { place, approval_id: answer.approval_id.clone(), code, why });
             }
         }
     }
@@ -118,32 +118,32 @@ pub(super) fn allowed_edits(question: &Question) -> Vec<Vec<Step>> {
 }
 
 /// Why an answer does not count.
-struct Problem {
+struct AnswerRejection {
     code: &'static str,
     why: String,
 }
 
-impl Problem {
+impl AnswerRejection {
     fn new(code: &'static str, why: impl ToString) -> Self {
         Self { code, why: why.to_string() }
     }
 }
 
-impl From<Refusal> for Problem {
+impl From<Refusal> for AnswerRejection {
     fn from(refusal: Refusal) -> Self {
         Self::new(refusal.code(), refusal)
     }
 }
 
 /// An answer that counts.
-struct Heard<'a> {
+struct CountedAnswer<'a> {
     by: Option<&'a Approver>,
     answer: &'a ResponsePart,
     /// The edited arguments, if the answer changes any.
     edited: Option<&'a Value>,
 }
 
-impl<'a> Heard<'a> {
+impl<'a> CountedAnswer<'a> {
     fn of(
         question: &Question,
         token: &str,
@@ -151,17 +151,17 @@ impl<'a> Heard<'a> {
         edits: &[Vec<Step>],
         keys: &Keys,
         accepts: &dyn Fn(&ResponsePart) -> bool,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, AnswerRejection> {
         if answer.approval_id != question.request.approval_id {
-            return Err(Problem::new("other_question", "it answers another approval request"));
+            return Err(AnswerRejection::new("other_question", "it answers another approval request"));
         }
         // Constant-time comparison: by their digests, so that the time taken does not reveal where they differ.
         let repeats = |given: &String| Digest::of(given.as_bytes()) == Digest::of(token.as_bytes());
         if answer.approval_token.as_ref().is_some_and(|given| !repeats(given) && !accepts(answer)) {
-            return Err(Problem::new("wrong_token", "its token is not the approval request's"));
+            return Err(AnswerRejection::new("wrong_token", "its token is not the approval request's"));
         }
         let by =
-            verify_answer(question, answer, keys).map_err(|error| Problem::new("unproven_name", error))?;
+            verify_answer(question, answer, keys).map_err(|error| AnswerRejection::new("unproven_name", error))?;
         check(question, by)?;
         let shown = &question.request.input;
         let approves = answer.approved && !answer.cancel;
@@ -169,7 +169,7 @@ impl<'a> Heard<'a> {
         let changed = answer.edited_input.as_ref().filter(changes);
         if let Some(given) = changed {
             let edits: Vec<&[Step]> = edits.iter().map(Vec::as_slice).collect();
-            edited(shown, shown, given, &edits).map_err(|refused| Problem::new("edit_refused", refused))?;
+            edited(shown, shown, given, &edits).map_err(|refused| AnswerRejection::new("edit_refused", refused))?;
         }
         Ok(Self { by, answer, edited: changed })
     }
@@ -219,11 +219,11 @@ fn check(question: &Question, by: Option<&Approver>) -> Result<(), Refusal> {
 }
 
 /// The first answer of each approver; of the anonymous ones, the first of the strictest.
-fn first_per_approver(heard: Vec<Heard<'_>>, comparison: Comparison) -> Vec<Heard<'_>> {
-    let mut first: Vec<Heard<'_>> = Vec::new();
+fn first_per_approver(heard: Vec<CountedAnswer<'_>>, comparison: Comparison) -> Vec<CountedAnswer<'_>> {
+    let mut first: Vec<CountedAnswer<'_>> = Vec::new();
     for answer in heard {
         let principal = answer.principal(comparison);
-        let same = |other: &Heard<'_>| other.principal(comparison) == principal;
+        let same = |other: &CountedAnswer<'_>| other.principal(comparison) == principal;
         match first.iter_mut().find(|other| same(other)) {
             None => first.push(answer),
             Some(earlier) if principal.is_none() && answer.strictness() > earlier.strictness() => {
@@ -235,19 +235,19 @@ fn first_per_approver(heard: Vec<Heard<'_>>, comparison: Comparison) -> Vec<Hear
     first
 }
 
-fn standing(question: &Question, heard: &[Heard<'_>]) -> Standing {
-    let name = |heard: &Heard<'_>| heard.by.map(|by| by.principal.clone());
-    let one = |heard: &Heard<'_>| (name(heard).into_iter().collect(), heard.answer.reason.clone());
+fn standing(question: &Question, heard: &[CountedAnswer<'_>]) -> Tally {
+    let name = |heard: &CountedAnswer<'_>| heard.by.map(|by| by.principal.clone());
+    let one = |heard: &CountedAnswer<'_>| (name(heard).into_iter().collect(), heard.answer.reason.clone());
     if let Some(cancels) = heard.iter().find(|heard| heard.answer.cancel) {
         let (by, reason) = one(cancels);
-        return Standing::Cancelled { by, reason };
+        return Tally::Cancelled { by, reason };
     }
     if let Some(denies) = heard.iter().find(|heard| !heard.answer.approved) {
         let (by, reason) = one(denies);
-        return Standing::Denied { by, reason };
+        return Tally::Denied { by, reason };
     }
     for first in heard {
-        let same: Vec<&Heard<'_>> = heard.iter().filter(|other| other.what() == first.what()).collect();
+        let same: Vec<&CountedAnswer<'_>> = heard.iter().filter(|other| other.what() == first.what()).collect();
         let enough = |asker: &ApprovalRequirement| {
             let accepted = same.iter().filter(|heard| {
                 asker.accepts(heard.by, question.requester.as_deref(), question.comparison())
@@ -259,11 +259,11 @@ fn standing(question: &Question, heard: &[Heard<'_>]) -> Standing {
         }
         let by = same.iter().filter_map(|heard| name(heard)).collect();
         return match &first.answer.output {
-            Some(output) => Standing::Answered { by, output: output.clone() },
+            Some(output) => Tally::Answered { by, output: output.clone() },
             None => {
-                Standing::Approved { by, edited: first.edited.cloned(), reason: first.answer.reason.clone() }
+                Tally::Approved { by, edited: first.edited.cloned(), reason: first.answer.reason.clone() }
             }
         };
     }
-    Standing::Open { by: heard.iter().filter_map(name).collect() }
+    Tally::Open { by: heard.iter().filter_map(name).collect() }
 }

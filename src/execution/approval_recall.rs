@@ -2,7 +2,7 @@
 
 use super::approval_verification::ApprovalMessages;
 use super::{CallAttempt, CallRunner, HookedCall, LedgerLookup};
-use crate::approval::{ApprovalRequirement, CallKeys, Entry, RecalledRequest, Stage, Standing};
+use crate::approval::{ApprovalRequirement, CallKeys, LedgerEntry, RecalledRequest, CallStage, Tally};
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::ToolExecutor;
 use crate::kernel::{Effect, Held};
@@ -57,18 +57,18 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 
     /// Whether the request of an entry still applies: it is answered, or its call was started, or the same policies would make the same
     /// request now.
-    async fn is_request_current(&self, call: &ToolCall, entry: &Entry) -> bool {
+    async fn is_request_current(&self, call: &ToolCall, entry: &LedgerEntry) -> bool {
         let services = self.context.services;
         let conversation = self.context.approval_conversation();
         let verified =
             match services.verify_request(conversation, call, ApprovalMessages::default(), Some(entry)) {
-                Ok(verified) if entry.stage == Stage::Waiting => verified,
+                Ok(verified) if entry.stage == CallStage::Waiting => verified,
                 // The call resumes, which reports what is wrong with it.
                 _ => return true,
             };
         // Requests of hooks can't be compared.
         let is_open = self.context.hooks.all.is_empty()
-            && matches!(services.tally(&verified).0, Standing::Open { by } if by.is_empty());
+            && matches!(services.tally(&verified).0, Tally::Open { by } if by.is_empty());
         // A request that follows an earlier answer is kept: that answer must not get lost.
         let question = &verified.question;
         let is_first = question.held.is_empty() && question.edited.is_none() && question.journals.is_empty();

@@ -3,7 +3,7 @@
 
 use super::{CallAttempt, CallContext, CallRunner, ClaimError};
 use crate::approval::{
-    ApprovalRequirement, BoundContext, BoundRequestError, ClaimResult, Entry, GrantKey, LedgerError, Name,
+    ApprovalRequirement, BoundContext, BoundRequestError, ClaimResult, LedgerEntry, GrantKey, LedgerError, Name,
     Permit, Question, ScriptJournal,
 };
 use crate::call::{
@@ -234,7 +234,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let request = outcome.approval.clone().ok_or(RequestError::NoId)?;
         let call = attempt.requested();
         let known = attempt.ledger_entry();
-        let new = Entry::new(&call.id, &call.tool, known.call);
+        let new = LedgerEntry::new(&call.id, &call.tool, known.call);
         let mut question = Question {
             request,
             conversation: attempt.key.conversation.clone(),

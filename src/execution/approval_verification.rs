@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::EngineServices;
-use crate::approval::{Entry, Ignored, Ledger, LedgerError, Name, Question, Standing, tally};
+use crate::approval::{LedgerEntry, IgnoredAnswer, Ledger, LedgerError, Name, Question, Tally, tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Reason, ToolCall, reason_code};
 use crate::message::{RequestPart, ResponsePart};
 
@@ -55,7 +55,7 @@ impl VerifiedRequest {
     }
 
     /// The decision of the approvers by these answers, if there is one by now.
-    pub(crate) fn decision(&self, tally: &Standing, now: Timestamp) -> Option<ApprovalDecision> {
+    pub(crate) fn decision(&self, tally: &Tally, now: Timestamp) -> Option<ApprovalDecision> {
         approval_decision(&self.question, tally, self.is_expired(now)).filter(|_| !self.is_early(now))
     }
 }
@@ -85,7 +85,7 @@ impl EngineServices {
         conversation: &str,
         call: &ToolCall,
         messages: ApprovalMessages<'_>,
-        entry: Option<&Entry>,
+        entry: Option<&LedgerEntry>,
     ) -> Result<VerifiedRequest, InvalidRequest> {
         let recorded = match entry.and_then(|entry| Some((entry, entry.question(&self.keys)?))) {
             None => None,
@@ -127,7 +127,7 @@ impl EngineServices {
     }
 
     /// Counts the answers to a request. Returns the answers that do not count beside it.
-    pub(crate) fn tally(&self, verified: &VerifiedRequest) -> (Standing, Vec<Ignored>) {
+    pub(crate) fn tally(&self, verified: &VerifiedRequest) -> (Tally, Vec<IgnoredAnswer>) {
         let accepts =
             |answer: &ResponsePart| self.accepts_answer.as_ref().is_some_and(|accepts| accepts(answer));
         tally(&verified.question, &verified.token, &verified.answers, &self.keys, &accepts)
@@ -138,14 +138,14 @@ impl EngineServices {
     pub(crate) async fn record_answers(
         &self,
         resume: ResumeContext<'_>,
-        entry: Option<Entry>,
+        entry: Option<LedgerEntry>,
         verified: &VerifiedRequest,
-        ignored: &[Ignored],
-    ) -> Result<Option<Entry>, LedgerError> {
+        ignored: &[IgnoredAnswer],
+    ) -> Result<Option<LedgerEntry>, LedgerError> {
         let ResumeContext { ledger, call, key, messages, .. } = resume;
         let known = entry.as_ref().and_then(|entry| entry.request.as_ref()?.approval_token.as_ref());
         if known != Some(&verified.token) {
-            let new = Entry::new(&call.id, &call.tool, verified.question.call);
+            let new = LedgerEntry::new(&call.id, &call.tool, verified.question.call);
             let recorded =
                 ledger.ask(key, &new, &verified.question, &verified.request(), &self.keys, false).await?;
             match recorded {
@@ -189,14 +189,14 @@ impl EngineServices {
 }
 
 /// The decision of the approvers, if there is one: an approval counts until the request expires, a denial for ever.
-fn approval_decision(question: &Question, tally: &Standing, is_expired: bool) -> Option<ApprovalDecision> {
+fn approval_decision(question: &Question, tally: &Tally, is_expired: bool) -> Option<ApprovalDecision> {
     let (by, reason, code) = match tally {
-        Standing::Denied { by, reason } => (by.clone(), reason.clone(), reason_code::APPROVAL_DENIED),
-        Standing::Cancelled { by, reason } => (by.clone(), reason.clone(), reason_code::CANCELLED),
+        Tally::Denied { by, reason } => (by.clone(), reason.clone(), reason_code::APPROVAL_DENIED),
+        Tally::Cancelled { by, reason } => (by.clone(), reason.clone(), reason_code::CANCELLED),
         _ if is_expired => (Vec::new(), None, reason_code::APPROVAL_EXPIRED),
-        Standing::Open { .. } => return None,
-        Standing::Approved { by, reason, .. } => (by.clone(), reason.clone(), reason_code::APPROVED),
-        Standing::Answered { by, .. } => (by.clone(), None, reason_code::ANSWERED),
+        Tally::Open { .. } => return None,
+        Tally::Approved { by, reason, .. } => (by.clone(), reason.clone(), reason_code::APPROVED),
+        Tally::Answered { by, .. } => (by.clone(), None, reason_code::ANSWERED),
     };
     let ApprovalRequest { approval_id, tool_call_id, tool_name, policies, .. } = question.request.clone();
     Some(ApprovalDecision {

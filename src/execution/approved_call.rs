@@ -8,7 +8,7 @@ use super::argument_revalidation::Edit;
 use super::call_runner::unfinished;
 use super::{CallAttempt, CallRunner, ClaimError};
 use crate::approval::{
-    ApprovalRequirement, Entry, Grant, GrantKey, Ledger, Name, Permit, Question, Standing,
+    ApprovalRequirement, LedgerEntry, Grant, GrantKey, Ledger, Name, Permit, Question, Tally,
 };
 use crate::call::{Approved, Outcome, ToolCall};
 use crate::host::ToolExecutor;
@@ -34,8 +34,8 @@ pub(super) enum RunResult {
 /// A request whose answers let its call run.
 pub(super) struct ApprovedRequest {
     pub(super) question: Question,
-    pub(super) tally: Standing,
-    pub(super) entry: Entry,
+    pub(super) tally: Tally,
+    pub(super) entry: LedgerEntry,
     /// The call is claimed already.
     pub(super) holds_claim: bool,
 }
@@ -51,9 +51,9 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let ApprovedRequest { question, tally, entry, holds_claim } = approved;
         let entry = Some(entry);
         let (by, edited, output) = match tally {
-            Standing::Approved { by, edited, .. } => (by, edited, None),
-            Standing::Answered { by, output } => (by, None, Some(output)),
-            Standing::Open { .. } | Standing::Denied { .. } | Standing::Cancelled { .. } => {
+            Tally::Approved { by, edited, .. } => (by, edited, None),
+            Tally::Answered { by, output } => (by, None, Some(output)),
+            Tally::Open { .. } | Tally::Denied { .. } | Tally::Cancelled { .. } => {
                 return RunResult::NotAllowed;
             }
         };
@@ -150,7 +150,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         &mut self,
         call: &ToolCall,
         key: &Name,
-        entry: Entry,
+        entry: LedgerEntry,
         started: Instant,
     ) -> Outcome {
         let result = match entry.question(&self.context.services.keys) {

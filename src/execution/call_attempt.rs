@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::hooks::HookedCall;
-use crate::approval::{Entry, Name, Permit, Question, ScriptJournal};
+use crate::approval::{LedgerEntry, Name, Permit, Question, ScriptJournal};
 use crate::call::{Approved, ToolCall};
 use crate::json::Value;
 use crate::kernel::{Held, PolicyHandle};
@@ -15,7 +15,7 @@ pub(crate) struct CallAttempt<'c> {
     /// The call's key in the ledger.
     pub(crate) key: Name,
     /// The ledger's entry of the call, if there is one.
-    pub(crate) entry: Option<Entry>,
+    pub(crate) entry: Option<LedgerEntry>,
     /// What people have approved.
     pub(crate) permits: Vec<Permit>,
     /// The journals of scripts around the call, up to where they asked a person.
@@ -57,10 +57,10 @@ impl<'c> CallAttempt<'c> {
     }
 
     /// The ledger's entry of the call, or the one that it gets.
-    pub(crate) fn ledger_entry(&self) -> Entry {
+    pub(crate) fn ledger_entry(&self) -> LedgerEntry {
         self.entry.clone().unwrap_or_else(|| {
             let ToolCall { id, tool, server, input, .. } = self.requested();
-            Entry::new(id, tool, Question::call_digest(tool, server.as_deref(), input))
+            LedgerEntry::new(id, tool, Question::call_digest(tool, server.as_deref(), input))
         })
     }
 

@@ -15,7 +15,7 @@ use super::approved_call::{ApprovedRequest, NOT_AGAIN, RunResult};
 use super::call_runner::{unavailable_ledger, unfinished};
 use super::other_runner::OtherRunner;
 use super::{CallAttempt, CallRunner};
-use crate::approval::{Entry, Ignored, LedgerError, Name, Question, Stage, Standing};
+use crate::approval::{LedgerEntry, IgnoredAnswer, LedgerError, Name, Question, CallStage, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
 use crate::host::{ToolExecutor, guarded};
 use crate::kernel::{Effect, Held};
@@ -27,7 +27,7 @@ const MAX_CONFLICTS: usize = 8;
 pub(crate) struct ResumedCall {
     pub(crate) outcome: Outcome,
     /// Answers that do not count.
-    pub(crate) ignored: Vec<Ignored>,
+    pub(crate) ignored: Vec<IgnoredAnswer>,
 }
 
 impl From<Outcome> for ResumedCall {
@@ -39,15 +39,15 @@ impl From<Outcome> for ResumedCall {
 /// A verified request with the tally of its answers.
 struct Tallied {
     verified: VerifiedRequest,
-    tally: Standing,
-    ignored: Vec<Ignored>,
+    tally: Tally,
+    ignored: Vec<IgnoredAnswer>,
 }
 
 /// What is to be done with a call that resumes.
 #[derive(Debug)]
 enum NextStep {
     /// Another runner has claimed or settled it.
-    WaitForOther(Box<Entry>),
+    WaitForOther(Box<LedgerEntry>),
     /// Its request does not count.
     RequestAgain(InvalidRequest),
     /// Nobody has decided yet.
@@ -62,13 +62,13 @@ enum NextStep {
 
 /// The next step of a call, from its ledger entry, its request with the answers, and whether the run is halted.
 fn next_step(
-    entry: Option<&Entry>,
+    entry: Option<&LedgerEntry>,
     request: Result<&Tallied, InvalidRequest>,
     is_halted: bool,
     now: Timestamp,
 ) -> NextStep {
     if let Some(entry) = entry
-        && !matches!(entry.stage, Stage::Waiting)
+        && !matches!(entry.stage, CallStage::Waiting)
     {
         return NextStep::WaitForOther(Box::new(entry.clone()));
     }
@@ -143,7 +143,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         self.indeterminate_call(call, reason, started).await.into()
     }
 
-    async fn resume_after_other(&mut self, resume: ResumeContext<'_>, entry: Entry) -> Outcome {
+    async fn resume_after_other(&mut self, resume: ResumeContext<'_>, entry: LedgerEntry) -> Outcome {
         let ResumeContext { call, key, started, .. } = resume;
         let hooked = super::HookedCall::untouched(call.clone());
         let attempt = CallAttempt {
@@ -164,7 +164,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     async fn apply_answers(
         &mut self,
         resume: ResumeContext<'_>,
-        entry: Option<Entry>,
+        entry: Option<LedgerEntry>,
         step: NextStep,
         tallied: Tallied,
     ) -> Result<ResumedCall, Conflict> {
@@ -250,7 +250,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             },
             false => self.refuse(&attempt, decision).await,
         };
-        let ignored = Ignored {
+        let ignored = IgnoredAnswer {
             place: 0,
             approval_id: attempt.approval_id(),
             code: "invalid_question",

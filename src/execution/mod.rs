@@ -111,7 +111,7 @@ impl<'r, E> CallContext<'r, E> {
 #[derive(Debug)]
 pub(crate) enum ClaimError {
     /// Another runner has claimed it, or its approval was answered otherwise meanwhile; this is its entry.
-    Lost(Box<crate::approval::Entry>),
+    Lost(Box<crate::approval::LedgerEntry>),
     /// The ledger does not answer.
     Ledger(LedgerError),
 }

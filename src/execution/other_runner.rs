@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{CallAttempt, CallRunner};
-use crate::approval::{Entry, Stage};
+use crate::approval::{LedgerEntry, CallStage};
 use crate::call::Outcome;
 use crate::host::ToolExecutor;
 
@@ -16,7 +16,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 pub(super) enum OtherRunner {
     Ended(Box<Outcome>),
     /// It never ended there, and its tool may run twice: the claim is this runner's now.
-    Abandoned(Box<Entry>),
+    Abandoned(Box<LedgerEntry>),
     /// Nobody knows, for this reason.
     Unknown(String),
 }
@@ -26,7 +26,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     pub(super) async fn wait_for_other_runner(
         &mut self,
         attempt: &CallAttempt<'_>,
-        mut entry: Entry,
+        mut entry: LedgerEntry,
     ) -> OtherRunner {
         let call = attempt.requested();
         let clock = &*self.context.services.clock;
@@ -34,10 +34,10 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let mut waited = Duration::ZERO;
         loop {
             match entry.stage {
-                Stage::Settled { outcome, .. } => {
+                CallStage::Settled { outcome, .. } => {
                     return OtherRunner::Ended(Box::new(Outcome { replayed: true, ..*outcome }));
                 }
-                Stage::Claimed { at } if waited >= PATIENCE => {
+                CallStage::Claimed { at } if waited >= PATIENCE => {
                     let tool = self.context.kernel.tools.get(call);
                     if tool.is_some_and(|tool| tool.descriptor.idempotent)
                         && ledger.reclaim(&attempt.key, at).await == Ok(true)
@@ -55,8 +55,8 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                     }
                     return OtherRunner::Unknown(message);
                 }
-                Stage::Claimed { .. } | Stage::Waiting if waited < PATIENCE => {}
-                Stage::Claimed { .. } | Stage::Waiting => {
+                CallStage::Claimed { .. } | CallStage::Waiting if waited < PATIENCE => {}
+                CallStage::Claimed { .. } | CallStage::Waiting => {
                     let message =
                         "its request was answered otherwise in the meantime; resume the session again";
                     return OtherRunner::Unknown(message.to_owned());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::{Session, occurrence_name};
-use crate::approval::{Ignored, Name, Standing};
+use crate::approval::{IgnoredAnswer, Name, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, ToolCall};
 use crate::execution::{
     ApprovalMessages, CallProgress, CallRunner, ResumeContext, ResumedCall, ToolResultFormatter, unfinished,
@@ -20,7 +20,7 @@ pub struct Round {
     /// The outcomes in the order of the calls, also of calls that stay pending.
     pub outcomes: Vec<Outcome>,
     /// Answers that do not count, and why.
-    pub ignored: Vec<Ignored>,
+    pub ignored: Vec<IgnoredAnswer>,
 }
 
 impl Round {
@@ -219,7 +219,7 @@ impl Session {
         let entry = ledger.find(&key).await.ok().flatten().filter(|entry| entry.is_of(&call));
         let verified = services.verify_request(&conversation, &call, messages, entry.as_ref()).ok()?;
         let (tally, ignored) = services.tally(&verified);
-        if matches!(tally, Standing::Open { .. }) {
+        if matches!(tally, Tally::Open { .. }) {
             return None;
         }
         let decision = verified.decision(&tally, services.clock.now())?;
@@ -345,7 +345,7 @@ fn settle(history: &mut History, settled: Vec<CallResult>) -> Result<(), History
 }
 
 /// Answers to requests that no call of the history waits for.
-fn unknown_answers(history: &History, found: &[Found]) -> Vec<Ignored> {
+fn unknown_answers(history: &History, found: &[Found]) -> Vec<IgnoredAnswer> {
     let heard: Vec<&ResponsePart> = found.iter().flat_map(|found| &found.answers).collect();
     let settled = history.occurrences().into_iter().filter(|call| call.result.is_some());
     let late: Vec<String> =
@@ -357,7 +357,7 @@ fn unknown_answers(history: &History, found: &[Found]) -> Vec<Ignored> {
                 return None;
             }
             let why = "no pending call has this request".to_owned();
-            Some(Ignored { place, approval_id: response.approval_id.clone(), code: "not_pending", why })
+            Some(IgnoredAnswer { place, approval_id: response.approval_id.clone(), code: "not_pending", why })
         }
         _ => None,
     });

@@ -1,6 +1,6 @@
 //! Property tests: every mutation of a sealed request or response is rejected.
 
-use callgate::approval::{Question, Standing, tally};
+use callgate::approval::{Question, Tally, tally};
 use callgate::json::{Value, json};
 use callgate::message::{Approver, History, RequestPart, ResponsePart, approval_response};
 use proptest::prelude::*;
@@ -169,11 +169,11 @@ proptest! {
             let standing = |answer: ResponsePart| tally(&question, token, &[answer], &keys, &|_| false).0;
             let mut json = answer.to_json();
             let original = standing(answer);
-            prop_assert_ne!(&original, &Standing::Open { by: vec![] });
+            prop_assert_ne!(&original, &Tally::Open { by: vec![] });
             changes.iter().for_each(|change| change.of(&ANSWERED, json.as_object_mut().unwrap()));
             if let Some(changed) = ResponsePart::of_json(&json) {
                 let now = standing(changed);
-                prop_assert!(now == original || matches!(&now, Standing::Open { by } if by.is_empty()), "{json}");
+                prop_assert!(now == original || matches!(&now, Tally::Open { by } if by.is_empty()), "{json}");
             }
             Ok(())
         })?;

@@ -1,6 +1,6 @@
 //! Principals in every spelling and of every type, as requester and as approver.
 
-use callgate::approval::{Inbox, InboxError, Standing, tally};
+use callgate::approval::{Inbox, InboxError, Tally, tally};
 use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart};
 use callgate::seal::Keys;
@@ -230,7 +230,7 @@ proptest! {
         let answers = [&first, &second].map(|name| scene.signed(Approver::new(name.as_str()), scene.approval()));
         let token = request.approval_token.clone().unwrap();
         let (standing, ignored) = tally(&question, &token, &answers, &keys, &|_| false);
-        let approved = matches!(standing, Standing::Approved { .. });
+        let approved = matches!(standing, Tally::Approved { .. });
         if are_certainly_equal(&first, &second) {
             prop_assert!(!approved, "{first:?} {second:?} for {requester:?}");
         }

@@ -21,7 +21,7 @@ fn invisible() -> Vec<char> {
             || matches!(
                 category.get(*c),
                 GeneralCategory::Control
-                    | GeneralCategory::OutputFormat
+                    | GeneralCategory::Format
                     | GeneralCategory::LineSeparator
                     | GeneralCategory::ParagraphSeparator
             )

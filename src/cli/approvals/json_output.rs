@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::{Refusal, show};
-use crate::approval::{Grant, Ignored, Item, Progress, Standing};
+use crate::approval::{Grant, IgnoredAnswer, Item, Progress, Tally};
 use crate::card::{CardExtent, call_digest};
 use crate::cli::exit::Stop;
 use crate::cli::output::Output;
@@ -69,18 +69,18 @@ pub(super) fn item(item: &Item) -> Value {
     })
 }
 
-fn decision(standing: &Standing) -> &'static str {
+fn decision(standing: &Tally) -> &'static str {
     match standing {
-        Standing::Open { .. } => "open",
-        Standing::Approved { edited: None, .. } => "approved",
-        Standing::Approved { .. } => "edited",
-        Standing::Answered { .. } => "answered",
-        Standing::Denied { .. } => "denied",
-        Standing::Cancelled { .. } => "cancelled",
+        Tally::Open { .. } => "open",
+        Tally::Approved { edited: None, .. } => "approved",
+        Tally::Approved { .. } => "edited",
+        Tally::Answered { .. } => "answered",
+        Tally::Denied { .. } => "denied",
+        Tally::Cancelled { .. } => "cancelled",
     }
 }
 
-fn answer(said: &ResponsePart, ignored: Option<&Ignored>) -> Value {
+fn answer(said: &ResponsePart, ignored: Option<&IgnoredAnswer>) -> Value {
     json!({
         "decision": match said {
             _ if said.cancel => "cancelled",

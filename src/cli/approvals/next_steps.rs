@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::{ApprovalsContext, Refusal};
-use crate::approval::{Item, Progress, Standing};
+use crate::approval::{Item, Progress, Tally};
 use crate::cli::output::{BOLD, Output, amount, one_line, quote_shell_word};
 
 impl ApprovalsContext<'_> {
@@ -11,7 +11,7 @@ impl ApprovalsContext<'_> {
     pub(super) fn print_next_step(
         &self,
         item: &Item,
-        standing: &Standing,
+        standing: &Tally,
         output: &mut Output,
     ) -> Result<(), Refusal> {
         if is_from_gateway(item) {
@@ -57,8 +57,8 @@ impl ApprovalsContext<'_> {
 }
 
 /// Whether a call with this answer runs, or gets its result from the answer.
-pub(super) fn runs(standing: &Standing) -> bool {
-    matches!(standing, Standing::Approved { .. } | Standing::Answered { .. })
+pub(super) fn runs(standing: &Tally) -> bool {
+    matches!(standing, Tally::Approved { .. } | Tally::Answered { .. })
 }
 
 /// Whether the request is from a gateway: its calls have a server and ids such as `a3a3c43c-2`, a random connection id and a number.
