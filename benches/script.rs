@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 
 use callgate::call::{CallView, Outcome, SessionState, ToolCall};
 use callgate::json::{Value, json};
-use callgate::script::{Answer, Around, Journal, Predicate, ReplayResult, ScriptCall};
+use callgate::script::{Answer, AroundScript, Journal, Predicate, ReplayResult, ScriptCall};
 use callgate::{Engine, OutcomeKind, Session, ToolError, ToolExecutor, ToolResponse};
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 
@@ -25,7 +25,7 @@ fn input(rows: usize) -> Value {
 }
 
 /// Runs a script to its end; every effect gets the same output.
-fn run<'c>(around: &Around, seen: &ScriptCall<'c>, output: &Arc<Value>) -> ReplayResult<'c> {
+fn run<'c>(around: &AroundScript, seen: &ScriptCall<'c>, output: &Arc<Value>) -> ReplayResult<'c> {
     let mut journal = Journal::new(seen);
     loop {
         match around.replay(seen, &journal) {
@@ -53,14 +53,14 @@ fn scripts(criterion: &mut Criterion) {
         let view = CallView::new(&call, &session);
         let output = Arc::new(input(rows));
         for (name, script) in SCRIPTS {
-            let around = Around::compile(script).expect("a script");
+            let around = AroundScript::compile(script).expect("a script");
             let seen = around.begin(&call, None, &session).expect("a call");
             assert!(matches!(run(&around, &seen, &output), ReplayResult::Done { .. }));
             group.bench_function(BenchmarkId::new(name, size), |bencher| {
                 bencher.iter(|| black_box(run(&around, &seen, &output)));
             });
         }
-        let around = Around::compile("next(input)").expect("a script");
+        let around = AroundScript::compile("next(input)").expect("a script");
         group.bench_function(BenchmarkId::new("begin", size), |bencher| {
             bencher.iter(|| black_box(around.begin(&call, None, &session)));
         });

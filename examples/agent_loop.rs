@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use callgate::json::{Value, json};
-use callgate::lifecycle::{Chunk, Config, Ending, Usage};
+use callgate::lifecycle::{Chunk, ModelConfig, RunEnd, Usage};
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
 use callgate::{Engine, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
@@ -59,21 +59,21 @@ enum Stopped {
 }
 
 async fn agent(session: &mut Session, model: &mut Model, history: &mut History) -> Stopped {
-    let config = Config { messages: history.clone(), temperature: Some(1.0), ..Config::default() };
+    let config = ModelConfig { messages: history.clone(), temperature: Some(1.0), ..ModelConfig::default() };
     let ended = match run(session, model, history, config).await {
         Ok(Stopped::Waits) => {
             // The request ends here; the next request resumes the run.
             let reason = Some("approval".to_owned());
-            session.end(&Ending::Finished { reason, content: String::new() }).await.finish().await;
+            session.end(&RunEnd::Finished { reason, content: String::new() }).await.finish().await;
             return Stopped::Waits;
         }
         Ok(stopped) => return stopped,
         Err(ended) => ended,
     };
     let reason = match &ended {
-        Ending::Finished { content, .. } => content.clone(),
-        Ending::Aborted { reason } => reason.clone(),
-        Ending::Failed { error } => error.clone(),
+        RunEnd::Finished { content, .. } => content.clone(),
+        RunEnd::Aborted { reason } => reason.clone(),
+        RunEnd::Failed { error } => error.clone(),
     };
     session.end(&ended).await.finish().await;
     Stopped::Ended(reason)
@@ -83,9 +83,9 @@ async fn run(
     session: &mut Session,
     model: &mut Model,
     history: &mut History,
-    config: Config,
-) -> Result<Stopped, Ending> {
-    let failed = |error: &dyn std::fmt::Display| Ending::Failed { error: error.to_string() };
+    config: ModelConfig,
+) -> Result<Stopped, RunEnd> {
+    let failed = |error: &dyn std::fmt::Display| RunEnd::Failed { error: error.to_string() };
     let base = session.begin(config)?;
     // Calls whose approvals were answered in the meantime are resumed before the model is called.
     if session.resume(history, &Shop).await.map_err(|error| failed(&error))?.is_suspended() {
@@ -93,7 +93,7 @@ async fn run(
     }
     loop {
         // Call a real model with the configuration that `before_model` returns.
-        session.before_model(Config { messages: history.clone(), ..base.clone() }).await?;
+        session.before_model(ModelConfig { messages: history.clone(), ..base.clone() }).await?;
         let Some(turn) = model.0.pop_front() else {
             return Err(failed(&"the script of the model has ended"));
         };
@@ -119,7 +119,7 @@ async fn run(
             Turn::Says(_) => {
                 history.push(Message::new(Role::Assistant, vec![Part::text(text.clone())]));
                 session.completed(history);
-                let ending = Ending::Finished { reason: Some("stop".to_owned()), content: text.clone() };
+                let ending = RunEnd::Finished { reason: Some("stop".to_owned()), content: text.clone() };
                 session.end(&ending).await.finish().await;
                 return Ok(Stopped::Answered(text));
             }

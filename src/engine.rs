@@ -2,8 +2,10 @@
 
 mod reload_status;
 
-pub(crate) use reload_status::Verdict;
-pub use reload_status::{Change, ConfirmError, Held, Refusal, Refused, Status};
+pub(crate) use reload_status::ReloadDecision;
+pub use reload_status::{
+    ConfirmError, PendingReload, RejectedReload, RejectionReason, ReloadEvent, ReloadStatus,
+};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,14 +17,14 @@ use crate::diagnostic::SourceMap;
 use crate::execution::{AcceptsAnswer, EngineServices, HostServices};
 use crate::explain::{Explainer, Explanation};
 use crate::host::{Clock, Observer, StateStore, SystemClock};
-use crate::kernel::{Decision, Kernel, Layers, Listener};
+use crate::kernel::{Decision, EventListener, Kernel, Layers};
 use crate::lifecycle::Middleware;
 use crate::message::ResponsePart;
 use crate::policy::{self, CompiledPolicies, LoadedBundle};
 use crate::seal::Keys;
 use crate::session::{Session, Shared};
 use crate::state::MemoryStore;
-use crate::tools::{ToolDescriptor, Tools};
+use crate::tools::{ToolDescriptor, ToolCatalog};
 use reload_status::ReloadHistory;
 
 /// The active rules with everything that evaluates calls against them. Cheap to clone; clones share all state.
@@ -115,7 +117,7 @@ impl Engine {
     pub fn builder(chains: Arc<CompiledPolicies>) -> EngineBuilder {
         EngineBuilder {
             chains,
-            tools: Tools::default(),
+            tools: ToolCatalog::default(),
             clock: Box::new(SystemClock),
             observers: Vec::new(),
             store: None,
@@ -172,7 +174,7 @@ impl Engine {
 /// Builds an [`Engine`].
 pub struct EngineBuilder {
     chains: Arc<CompiledPolicies>,
-    tools: Tools,
+    tools: ToolCatalog,
     clock: Box<dyn Clock>,
     observers: Vec<Box<dyn Observer>>,
     store: Option<Arc<dyn StateStore>>,
@@ -180,7 +182,7 @@ pub struct EngineBuilder {
     keys: Option<Keys>,
     accepts_answer: Option<Box<AcceptsAnswer>>,
     hooks: Vec<Arc<dyn Middleware>>,
-    listener: Option<Arc<dyn Listener>>,
+    listener: Option<Arc<dyn EventListener>>,
 }
 
 impl std::fmt::Debug for EngineBuilder {
@@ -193,7 +195,7 @@ impl EngineBuilder {
     /// Sets the descriptors of the tools that calls can name.
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = ToolDescriptor>) -> Self {
-        self.tools = Tools::new(tools);
+        self.tools = ToolCatalog::new(tools);
         self
     }
 
@@ -257,7 +259,7 @@ impl EngineBuilder {
 
     /// Sets a listener that is notified of every evaluation of a policy, in all sessions.
     #[must_use]
-    pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
+    pub fn heard_by(mut self, listener: Arc<dyn EventListener>) -> Self {
         self.listener = Some(listener);
         self
     }

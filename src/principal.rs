@@ -15,7 +15,7 @@ use crate::unicode;
 /// The comparison of principals (`defaults.principals`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Comparison {
+pub enum PrincipalComparison {
     /// By their canonical form.
     #[default]
     Canonical,
@@ -23,7 +23,7 @@ pub enum Comparison {
     Exact,
 }
 
-impl Comparison {
+impl PrincipalComparison {
     /// Whether this is the comparison by canonical form.
     pub fn is_canonical(&self) -> bool {
         *self == Self::Canonical
@@ -48,14 +48,14 @@ impl Principal {
     /// assert_ne!(Principal::parse("Ana", Comparison::Exact), Principal::parse("ana", Comparison::Exact));
     /// assert_eq!(principal(" \u{200b}"), None);
     /// ```
-    pub fn parse(name: &str, comparison: Comparison) -> Option<Self> {
+    pub fn parse(name: &str, comparison: PrincipalComparison) -> Option<Self> {
         let canonical = unicode::casefold(name);
         if canonical.is_empty() || canonical.contains(char::is_control) {
             return None;
         }
         let key = match comparison {
-            Comparison::Canonical => canonical.into_owned(),
-            Comparison::Exact => name.to_owned(),
+            PrincipalComparison::Canonical => canonical.into_owned(),
+            PrincipalComparison::Exact => name.to_owned(),
         };
         Some(Self { written: name.to_owned(), key })
     }
@@ -87,7 +87,7 @@ impl Hash for Principal {
 
 /// The meaning of a value that should name a principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum PrincipalValue {
     /// It names this principal.
     Principal(Principal),
     /// It is absent, null or blank.
@@ -96,9 +96,9 @@ pub enum Named {
     Invalid(&'static str),
 }
 
-impl Named {
+impl PrincipalValue {
     /// Interprets a value.
-    pub fn from_value(value: Option<&Value>, comparison: Comparison) -> Self {
+    pub fn from_value(value: Option<&Value>, comparison: PrincipalComparison) -> Self {
         match value {
             None | Some(Value::Null) => Self::Nobody,
             Some(Value::String(name)) => match Principal::parse(name, comparison) {
@@ -111,7 +111,7 @@ impl Named {
     }
 
     /// Interprets `principal` of a call's context.
-    pub fn from_context(context: &Value, comparison: Comparison) -> Self {
+    pub fn from_context(context: &Value, comparison: PrincipalComparison) -> Self {
         match context {
             Value::Null | Value::Object(_) => Self::from_value(context.get("principal"), comparison),
             other => Self::Invalid(JsonType::of(other).with_article()),
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn is_one(a: &str, b: &str) -> bool {
-        let principal = |name| Principal::parse(name, Comparison::Canonical).unwrap();
+        let principal = |name| Principal::parse(name, PrincipalComparison::Canonical).unwrap();
         principal(a) == principal(b)
     }
 
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn rejects_blank_names_and_names_with_control_characters() {
-        for comparison in [Comparison::Canonical, Comparison::Exact] {
+        for comparison in [PrincipalComparison::Canonical, PrincipalComparison::Exact] {
             for name in [
                 "",
                 " ",
@@ -190,26 +190,36 @@ mod tests {
     #[test]
     fn only_strings_name_a_principal() {
         for (value, expected) in [
-            (json!(null), Some(Named::Nobody)),
-            (json!(""), Some(Named::Nobody)),
-            (json!(" \u{200d}"), Some(Named::Nobody)),
+            (json!(null), Some(PrincipalValue::Nobody)),
+            (json!(""), Some(PrincipalValue::Nobody)),
+            (json!(" \u{200d}"), Some(PrincipalValue::Nobody)),
             (json!(42), None),
             (json!(true), None),
             (json!(["ana"]), None),
             (json!({ "name": "ana" }), None),
             (json!("a\u{1}b"), None),
         ] {
-            for comparison in [Comparison::Canonical, Comparison::Exact] {
-                let named = Named::from_value(Some(&value), comparison);
+            for comparison in [PrincipalComparison::Canonical, PrincipalComparison::Exact] {
+                let named = PrincipalValue::from_value(Some(&value), comparison);
                 match &expected {
                     Some(expected) => assert_eq!(named, *expected, "{value}"),
-                    None => assert!(matches!(named, Named::Invalid(_)), "{value}"),
+                    None => assert!(matches!(named, PrincipalValue::Invalid(_)), "{value}"),
                 }
-                assert_eq!(Named::from_context(&json!({ "principal": value }), comparison), named, "{value}");
+                assert_eq!(
+                    PrincipalValue::from_context(&json!({ "principal": value }), comparison),
+                    named,
+                    "{value}"
+                );
             }
         }
-        assert_eq!(Named::from_context(&json!(null), Comparison::Canonical), Named::Nobody);
-        assert!(matches!(Named::from_context(&json!("ana"), Comparison::Canonical), Named::Invalid(_)));
+        assert_eq!(
+            PrincipalValue::from_context(&json!(null), PrincipalComparison::Canonical),
+            PrincipalValue::Nobody
+        );
+        assert!(matches!(
+            PrincipalValue::from_context(&json!("ana"), PrincipalComparison::Canonical),
+            PrincipalValue::Invalid(_)
+        ));
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolListError> {
 
 /// A known tool.
 #[derive(Debug)]
-pub struct Tool {
+pub struct KnownTool {
     /// The tool as the host or its MCP server describes it.
     pub descriptor: ToolDescriptor,
     /// The compiled schema of the arguments: an error if the schema is invalid, `None` if there is none.
@@ -82,12 +82,12 @@ pub struct Tool {
 
 /// Tools: the descriptors that models are offered, and the set that calls are checked against.
 #[derive(Debug, Default)]
-pub struct Tools {
+pub struct ToolCatalog {
     descriptors: Vec<ToolDescriptor>,
     set: ToolSet,
 }
 
-impl Tools {
+impl ToolCatalog {
     /// These tools. Of two with the same name and server, the last one is used.
     pub fn new(descriptors: impl IntoIterator<Item = ToolDescriptor>) -> Self {
         Self::default().with(descriptors)
@@ -122,25 +122,25 @@ impl Tools {
 /// The known tools, by name and server.
 #[derive(Debug, Default)]
 pub struct ToolSet {
-    tools: HashMap<String, HashMap<Option<String>, Tool>>,
+    tools: HashMap<String, HashMap<Option<String>, KnownTool>>,
 }
 
 impl ToolSet {
     /// Compiles the schemas of these tools. Of two with the same name and server, the last one is used.
     pub fn new(descriptors: impl IntoIterator<Item = ToolDescriptor>) -> Self {
-        let mut tools: HashMap<String, HashMap<Option<String>, Tool>> = HashMap::new();
+        let mut tools: HashMap<String, HashMap<Option<String>, KnownTool>> = HashMap::new();
         for descriptor in descriptors {
             let schema = descriptor.input_schema.as_ref().map(ArgumentSchema::compile);
             let types = descriptor.input_schema.as_ref().map(ArgumentSchema::compile_types);
             let types = types.and_then(Result::ok);
             let (name, server) = (descriptor.name.clone(), descriptor.server.clone());
-            tools.entry(name).or_default().insert(server, Tool { descriptor, schema, types });
+            tools.entry(name).or_default().insert(server, KnownTool { descriptor, schema, types });
         }
         Self { tools }
     }
 
     /// The tool that a call names: on its server, or one without a server.
-    pub fn get(&self, call: &ToolCall) -> Option<&Tool> {
+    pub fn get(&self, call: &ToolCall) -> Option<&KnownTool> {
         let find_mutation = self.tools.get(&call.tool)?;
         find_mutation.get(&call.server).or_else(|| find_mutation.get(&None))
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use callgate::call::{CallView, SessionState, ToolCall};
 use callgate::json::{Value, json};
-use callgate::script::{Answer, Around, Effect, Expression, Journal, ReplayResult};
+use callgate::script::{Answer, AroundScript, Expression, Journal, ReplayResult, ScriptEffect};
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn input(members: &[(&str, &str)]) -> Value {
 }
 
 fn script(text: &str, input: Value) -> String {
-    let around = Around::compile(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    let around = AroundScript::compile(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
     let (call, session) = (ToolCall::new("c1", "pay", input), SessionState::default());
     let call = around.begin(&call, None, &session).unwrap();
     match around.replay(&call, &Journal::new(&call)) {
@@ -200,15 +200,17 @@ fn numbers_passed_to_tools_are_written_exactly() {
 /// A replay computes the same numbers as the first run, also if the journal was stored as JSON in between.
 #[test]
 fn replays_compute_the_same_numbers() {
-    let around = Around::compile(
+    let around = AroundScript::compile(
         "let a = input.price * 3 / 7; let out = next(#{ amount: a, half: a / 2 }); out.n + round(a, 10)",
     )
     .unwrap();
     let (call, session) = (ToolCall::new("c1", "pay", input(&[("price", "1.10")])), SessionState::default());
     let call = around.begin(&call, None, &session).unwrap();
     let mut journal = Journal::new(&call);
-    let ReplayResult::Effect(effect @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
-    let Effect::Next { input: given, .. } = &effect else { panic!() };
+    let ReplayResult::Effect(effect @ ScriptEffect::Next { .. }) = around.replay(&call, &journal) else {
+        panic!()
+    };
+    let ScriptEffect::Next { input: given, .. } = &effect else { panic!() };
     let numbers =
         "{\"amount\":0.4714285714285714285714285714285714,\"half\":0.2357142857142857142857142857142857}";
     assert_eq!(given.to_string(), numbers);

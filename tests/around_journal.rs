@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use callgate::call::{SessionState, ToolCall};
 use callgate::json::{Value, json};
-use callgate::script::{Answer, Around, Effect, Journal, JournalError, ReplayResult};
+use callgate::script::{Answer, AroundScript, Journal, JournalError, ReplayResult, ScriptEffect};
 use proptest::prelude::*;
 
 const SCRIPT: &str = r#"
@@ -72,7 +72,7 @@ fn end(replay: &ReplayResult<'_>) -> Value {
 
 /// Runs with these results, to the end or to the first effect without a result.
 fn run(answers: &[Answer]) -> (Journal<'static>, ReplayResult<'static>) {
-    let around = Around::compile(SCRIPT).unwrap();
+    let around = AroundScript::compile(SCRIPT).unwrap();
     let seen = around.begin(&CALL, None, &session()).unwrap();
     let mut journal = Journal::new(&seen);
     loop {
@@ -89,7 +89,7 @@ fn stored_journal(answers: &[Answer]) -> Value {
 
 /// Resumes a stored journal as another process would.
 fn resume_stored(stored: &Value) -> Result<ReplayResult<'static>, JournalError> {
-    let around = Around::compile(SCRIPT).unwrap();
+    let around = AroundScript::compile(SCRIPT).unwrap();
     let (seen, journal) = around.resume(&CALL, None, stored)?;
     let replay = around.replay(&seen, &journal);
     assert_eq!(end(&replay), end(&around.replay(&seen, &journal)), "a replay is deterministic");
@@ -113,10 +113,13 @@ fn stored_journal_resumes_where_it_stopped() {
 fn journal_is_bound_to_its_script_and_call() {
     let stored = stored_journal(&answers()[..3]);
     let call = &*CALL;
-    let around = Around::compile(SCRIPT).unwrap();
+    let around = AroundScript::compile(SCRIPT).unwrap();
     let resume =
-        |around: &Around, call: &ToolCall| around.resume(call, None, &stored).map(|_| ()).unwrap_err();
-    assert_eq!(resume(&Around::compile(&format!("{SCRIPT} ")).unwrap(), call), JournalError::OtherScript);
+        |around: &AroundScript, call: &ToolCall| around.resume(call, None, &stored).map(|_| ()).unwrap_err();
+    assert_eq!(
+        resume(&AroundScript::compile(&format!("{SCRIPT} ")).unwrap(), call),
+        JournalError::OtherScript
+    );
     for other in [
         ToolCall { id: "c2".to_owned(), ..call.clone() },
         ToolCall { tool: "sent".to_owned(), ..call.clone() },
@@ -155,7 +158,7 @@ fn journal_is_bound_to_the_context_values_its_script_reads() {
             ],
         ),
     ] {
-        let around = Around::compile(script).unwrap();
+        let around = AroundScript::compile(script).unwrap();
         let seen = around.begin(&call, None, &SessionState::default()).unwrap();
         let stored = callgate::json::to_value(Journal::new(&seen)).unwrap();
         for (context, fits) in contexts {
@@ -168,7 +171,7 @@ fn journal_is_bound_to_the_context_values_its_script_reads() {
 #[test]
 fn journal_of_another_call_is_not_replayed() {
     let session = session();
-    let around = Around::compile(SCRIPT).unwrap();
+    let around = AroundScript::compile(SCRIPT).unwrap();
     let other = ToolCall::new("c9", "send", json!({"to": "bob"}));
     let seen = around.begin(&other, None, &session).unwrap();
     let (journal, _) = run(&answers()[..2]);
@@ -220,7 +223,7 @@ fn oversized_journal_is_an_error() {
 fn resume_in_child_process() {
     let Some(path) = std::env::var_os("CALLGATE_TEST_JOURNAL") else { return };
     let stored = callgate::json::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
-    let around = Around::compile(SCRIPT).unwrap();
+    let around = AroundScript::compile(SCRIPT).unwrap();
     let (seen, mut journal) = around.resume(&CALL, None, &stored).unwrap();
     let rest = answers();
     let end = loop {
@@ -360,14 +363,14 @@ proptest! {
         answer in prop::sample::select(vec![json!(null), json!(1), json!("a"), json!([1, {"a": 2}]), json!({"a": {"b": [1]}})]),
     ) {
         let script = words.join(" ");
-        let Ok(around) = Around::compile(&script) else { return Ok(()) };
+        let Ok(around) = AroundScript::compile(&script) else { return Ok(()) };
         let seen = around.begin(&CALL, None, &session()).unwrap();
         let mut journal = Journal::new(&seen);
         for _ in 0..4 {
             let replay = around.replay(&seen, &journal);
             prop_assert_eq!(end(&replay), end(&around.replay(&seen, &journal)));
             match replay {
-                ReplayResult::Effect(effect @ Effect::Approve { .. }) => {
+                ReplayResult::Effect(effect @ ScriptEffect::Approve { .. }) => {
                     journal.push(effect, Answer::Error { message: "no".to_owned(), kind: None });
                 }
                 ReplayResult::Effect(effect) => journal.push(effect, value(answer.clone())),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use callgate::call::{SessionState, ToolCall};
 use callgate::json::{Value, json};
-use callgate::script::{Answer, Around, Effect, Journal, ReplayResult};
+use callgate::script::{Answer, AroundScript, Journal, ReplayResult, ScriptEffect};
 
 /// A script, its call, and the results of its effects, in order.
 pub struct Case {
@@ -31,12 +31,12 @@ impl Case {
         self
     }
 
-    fn compiled(&self) -> Around {
-        Around::compile(&self.script).unwrap_or_else(|error| panic!("{}: {error:?}", self.script))
+    fn compiled(&self) -> AroundScript {
+        AroundScript::compile(&self.script).unwrap_or_else(|error| panic!("{}: {error:?}", self.script))
     }
 
     /// Replays to the end, or to the first effect without a result.
-    fn run(&self) -> (Vec<Effect<'_>>, ReplayResult<'_>) {
+    fn run(&self) -> (Vec<ScriptEffect<'_>>, ReplayResult<'_>) {
         let around = self.compiled();
         let call = around.begin(&self.call, None, &self.session).unwrap();
         let mut journal = Journal::new(&call);
@@ -138,29 +138,29 @@ fn statements_have_the_expected_values() {
     }
 }
 
-fn effect_as_json(effect: &Effect<'_>) -> Value {
+fn effect_as_json(effect: &ScriptEffect<'_>) -> Value {
     let mut shown = json!({ "effect": effect.name() });
     let shown_fields = shown.as_object_mut().unwrap();
     match effect {
-        Effect::Next { input, options } => {
+        ScriptEffect::Next { input, options } => {
             shown_fields.insert("input".into(), Value::clone(input));
             if let Some(options) = options {
                 shown_fields.insert("options".into(), Value::clone(options));
             }
         }
-        Effect::Approve { message } => {
+        ScriptEffect::Approve { message } => {
             shown_fields.insert("message".into(), message.as_str().into());
         }
-        Effect::Now | Effect::Random => {}
-        Effect::CacheGet { key } => {
+        ScriptEffect::Now | ScriptEffect::Random => {}
+        ScriptEffect::CacheGet { key } => {
             shown_fields.insert("key".into(), Value::clone(key));
         }
-        Effect::CacheSet { key, value, ttl } => {
+        ScriptEffect::CacheSet { key, value, ttl } => {
             shown_fields.insert("key".into(), Value::clone(key));
             shown_fields.insert("value".into(), Value::clone(value));
             shown_fields.insert("ttl_ms".into(), (ttl.as_millis() as u64).into());
         }
-        Effect::Audit { fields } => {
+        ScriptEffect::Audit { fields } => {
             shown_fields.insert("fields".into(), Value::Object(fields.clone()));
         }
     }
@@ -225,9 +225,11 @@ fn unchanged_values_are_shared_not_copied() {
     let around = case.compiled();
     let call = around.begin(&case.call, None, &case.session).unwrap();
     let mut journal = Journal::new(&call);
-    let ReplayResult::Effect(effect @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
+    let ReplayResult::Effect(effect @ ScriptEffect::Next { .. }) = around.replay(&call, &journal) else {
+        panic!()
+    };
     assert!(
-        matches!(&effect, Effect::Next { input, .. } if input.is(&case.call.input)),
+        matches!(&effect, ScriptEffect::Next { input, .. } if input.is(&case.call.input)),
         "the input was copied"
     );
     let output = Arc::new(json!({"body": "y".repeat(2 << 20), "rows": vec![0; 300_000]}));
@@ -246,7 +248,7 @@ fn changed_object_keeps_key_order_and_number_digits() {
     let input =
         callgate::json::parse(r#"{"z":1.50,"y":{"b":1e400,"a":12345678901234567890},"x":[1.0]}"#).unwrap();
     let case = Case::new("input.y.c = true; input.w = input.x[0]; next(input)", input);
-    let ReplayResult::Effect(Effect::Next { input, .. }) = case.run().1 else { panic!() };
+    let ReplayResult::Effect(ScriptEffect::Next { input, .. }) = case.run().1 else { panic!() };
     assert_eq!(
         input.to_string(),
         r#"{"z":1.50,"y":{"b":1e400,"a":12345678901234567890,"c":true},"x":[1.0],"w":1.0}"#
@@ -341,7 +343,7 @@ fn rejects_invalid_scripts_with_position_and_help() {
         ("output", 0, "unknown variable `output`", ""),
         ("let x = ;", 8, "", ""),
     ] {
-        let error = Around::compile(text).expect_err(text);
+        let error = AroundScript::compile(text).expect_err(text);
         assert!(error.message.contains(message), "{text}: {error:?}");
         assert_eq!(error.offset, Some(at), "{text}: {error:?}");
         assert!(error.help.clone().unwrap_or_default().contains(help), "{text}: {error:?}");
@@ -415,7 +417,7 @@ fn hostile_scripts_fail_with_an_error_they_cannot_catch() {
         "x;".repeat(50_000),
         (0..1_000).map(|n| format!("fn f{n}() {{ 1 }} ")).collect(),
     ] {
-        assert!(Around::compile(&script).is_err(), "{}", script.get(..40).unwrap_or_default());
+        assert!(AroundScript::compile(&script).is_err(), "{}", script.get(..40).unwrap_or_default());
     }
 }
 
@@ -430,7 +432,7 @@ fn scripts_cannot_catch_the_suspension_at_an_effect() {
     ] {
         let case = Case::new(script, json!({}));
         let (effects, end) = case.run();
-        assert!(matches!(end, ReplayResult::Effect(Effect::Next { .. })), "{script}: {end:?}");
+        assert!(matches!(end, ReplayResult::Effect(ScriptEffect::Next { .. })), "{script}: {end:?}");
         assert_eq!(effects.len(), 1, "{script}");
     }
 }
@@ -445,7 +447,7 @@ fn script_reads_the_session_as_of_its_start() {
     let around = case.compiled();
     let failure = around.begin(&case.call, None, &case.session).unwrap_err();
     assert!(failure.message.contains("`facts.order` of the session"), "{failure:?}");
-    let other = Around::compile("session.facts.other").unwrap();
+    let other = AroundScript::compile("session.facts.other").unwrap();
     assert!(other.begin(&case.call, None, &case.session).is_ok());
 }
 
@@ -459,7 +461,7 @@ fn rejects_calls_whose_input_is_not_an_object() {
 #[test]
 fn script_types_are_send_and_sync() {
     fn shareable<T: Send + Sync + std::fmt::Debug + 'static>() {}
-    shareable::<Around>();
+    shareable::<AroundScript>();
     shareable::<callgate::script::ScriptCall>();
     shareable::<Journal>();
     shareable::<ReplayResult>();

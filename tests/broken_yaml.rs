@@ -4,10 +4,10 @@ use std::fs;
 
 use callgate::diagnostic::{Diagnostics, SourceMap, render};
 use callgate::json::{Map, Number, Value};
-use callgate::source::{Loaded, MAX_NESTING, load_texts, parse};
+use callgate::source::{LoadedSources, MAX_NESTING, load_texts, parse};
 use proptest::prelude::*;
 
-fn problems(loaded: &Loaded) -> String {
+fn problems(loaded: &LoadedSources) -> String {
     let text = render::text(&loaded.diagnostics, &loaded.sources, false);
     format!("{text}\n{}\n", render::summary(&loaded.diagnostics, &loaded.sources))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use callgate::call::{CallRecord, Outcome, OutcomeKind, RecordedResult, Verdict};
 use callgate::host::ManualClock;
-use callgate::middleware::Kind;
+use callgate::middleware::PolicyKind;
 use callgate::policy::{CompiledPolicies, Mode};
 use callgate::{Engine, ToolDescriptor, engine, tools};
 
@@ -45,8 +45,14 @@ impl Loaded {
 
     /// The rules that block calls.
     fn rules(&self) -> BTreeSet<String> {
-        let blocks = |kind: &Kind| {
-            matches!(kind, Kind::Deny(_) | Kind::Approval(_) | Kind::Halt(_) | Kind::RateLimit(_))
+        let blocks = |kind: &PolicyKind| {
+            matches!(
+                kind,
+                PolicyKind::Deny(_)
+                    | PolicyKind::Approval(_)
+                    | PolicyKind::Halt(_)
+                    | PolicyKind::RateLimit(_)
+            )
         };
         let policies = self.chains.policies().iter();
         let rules = policies.filter(|policy| blocks(&policy.kind) && policy.mode == Mode::Enforce);

@@ -47,7 +47,7 @@ fn cache_hit_is_reported_and_equals_the_result_of_the_tool() {
     assert_eq!(second.outcome.name(), "cached");
     assert_eq!(second.reason.code, "cached");
     assert_eq!(second.reason.policy.as_deref(), Some("p"));
-    assert_eq!(second.reason.message, "the tool gave this 12s ago for the same call");
+    assert_eq!(second.reason.message, "the tool returned this 12s ago for the same call");
     assert_eq!(second.policies[0].verdict, callgate::call::Verdict::Answer);
     assert_eq!(tool.count(), 1);
     assert_eq!(session.state().document()["calls"], json!({ "search": 1 }), "a hit does not run the tool");

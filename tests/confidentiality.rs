@@ -10,14 +10,14 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use callgate::approval::{Question, seal_answer};
+use callgate::approval::{BoundRequest, seal_answer};
 use callgate::call::{ApprovalDecision, ApprovalRequest, RunShadowEffect};
 use callgate::card::Card;
 use callgate::explain::render;
 use callgate::host::{Clock, Observer, SystemClock};
 use callgate::json::{Value, json};
 use callgate::message::{
-    Approver, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
+    Approver, PartContent, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
 use callgate::seal::Keys;
 use callgate::state::SqliteStore;
@@ -205,7 +205,7 @@ impl Observer for Log {
 /// A history without its calls, which come from the model itself.
 fn beside_calls(history: &History) -> String {
     let of = |message: &Message| {
-        let parts = message.parts().iter().filter(|part| !matches!(part.content(), Content::Call(_)));
+        let parts = message.parts().iter().filter(|part| !matches!(part.content(), PartContent::Call(_)));
         Message::new(message.role().clone(), parts.cloned().collect())
     };
     let written = History::new(history.messages().iter().map(of).collect());
@@ -306,7 +306,7 @@ proptest! {
             seen.extend(round.outcomes.iter().map(|outcome| callgate::json::to_string(outcome).unwrap()));
             for request in history.find_approval_requests().into_iter().cloned().collect::<Vec<_>>() {
                 seen.push(cards(&request, None));
-                let question = Question::open(&request, engine.keys()).unwrap();
+                let question = BoundRequest::open(&request, engine.keys()).unwrap();
                 let edited = request.input.clone().map(|mut input| { input["note"] = "other".into(); input });
                 let answer = ResponsePart {
                     edited_input: edited.filter(|_| index == 0 && question.editable().len() == 1),

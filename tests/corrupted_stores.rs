@@ -1,8 +1,8 @@
 //! Test stores: an in-memory store in which a test overrides single operations.
 
 use callgate::host::{
-    Account, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, Lookup, Page, Record, RecordKey, Refusal,
-    StateStore, StoreFuture, Write,
+    Account, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, RecordPage, Record, RecordKey, LimitRefusal,
+    StateStore, StoreFuture, ConditionalWrite,
 };
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
@@ -14,16 +14,16 @@ pub trait Alteration: Send + Sync {
         good
     }
     /// A lookup in a cache.
-    fn cache_get<'a>(&'a self, good: StoreFuture<'a, Lookup>) -> StoreFuture<'a, Lookup> {
+    fn cache_get<'a>(&'a self, good: StoreFuture<'a, CacheLookup>) -> StoreFuture<'a, CacheLookup> {
         good
     }
     /// Acquiring limits.
     fn take<'a>(
         &'a self,
-        good: StoreFuture<'a, Vec<Refusal>>,
+        good: StoreFuture<'a, Vec<LimitRefusal>>,
         _: &'a MemoryStore,
         _: &'a [LimitAcquisition],
-    ) -> StoreFuture<'a, Vec<Refusal>> {
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         good
     }
     /// Reading a record.
@@ -71,7 +71,7 @@ impl<A: Alteration> Altered<A> {
 }
 
 impl<A: Alteration> StateStore for Altered<A> {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>> {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
         self.by.take(self.by.answer(self.inner.take(now, takes)), &self.inner, takes)
     }
     fn give_back(&self, key: &str) {
@@ -85,7 +85,7 @@ impl<A: Alteration> StateStore for Altered<A> {
         now: Timestamp,
         space: CacheSpace<'a>,
         key: &'a str,
-    ) -> StoreFuture<'a, Lookup> {
+    ) -> StoreFuture<'a, CacheLookup> {
         self.by.cache_get(self.by.answer(self.inner.cache_get(now, space, key)))
     }
     fn cache_put<'a>(
@@ -103,7 +103,7 @@ impl<A: Alteration> StateStore for Altered<A> {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         self.by.record(self.by.answer(self.inner.record(key)), key)
     }
-    fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
+    fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
         self.by.write_record(self.by.answer(self.inner.write_record(now, write)), write.key)
     }
     fn is_shared(&self) -> bool {
@@ -112,7 +112,7 @@ impl<A: Alteration> StateStore for Altered<A> {
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         self.by.answer(self.inner.has_lost_records(account))
     }
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage> {
         self.by.answer(self.inner.records(space, after, limit))
     }
 }

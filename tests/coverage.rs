@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use callgate::policy::{self, LoadedBundle};
-use callgate::suite::{self, Coverage, CoverageReport, LoadedSuite, WhyNot, render};
+use callgate::suite::{self, Coverage, CoverageReport, LoadedSuite, UncountedReason, render};
 
 use crate::recorded_calls::project;
 
@@ -489,7 +489,7 @@ policies:
     assert_eq!(modes, [("watched", "shadow"), ("counted", "shadow")]);
     let not_counted: Vec<_> =
         report.files[0].not_counted.iter().map(|one| (one.id.as_str(), one.why)).collect();
-    assert_eq!(not_counted, [("sleeping", WhyNot::Off), ("bound", WhyNot::OfRun), ("plain", WhyNot::OfRun)]);
+    assert_eq!(not_counted, [("sleeping", UncountedReason::Off), ("bound", UncountedReason::OfRun), ("plain", UncountedReason::OfRun)]);
     let more =
         ["call: { tool: u }, expect: executed", "steps: [ { tool: t }, { tool: t, expect: executed } ]"];
     assert_eq!(missing(&covered(rules, &more)), [""; 0]);

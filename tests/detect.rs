@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use callgate::json::{Value, json};
-use callgate::redaction::{Detector, Redactor, Style};
+use callgate::redaction::{Detector, RedactionStyle, Redactor};
 use callgate::seal::Keys;
 use proptest::prelude::*;
 
@@ -77,7 +77,7 @@ fn precision_and_recall_on_the_corpora() {
     settings.bind(|| insta::assert_snapshot!("detect", format!("{table}\nmisses\n{misses}")));
 }
 
-fn every(style: Style) -> Redactor {
+fn every(style: RedactionStyle) -> Redactor {
     Redactor::new(Detector::ALL.to_vec(), Vec::new(), style)
 }
 
@@ -98,15 +98,15 @@ fn each_style_redacts_as_documented() {
             .redact_text(text)
             .into_owned()
     };
-    assert_eq!(with(Style::Mask), "[email] paid with [payment_card], [redacted]");
-    assert_eq!(with(Style::Remove), " paid with , ");
-    assert_eq!(with(Style::KeepLast(4)), "***********.com paid with ***************1111, ****-77");
-    assert_eq!(with(Style::KeepLast(99)), "********ple.com paid with **********1111 1111, ****-77");
+    assert_eq!(with(RedactionStyle::Mask), "[email] paid with [payment_card], [redacted]");
+    assert_eq!(with(RedactionStyle::Remove), " paid with , ");
+    assert_eq!(with(RedactionStyle::KeepLast(4)), "***********.com paid with ***************1111, ****-77");
+    assert_eq!(with(RedactionStyle::KeepLast(99)), "********ple.com paid with **********1111 1111, ****-77");
 }
 
 #[test]
 fn digests_depend_on_the_value_and_the_key() {
-    let plain = Redactor::new(vec![Detector::PaymentCard], Vec::new(), Style::Hash);
+    let plain = Redactor::new(vec![Detector::PaymentCard], Vec::new(), RedactionStyle::Hash);
     let [one, other] = ["5a", "6b"].map(|digits| Keys::parse(&digits.repeat(32)).unwrap());
     let with = |keys: &Keys, text: &str| plain.with_keys(keys).redact_text(text).into_owned();
     let spaced = with(&one, "4111 1111 1111 1111");
@@ -121,7 +121,8 @@ fn digests_depend_on_the_value_and_the_key() {
 
 #[test]
 fn overlapping_matches_merge_under_the_longest() {
-    let redactor = Redactor::new(vec![Detector::Email, Detector::UrlCredentials], Vec::new(), Style::Mask);
+    let redactor =
+        Redactor::new(vec![Detector::Email, Detector::UrlCredentials], Vec::new(), RedactionStyle::Mask);
     assert_eq!(
         redactor.redact_text("https://administrator:hunter2hunter2@db.io/x"),
         "https://[url_credentials]/x"
@@ -139,7 +140,8 @@ fn finds_values_hidden_by_unicode_or_escapes() {
         (r#"log: {"to":"ana\u0040example.com"} end"#, r#"log: {"to":"[email]"} end"#),
         ("jürgen@müller.example", "[email]"),
     ] {
-        let redactor = Redactor::new(vec![Detector::Email, Detector::PaymentCard], Vec::new(), Style::Mask);
+        let redactor =
+            Redactor::new(vec![Detector::Email, Detector::PaymentCard], Vec::new(), RedactionStyle::Mask);
         assert_eq!(redactor.redact_text(text), redacted);
     }
 }
@@ -174,11 +176,11 @@ fn redacts_keys_numbers_and_embedded_json() {
         (json!(r#"{"a":"ana@example.com","a":1}"#), json!(r#"{"a":"[email]","a":1}"#)),
     ] {
         let mut actual = value.clone();
-        assert!(every(Style::Mask).redact_value(&mut actual).is_ok());
+        assert!(every(RedactionStyle::Mask).redact_value(&mut actual).is_ok());
         assert_eq!(actual.to_string(), redacted.to_string(), "{value}");
     }
     let mut exponent: Value = callgate::json::from_str("4.111111111111111e15").unwrap();
-    assert_eq!(every(Style::Mask).redact_value(&mut exponent), Ok(true));
+    assert_eq!(every(RedactionStyle::Mask).redact_value(&mut exponent), Ok(true));
     assert_eq!(exponent, json!("[payment_card]"));
 }
 
@@ -186,7 +188,7 @@ fn redacts_keys_numbers_and_embedded_json() {
 fn redacts_structured_and_text_content_alike() {
     let structured = json!({"customer": {"email": "ana@example.com", "card": "4111111111111111"}});
     let mut result = json!({"content": [{"type": "text", "text": structured.to_string()}], "structuredContent": structured});
-    assert_eq!(every(Style::Remove).redact_value(&mut result), Ok(true));
+    assert_eq!(every(RedactionStyle::Remove).redact_value(&mut result), Ok(true));
     assert!(!result.to_string().contains("ana@") && !result.to_string().contains("4111"), "{result}");
     let text = result["content"][0]["text"].as_str().unwrap();
     assert_eq!(callgate::json::from_str::<Value>(text).unwrap(), result["structuredContent"]);
@@ -196,10 +198,10 @@ fn redacts_structured_and_text_content_alike() {
 fn too_deep_value_is_rejected_and_left_unchanged() {
     let nested = |levels| (0..levels).fold(json!("ana@example.com"), |inner, _| json!([inner]));
     let mut deepest = nested(callgate::json::MAX_DEPTH);
-    assert_eq!(every(Style::Mask).redact_value(&mut deepest), Ok(true));
+    assert_eq!(every(RedactionStyle::Mask).redact_value(&mut deepest), Ok(true));
     let mut too_deep = nested(callgate::json::MAX_DEPTH + 1);
-    let error = every(Style::Mask).redact_value(&mut too_deep).unwrap_err();
-    assert!(error.to_string().contains("nests deeper than 128 levels"), "{error}");
+    let error = every(RedactionStyle::Mask).redact_value(&mut too_deep).unwrap_err();
+    assert!(error.to_string().contains("nested deeper than 128 levels"), "{error}");
     assert!(too_deep.to_string().contains("ana@example.com"));
 }
 
@@ -229,7 +231,7 @@ fn hostile_megabytes_are_redacted_in_linear_time() {
     ];
     for pattern in patterns {
         let text = pattern.repeat(1_000_000 / pattern.len());
-        let redactor = every(Style::Remove);
+        let redactor = every(RedactionStyle::Remove);
         let mut value = Value::from(text);
         assert!(redactor.redact_value(&mut value).is_ok());
     }
@@ -255,12 +257,12 @@ fn texts() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
 }
 
-fn styles() -> impl Strategy<Value = Style> {
+fn styles() -> impl Strategy<Value = RedactionStyle> {
     prop_oneof![
-        Just(Style::Mask),
-        Just(Style::Hash),
-        Just(Style::Remove),
-        (0usize..20).prop_map(Style::KeepLast)
+        Just(RedactionStyle::Mask),
+        Just(RedactionStyle::Hash),
+        Just(RedactionStyle::Remove),
+        (0usize..20).prop_map(RedactionStyle::KeepLast)
     ]
 }
 
@@ -294,7 +296,7 @@ proptest! {
     fn overlapping_matches_leave_no_remainder(pieces in prop::collection::vec(prop::sample::select(vec![
         "4111 1111 1111 1111", "+49 30 1234567", "ana@example.com", " 1111", "5", "-",
     ]), 1..24)) {
-        let redactor = every(Style::Mask);
+        let redactor = every(RedactionStyle::Mask);
         let once = redactor.redact_text(&pieces.concat()).into_owned();
         prop_assert!(matches!(redactor.redact_text(&once), Cow::Borrowed(_)), "{pieces:?} became {once:?}");
     }
@@ -303,7 +305,7 @@ proptest! {
     fn text_without_matches_is_borrowed(text in texts()) {
         for detector in Detector::ALL {
             if detector.find(&text).is_empty() {
-                let redactor = Redactor::new(vec![detector], Vec::new(), Style::Remove);
+                let redactor = Redactor::new(vec![detector], Vec::new(), RedactionStyle::Remove);
                 prop_assert!(matches!(redactor.redact_text(&text), Cow::Borrowed(_)));
             }
         }

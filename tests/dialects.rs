@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use callgate::json::{self, Value, json};
 use callgate::message::{
-    CallResult, Content, Dialect, History, HistoryEditError, Message, Output, Part, Place, Role, Settled,
+    CallResult, PartContent, Dialect, History, HistoryEditError, Message, ResultOutput, Part, PartPosition, Role, ResultStatus,
 };
 use proptest::prelude::*;
 
@@ -44,15 +44,15 @@ fn contents(history: &History) -> Vec<String> {
         };
         for part in message.parts() {
             contents.push(match part.content() {
-                Content::Text(text) if text.is_empty() => continue,
-                Content::Text(text) => format!("{role}: {text}"),
-                Content::Call(call) => {
+                PartContent::Text(text) if text.is_empty() => continue,
+                PartContent::Text(text) => format!("{role}: {text}"),
+                PartContent::Call(call) => {
                     format!("call {} {} {}", call.id, call.name, json::canonical(&call.input))
                 }
-                Content::Result(result) => format!("result {} {}", result.call_id, result.output.text()),
-                Content::Request(request) => format!("request {request:?}"),
-                Content::Response(response) => format!("response {response:?}"),
-                Content::State(_) | Content::Other => continue,
+                PartContent::Result(result) => format!("result {} {}", result.call_id, result.output.text()),
+                PartContent::Request(request) => format!("request {request:?}"),
+                PartContent::Response(response) => format!("response {response:?}"),
+                PartContent::State(_) | PartContent::Other => continue,
             });
         }
     }
@@ -62,7 +62,7 @@ fn contents(history: &History) -> Vec<String> {
 /// The parts that only one dialect supports, in order.
 fn unknown(history: &History) -> Vec<String> {
     let parts = history.messages().iter().flat_map(Message::parts);
-    let unknown = parts.filter(|part| *part.content() == Content::Other);
+    let unknown = parts.filter(|part| *part.content() == PartContent::Other);
     unknown.map(|part| part.source().map(|(dialect, json)| format!("{dialect}: {json}")).unwrap()).collect()
 }
 
@@ -72,7 +72,7 @@ fn assert_settled(sent: &History, dialect: Dialect) {
     for history in [sent, &read] {
         let calls = history.occurrences();
         let results = history.messages().iter().flat_map(Message::parts);
-        let results = results.filter(|part| matches!(part.content(), Content::Result(_))).count();
+        let results = results.filter(|part| matches!(part.content(), PartContent::Result(_))).count();
         let shown = || json::to_string_pretty(&sent.write(dialect)).unwrap();
         assert!(
             calls.iter().all(|call| call.result.is_some()),
@@ -172,7 +172,7 @@ fn is_approval(part: &&Part) -> bool {
     let hosted = part
         .source()
         .is_some_and(|(_, json)| json["type"].as_str().is_some_and(|kind| kind.starts_with("mcp_approval")));
-    matches!(part.content(), Content::Request(_) | Content::Response(_)) && !hosted
+    matches!(part.content(), PartContent::Request(_) | PartContent::Response(_)) && !hosted
 }
 
 #[test]
@@ -297,10 +297,10 @@ proptest! {
     #[test]
     fn i5_appended_results_belong_to_their_calls(history in generated::history()) {
         let mut history = history;
-        let open: Vec<(Place, String)> =
+        let open: Vec<(PartPosition, String)> =
             history.calls_without_result().iter().map(|call| (call.place, call.digest.to_string())).collect();
-        let settled = |(place, digest): &(Place, String)| CallResult {
-            place: *place, output: Output::Text(digest.clone()), settled: Settled::Output,
+        let settled = |(place, digest): &(PartPosition, String)| CallResult {
+            place: *place, output: ResultOutput::Text(digest.clone()), settled: ResultStatus::Output,
         };
         let before = history.occurrences().len();
         if let Err(error) = history.append_results(open.iter().map(settled).collect()) {
@@ -377,7 +377,7 @@ fn missing_null_and_empty_arguments_become_an_empty_object() {
     }
     for given in [json!(null), json!("")] {
         assert!(
-            matches!(Part::call("c1", "look", given).content(), Content::Call(call) if call.input == json!({}))
+            matches!(Part::call("c1", "look", given).content(), PartContent::Call(call) if call.input == json!({}))
         );
     }
 }

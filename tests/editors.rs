@@ -7,7 +7,7 @@ use std::process::Command;
 
 use callgate::json::{Value, json};
 use callgate::middleware::KINDS;
-use callgate::rules_schema::{Record, Shape};
+use callgate::rules_schema::{RecordShape, Shape};
 
 use crate::packages::{install, installed, run};
 
@@ -298,13 +298,13 @@ fn shipped_files_are_valid_by_modeline_and_by_settings() {
 
 /// A record with the YAML lines that lead to it; the last line ends where its keys start.
 struct Reached {
-    record: &'static Record,
+    record: &'static RecordShape,
     lines: String,
     indent: usize,
 }
 
 /// Every record that a file may contain, each once, with a path to it.
-fn reach(root: &'static Record) -> Vec<Reached> {
+fn reach(root: &'static RecordShape) -> Vec<Reached> {
     let mut found = vec![Reached { record: root, lines: String::new(), indent: 0 }];
     let mut next = 0;
     while next < found.len() {
@@ -324,7 +324,7 @@ fn reach(root: &'static Record) -> Vec<Reached> {
 }
 
 /// Returns the record in a shape, and whether it is an item of a list.
-fn record_in(shape: &'static Shape) -> Option<(&'static Record, bool)> {
+fn record_in(shape: &'static Shape) -> Option<(&'static RecordShape, bool)> {
     match shape {
         Shape::Record(record) => Some((record, false)),
         Shape::Items(item) | Shape::List(item) => record_in(item).map(|(record, _)| (record, true)),

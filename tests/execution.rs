@@ -6,7 +6,7 @@ mod reloads;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callgate::host::{Clock, Lookup, ManualClock, StoreFuture};
+use callgate::host::{Clock, CacheLookup, ManualClock, StoreFuture};
 use callgate::json::{Value, json};
 use callgate::{Engine, OutcomeKind, Session, ToolCall, ToolError, engine};
 
@@ -252,7 +252,7 @@ fn i10_value_redacted_on_one_side_does_not_leak_through_the_other() {
 struct Slow;
 
 impl Alteration for Slow {
-    fn cache_get<'a>(&'a self, good: StoreFuture<'a, Lookup>) -> StoreFuture<'a, Lookup> {
+    fn cache_get<'a>(&'a self, good: StoreFuture<'a, CacheLookup>) -> StoreFuture<'a, CacheLookup> {
         Box::pin(async move {
             for _ in 0..4 {
                 tokio::task::yield_now().await;

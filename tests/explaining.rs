@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use callgate::call::{CallRecord, RecordedResult};
 use callgate::diagnostic::SourceMap;
-use callgate::explain::{Explanation, Heard, WhyNotReason, render};
+use callgate::explain::{Explanation, MatchResult, WhyNotReason, render};
 use callgate::host::ManualClock;
 use callgate::json::{Value, json};
 use callgate::{
@@ -139,7 +139,7 @@ fn explains_a_decision_without_executing_the_call() {
     for _ in 0..3 {
         let explanation = explain(50);
         assert_eq!((explanation.decision, explanation.outcome), ("run", None));
-        assert!(explanation.steps_of("few").all(|step| step.limit.is_none() && step.heard == Heard::Matched));
+        assert!(explanation.steps_of("few").all(|step| step.limit.is_none() && step.heard == MatchResult::Matched));
     }
     let explanation = explain(250);
     assert_eq!(explanation.why, "`large` denies: `$.input.amount` is 250: `gt: 100`");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callgate::OutcomeKind;
 use callgate::ToolError;
-use callgate::host::{BoxFuture, Clock, LimitAcquisition, ManualClock, Refusal, StateStore, StoreFuture};
+use callgate::host::{BoxFuture, Clock, LimitAcquisition, ManualClock, LimitRefusal, StateStore, StoreFuture};
 use callgate::json::json;
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
@@ -32,11 +32,11 @@ impl Alteration for Failing {
     }
     fn take<'a>(
         &'a self,
-        good: StoreFuture<'a, Vec<Refusal>>,
+        good: StoreFuture<'a, Vec<LimitRefusal>>,
         _: &'a MemoryStore,
         takes: &'a [LimitAcquisition],
-    ) -> StoreFuture<'a, Vec<Refusal>> {
-        let refusal = |index| Refusal { index, retry_after: Some(Duration::ZERO) };
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
+        let refusal = |index| LimitRefusal { index, retry_after: Some(Duration::ZERO) };
         match self {
             Self::Lying => Box::pin(async move { Ok((0..takes.len()).map(refusal).collect()) }),
             Self::AtOnce | Self::GivingBack => good,
@@ -154,10 +154,10 @@ struct JustFreed;
 impl Alteration for JustFreed {
     fn take<'a>(
         &'a self,
-        good: StoreFuture<'a, Vec<Refusal>>,
+        good: StoreFuture<'a, Vec<LimitRefusal>>,
         inner: &'a MemoryStore,
         takes: &'a [LimitAcquisition],
-    ) -> StoreFuture<'a, Vec<Refusal>> {
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         Box::pin(async move {
             let refusals = good.await?;
             if !refusals.is_empty() {

@@ -9,7 +9,7 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use callgate::host::{Account, Allowance, Amount, LimitAcquisition, Record, RecordKey, StateStore, Write};
+use callgate::host::{Account, Allowance, Amount, LimitAcquisition, Record, RecordKey, StateStore, ConditionalWrite};
 use callgate::json::{Value, json};
 use callgate::state::SqliteStore;
 use jiff::Timestamp;
@@ -59,7 +59,7 @@ fn record(store: &dyn StateStore, name: &str) -> Option<Record> {
 }
 
 fn write(store: &dyn StateStore, name: &str, value: &Value, over: Option<u64>) -> bool {
-    run(store.write_record(at(0), Write { over, ..Write::new(key(name), value, Account::NOBODY) })).unwrap()
+    run(store.write_record(at(0), ConditionalWrite { over, ..ConditionalWrite::new(key(name), value, Account::NOBODY) })).unwrap()
 }
 
 fn whole(key: &str, allowance: Allowance, cost: u64) -> LimitAcquisition {
@@ -155,7 +155,7 @@ fn failed_operation_does_not_roll_back_concurrent_ones() {
     let good = [whole("k", total(3), 1)];
     let large = json!("x".repeat(5 << 20));
     let small = json!(1);
-    let write = |name, value| store.write_record(at(0), Write::new(key(name), value, Account::NOBODY));
+    let write = |name, value| store.write_record(at(0), ConditionalWrite::new(key(name), value, Account::NOBODY));
     let answers = run(async {
         tokio::join!(
             write("a", &small),

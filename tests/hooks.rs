@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callgate::host::ClosureTools;
 use callgate::json::{Value, json};
-use callgate::lifecycle::{Before, Config, ErrorAction, HookCall, ToolHooks};
+use callgate::lifecycle::{BeforeAction, ModelConfig, ErrorAction, HookCall, ToolHooks};
 use callgate::{EngineBuilder, ToolDescriptor, ToolError};
 
 use crate::fixtures::{Tool, call, kind_and_code, noon, rules, run};
@@ -24,12 +24,12 @@ const CAP: &str =
 fn before_hooks_determine_the_outcome_of_a_call() {
     let tool = Tool::counting(&noon());
     for (says, kind, code, ran) in [
-        (Before::Continue, "executed", "unmatched", true),
-        (Before::Skip(json!("kept")), "answered", "answered", false),
-        (Before::Block("not now".into()), "denied", "blocked", false),
-        (Before::Halt("stop".into()), "halted", "halted", false),
-        (Before::Edit(json!({ "amount": 500 })), "denied", "denied", false),
-        (Before::Edit(json!("no object")), "denied", "invalid_arguments", false),
+        (BeforeAction::Continue, "executed", "unmatched", true),
+        (BeforeAction::Skip(json!("kept")), "answered", "answered", false),
+        (BeforeAction::Block("not now".into()), "denied", "blocked", false),
+        (BeforeAction::Halt("stop".into()), "halted", "halted", false),
+        (BeforeAction::Edit(json!({ "amount": 500 })), "denied", "denied", false),
+        (BeforeAction::Edit(json!("no object")), "denied", "invalid_arguments", false),
     ] {
         let before = tool.count();
         let hook = ToolHooks::new("hook").before(move |_| says.clone());
@@ -42,11 +42,11 @@ fn before_hooks_determine_the_outcome_of_a_call() {
 #[test]
 fn hook_lifts_no_restriction_and_the_strictest_outcome_wins() {
     let tool = Tool::counting(&noon());
-    let answering = ToolHooks::new("answers").before(|_| Before::Skip(json!(1)));
+    let answering = ToolHooks::new("answers").before(|_| BeforeAction::Skip(json!(1)));
     let outcome_of =
         |engine: EngineBuilder| kind_and_code(&outcome(engine, &tool, json!({ "amount": 500 }))).0;
     assert_eq!(outcome_of(rules(CAP).middleware(answering.clone())), "denied");
-    let halting = ToolHooks::new("halts").before(|_| Before::Halt("stop".into()));
+    let halting = ToolHooks::new("halts").before(|_| BeforeAction::Halt("stop".into()));
     assert_eq!(outcome_of(rules(CAP).middleware(answering).middleware(halting)), "halted");
 }
 
@@ -55,7 +55,7 @@ fn hook_lifts_no_restriction_and_the_strictest_outcome_wins() {
 fn before_hook_may_be_async() {
     let clock = noon();
     let tool = Tool::counting(&clock);
-    let asks = |verdict: fn(u64) -> Before| {
+    let asks = |verdict: fn(u64) -> BeforeAction| {
         let clock = clock.clone();
         ToolHooks::new("asks a service").before_async(move |call: &HookCall<'_>| {
             let (clock, n) = (clock.clone(), call.input["n"].as_u64().unwrap());
@@ -65,8 +65,8 @@ fn before_hook_may_be_async() {
             }
         })
     };
-    let edits = asks(|n| Before::Edit(json!({ "n": n + 1 })));
-    let blocks = asks(|n| if n > 1 { Before::Block(format!("{n} is too much")) } else { Before::Continue });
+    let edits = asks(|n| BeforeAction::Edit(json!({ "n": n + 1 })));
+    let blocks = asks(|n| if n > 1 { BeforeAction::Block(format!("{n} is too much")) } else { BeforeAction::Continue });
     let mut session = rules(NONE).clock(clock.clone()).middleware(edits).middleware(blocks).build().session();
     let mut run = |n: u64| clock.drive(session.execute(call("pay", json!({ "n": n })), &tool));
     let (let_by, blocked) = (run(0), run(1));
@@ -82,7 +82,7 @@ fn each_hook_sees_the_arguments_as_edited_by_the_previous_one() {
     let tool = Tool::counting(&noon());
     let add = |name: &str| {
         ToolHooks::new(name)
-            .before(|call| Before::Edit(json!({ "n": call.input["n"].as_u64().unwrap() + 1 })))
+            .before(|call| BeforeAction::Edit(json!({ "n": call.input["n"].as_u64().unwrap() + 1 })))
     };
     outcome(rules(NONE).middleware(add("a")).middleware(add("b")), &tool, json!({ "n": 1 }));
     assert_eq!(tool.inputs(), [json!({ "n": 3 })]);
@@ -96,7 +96,7 @@ fn hook_for_one_tool_overrides_hooks_for_all_tools() {
     let tool = Tool::scripted(&clock, [failed()]);
     let hook = |name: &str, unit: &'static str| {
         ToolHooks::new(name)
-            .before(move |_| Before::Edit(json!({ "unit": unit })))
+            .before(move |_| BeforeAction::Edit(json!({ "unit": unit })))
             .on_error(move |_, _| ErrorAction::Recover(json!(unit)))
     };
     let engine = rules(NONE).clock(clock.clone());
@@ -113,7 +113,7 @@ fn hook_for_one_tool_overrides_hooks_for_all_tools() {
 fn metadata_reaches_rules_and_tool() {
     let tool = Tool::counting(&noon());
     let tag = ToolHooks::new("tag")
-        .before(|_| Before::Annotate(callgate::json::Map::from_iter([("team".to_owned(), json!("red"))])));
+        .before(|_| BeforeAction::Annotate(callgate::json::Map::from_iter([("team".to_owned(), json!("red"))])));
     let rule = "policies: [ { id: red, match: { tool: pay, where: [ { path: $.context.metadata.team, eq: red } ] }, \
                 deny: {} } ]";
     assert_eq!(kind_and_code(&outcome(rules(rule).middleware(tag.clone()), &tool, json!({}))).0, "denied");
@@ -266,7 +266,7 @@ fn every_hook_gets_the_descriptor_of_the_tool() {
         })
         .before(move |call| {
             note("before", call.descriptor, &before);
-            Before::Continue
+            BeforeAction::Continue
         })
         .around(move |call, mut next| {
             note("around", call.descriptor, &around);
@@ -318,7 +318,7 @@ fn hooks_see_malformed_unknown_and_unoffered_calls_by_one_rule() {
             .before(move |call| {
                 assert_eq!(call.input, sent);
                 before.lock().unwrap().push("before".to_owned());
-                Before::Continue
+                BeforeAction::Continue
             })
             .around(move |_, mut next| {
                 around.lock().unwrap().push("around".to_owned());
@@ -334,7 +334,7 @@ fn hooks_see_malformed_unknown_and_unoffered_calls_by_one_rule() {
             });
         let mut session = rules(NONE).middleware(hook).build().session();
         if offers {
-            let config = Config { tools: vec![tool_descriptor("look", None)], ..Config::default() };
+            let config = ModelConfig { tools: vec![tool_descriptor("look", None)], ..ModelConfig::default() };
             let config = session.begin(config).unwrap();
             clock.drive(session.before_model(config)).unwrap();
         }
@@ -348,8 +348,8 @@ fn hooks_see_malformed_unknown_and_unoffered_calls_by_one_rule() {
 fn hook_can_repair_malformed_arguments() {
     let tool = Tool::counting(&noon());
     let mend = ToolHooks::new("mend").before(|call| match call.input.as_str() {
-        Some("{ \"a\": 1") => Before::Edit(json!({ "a": 1 })),
-        _ => Before::Continue,
+        Some("{ \"a\": 1") => BeforeAction::Edit(json!({ "a": 1 })),
+        _ => BeforeAction::Continue,
     });
     let outcome = outcome(rules(NONE).middleware(mend), &tool, json!("{ \"a\": 1"));
     assert_eq!((kind_and_code(&outcome).0, tool.inputs()), ("executed", vec![json!({ "a": 1 })]));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use callgate::approval::{Inbox, InboxError, LedgerError, Progress, Tally};
+use callgate::approval::{Inbox, InboxError, LedgerError, RequestStatus, Tally};
 use callgate::host::{ManualClock, StateStore, StoreError};
 use callgate::json::json;
 use callgate::message::{Approver, ResponsePart, approval_response};
@@ -73,7 +73,7 @@ fn answer_is_accepted_once_and_returns_the_progress_of_its_request() {
     };
     let after = clock.drive(inbox.answer(&item.name, forged, Some(Approver::new("ana")))).unwrap();
     let by = vec!["ana".to_owned()];
-    assert_eq!(after.progress, Progress::Answered(Tally::Approved { by, edited: None, reason: None }));
+    assert_eq!(after.progress, RequestStatus::Answered(Tally::Approved { by, edited: None, reason: None }));
     let again = clock.drive(inbox.answer(&item.name, plain_approval(), Some(Approver::new("bob"))));
     assert!(matches!(again, Err(InboxError::Refused { .. })), "{again:?}");
     assert_eq!(clock.drive(inbox.list()).unwrap()[0].answers.len(), 1);
@@ -88,7 +88,7 @@ fn store_with_unproven_ownership_is_not_listed() {
     ask(&clock, &engine);
     let inbox = Inbox::new(Arc::clone(&store), keys("6b"), clock.clone());
     let item = clock.drive(inbox.find("approval_c1")).unwrap();
-    assert!(matches!(item.progress, Progress::Unproven(_)), "{:?}", item.progress);
+    assert!(matches!(item.progress, RequestStatus::Unproven(_)), "{:?}", item.progress);
     let refused = clock.drive(inbox.answer(&item.name, plain_approval(), None));
     assert!(matches!(refused, Err(InboxError::Refused { .. })), "{refused:?}");
     assert!(clock.drive(inbox.list()).unwrap()[0].answers.is_empty());
@@ -111,7 +111,7 @@ fn approved_request_expires_if_it_is_not_resumed() {
     clock.drive(inbox.answer(&item.name, plain_approval(), Some(Approver::new("ana")))).unwrap();
     clock.advance(std::time::Duration::from_secs(3600));
     let late = clock.drive(inbox.find("approval_c1")).unwrap();
-    assert!(matches!(late.progress, Progress::Lapsed { .. }), "{:?}", late.progress);
+    assert!(matches!(late.progress, RequestStatus::Lapsed { .. }), "{:?}", late.progress);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use callgate::call::Outcome;
 use callgate::host::BoxFuture;
 use callgate::json::Value;
 use callgate::lifecycle::{
-    Before, Chunk, ChunkAction, Config, Ending, HookCall, Middleware, ModelConfigPatch, RunContext, RunStats,
+    BeforeAction, Chunk, ChunkAction, ModelConfig, RunEnd, HookCall, Middleware, ModelConfigPatch, RunContext, RunStats,
     ToolCallEnd, Usage,
 };
 use callgate::message::{History, Message, Part, Role};
@@ -59,7 +59,7 @@ impl Middleware for Listener {
     fn on_session_start(&self, run: &RunContext) {
         self.record(run, "session starts");
     }
-    fn on_config(&self, run: &RunContext, _: &Config) -> Option<ModelConfigPatch> {
+    fn on_config(&self, run: &RunContext, _: &ModelConfig) -> Option<ModelConfigPatch> {
         self.record(run, "config");
         None
     }
@@ -80,9 +80,9 @@ impl Middleware for Listener {
         self.record(run, &format!("{} requested", calls.len()));
         None
     }
-    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Before> {
+    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, BeforeAction> {
         self.record(call.run, &format!("before {}", call.tool));
-        Box::pin(std::future::ready(Before::Continue))
+        Box::pin(std::future::ready(BeforeAction::Continue))
     }
     fn after<'a>(&'a self, end: &'a ToolCallEnd<'a>) -> BoxFuture<'a, ()> {
         self.record(end.run, &format!("after {} {}", end.outcome.tool, end.outcome.outcome));
@@ -97,11 +97,11 @@ impl Middleware for Listener {
     fn after_completion(&self, run: &RunContext, _: &History) {
         self.record(run, "after completion");
     }
-    fn on_end(&self, run: &RunContext, ending: &Ending, stats: &RunStats) -> Result<(), String> {
+    fn on_end(&self, run: &RunContext, ending: &RunEnd, stats: &RunStats) -> Result<(), String> {
         let ending = match ending {
-            Ending::Finished { reason, .. } => format!("finished {}", reason.clone().unwrap_or_default()),
-            Ending::Aborted { reason } => format!("aborted {reason}"),
-            Ending::Failed { error } => format!("failed {error}"),
+            RunEnd::Finished { reason, .. } => format!("finished {}", reason.clone().unwrap_or_default()),
+            RunEnd::Aborted { reason } => format!("aborted {reason}"),
+            RunEnd::Failed { error } => format!("failed {error}"),
         };
         self.record(run, &format!("{ending} after {} with {}", stats.iterations, stats.usage.tokens()));
         Ok(())
@@ -131,17 +131,17 @@ pub fn finished(tokens: u64) -> Chunk {
     Chunk::Finished { reason: Some("stop".into()), usage: Some(usage) }
 }
 
-pub fn ending() -> Ending {
-    Ending::Finished { reason: Some("stop".into()), content: "done".into() }
+pub fn ending() -> RunEnd {
+    RunEnd::Finished { reason: Some("stop".into()), content: "done".into() }
 }
 
 pub fn tool(name: &str) -> ToolDescriptor {
     callgate::json::from_value(callgate::json::json!({ "name": name })).unwrap()
 }
 
-pub fn abort_reason<T: std::fmt::Debug>(result: Result<T, Ending>) -> String {
+pub fn abort_reason<T: std::fmt::Debug>(result: Result<T, RunEnd>) -> String {
     match result {
-        Err(Ending::Aborted { reason }) => reason,
+        Err(RunEnd::Aborted { reason }) => reason,
         other => panic!("the run goes on: {other:?}"),
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callgate::diagnostic::{self, render};
-use callgate::lint::{LINTS, LintInputs, LintResult, Needs, SUPPRESSION_CODES, fix, lint};
+use callgate::lint::{LINTS, LintInputs, LintResult, RequiredInput, SUPPRESSION_CODES, fix, lint};
 use callgate::suite::LoadedSuite;
 use callgate::{ToolDescriptor, policy, suite, tools};
 use similar::TextDiff;
@@ -163,12 +163,13 @@ fn catalogue() -> String {
          Lints that need tools run with `--tools FILE`; lints that need tests run if `*.test.yaml` files are next to the rules.\n\n\
          | code | name | needs | reports |\n| --- | --- | --- | --- |\n",
     );
-    let needs = |code| LINTS.iter().find(|lint| lint.code == code).map_or(Needs::Nothing, |lint| lint.needs);
+    let needs =
+        |code| LINTS.iter().find(|lint| lint.code == code).map_or(RequiredInput::Nothing, |lint| lint.needs);
     for code in codes() {
         let needs = match needs(code) {
-            Needs::Nothing => "",
-            Needs::Tools => "tools",
-            Needs::Tests => "tests",
+            RequiredInput::Nothing => "",
+            RequiredInput::Tools => "tools",
+            RequiredInput::Tests => "tests",
         };
         let summary = code.page.split("\n\n").nth(1).unwrap();
         let _ = writeln!(

@@ -133,4 +133,6 @@ mod suites;
 #[cfg(test)]
 mod tenants;
 #[cfg(test)]
+mod terminology;
+#[cfg(test)]
 mod testing_page;

@@ -2,7 +2,7 @@
 
 use callgate::policy;
 use callgate::suite::mutation::{self, MUTATIONS, MutationReport};
-use callgate::suite::{self, Report};
+use callgate::suite::{self, SuiteReport};
 
 /// A mutation, part of the changed line, a policy, a case that misses the mutation, and a case that is needed in addition to catch
 /// it.
@@ -233,7 +233,7 @@ const CHANGES: &[(&str, &str, &str, &str, &str)] = &[
     ),
 ];
 
-fn mutated(rules: &[(&str, &str)], tests: &str) -> Result<MutationReport, Report> {
+fn mutated(rules: &[(&str, &str)], tests: &str) -> Result<MutationReport, SuiteReport> {
     let built = policy::build_texts(rules.iter().copied());
     assert!(built.chains.is_some(), "{rules:?}\n{:?}", built.diagnostics);
     let loaded = suite::load_texts([("rules.test.yaml", tests)]);

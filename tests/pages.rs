@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use callgate::diagnostic::{self, Diagnostics, SourceMap, render};
-use callgate::lint::{LINTS, LintInputs, Needs, lint};
+use callgate::lint::{LINTS, LintInputs, RequiredInput, lint};
 use callgate::{policy, suite, tools};
 
 /// The fenced rules file of a section, if it has one.
@@ -35,12 +35,12 @@ const TOOLS: &str = r#"[
 ]"#;
 const TESTS: &str = "cases: [ { name: none, call: { tool: sendEmail }, expect: { policy: no-mail } } ]";
 
-fn read_lints(needs: Option<Needs>, name: &str, text: &str) -> (Diagnostics, SourceMap) {
+fn read_lints(needs: Option<RequiredInput>, name: &str, text: &str) -> (Diagnostics, SourceMap) {
     let tools = tools::read_list(TOOLS).unwrap();
     let tests = suite::load_texts([("rules.test.yaml", TESTS)]);
     let beside = LintInputs {
-        tools: (needs == Some(Needs::Tools)).then_some(&tools),
-        tests: (needs == Some(Needs::Tests)).then_some(&tests),
+        tools: (needs == Some(RequiredInput::Tools)).then_some(&tools),
+        tests: (needs == Some(RequiredInput::Tests)).then_some(&tests),
     };
     let linted = lint(policy::build_texts([(name, text)]), &beside);
     (linted.built.diagnostics, linted.built.sources)

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use callgate::call::{CallRecord, Outcome, RecordedResult};
 use callgate::host::{Observer, ToolCallSpan, ToolCallStart};
 use callgate::json::{Value, json};
-use callgate::lifecycle::{Before, ErrorAction, RequiredApproval, ToolHooks};
+use callgate::lifecycle::{BeforeAction, ErrorAction, RequiredApproval, ToolHooks};
 use callgate::message::{
-    CallPart, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
+    CallPart, PartContent, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
 use callgate::seal::Keys;
 use callgate::{Engine, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
@@ -163,7 +163,7 @@ impl Stage {
             .into_iter()
             .flat_map(Message::parts)
             .filter_map(|part| match part.content() {
-                Content::Call(call) => Some(call.clone()),
+                PartContent::Call(call) => Some(call.clone()),
                 _ => None,
             })
             .collect();
@@ -460,19 +460,19 @@ fn hooks(seen: &ObserverLog) -> Vec<ToolHooks> {
         "look" | "pay" => {
             let mut input = call.input.clone();
             input["limit"] = 10.into();
-            Before::Edit(input)
+            BeforeAction::Edit(input)
         }
-        _ => Before::Continue,
+        _ => BeforeAction::Continue,
     });
     let tags = ToolHooks::new("tags").before(|call| {
         let team = if call.tool == "send" { "red" } else { "blue" };
-        Before::Annotate(callgate::json::Map::from_iter([("team".to_owned(), team.into())]))
+        BeforeAction::Annotate(callgate::json::Map::from_iter([("team".to_owned(), team.into())]))
     });
     let guards = ToolHooks::new("guards").before(|call| match call.tool.as_str() {
-        "drop" => Before::Block("never".into()),
-        "known" => Before::Skip(json!("kept")),
-        "erase" => Before::RequireApproval(RequiredApproval::new("Erase it?")),
-        _ => Before::Continue,
+        "drop" => BeforeAction::Block("never".into()),
+        "known" => BeforeAction::Skip(json!("kept")),
+        "erase" => BeforeAction::RequireApproval(RequiredApproval::new("Erase it?")),
+        _ => BeforeAction::Continue,
     });
     let (around, after) = (seen.clone(), seen.clone());
     let wraps = ToolHooks::new("wraps")

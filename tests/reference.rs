@@ -6,15 +6,15 @@ use std::path::Path;
 
 use callgate::policy::rules_record;
 use callgate::redaction::Detector;
-use callgate::rules_schema::{Record, Shape};
+use callgate::rules_schema::{RecordShape, Shape};
 use callgate::script::{
-    Around, FUNCTIONS, Function, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, NUMBERS, SCRIPT_LIMITS, STATEMENTS,
-    VARIABLES,
+    AroundScript, FUNCTIONS, ScriptFunction, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, NUMBERS, SCRIPT_LIMITS,
+    STATEMENTS, VARIABLES,
 };
 use callgate::suite::test_file_record;
 
 /// Describes the values of a shape. Adds the records that it refers to to `named`.
-fn describe(shape: &Shape, named: &mut Vec<&'static Record>) -> String {
+fn describe(shape: &Shape, named: &mut Vec<&'static RecordShape>) -> String {
     match shape {
         Shape::Any => "anything".to_owned(),
         Shape::Bool => "`true` or `false`".to_owned(),
@@ -41,7 +41,7 @@ fn describe(shape: &Shape, named: &mut Vec<&'static Record>) -> String {
     }
 }
 
-fn functions(page: &mut String, wanted: impl Fn(&Function) -> bool) {
+fn functions(page: &mut String, wanted: impl Fn(&ScriptFunction) -> bool) {
     page.push_str("\n| function | returns |\n| --- | --- |\n");
     for function in FUNCTIONS.iter().filter(|function| wanted(function)) {
         let _ = writeln!(
@@ -69,7 +69,7 @@ fn scripts(page: &mut String) {
         let _ = writeln!(page, "| `{}` | {} |", example.replace('|', "\\|"), does.replace('|', "\\|"));
     }
     page.push_str("\nEffects, whose results are stored in the journal of the call:\n");
-    functions(page, Function::is_effect);
+    functions(page, ScriptFunction::is_effect);
     page.push_str("\nFunctions, in addition to those of `expr`:\n");
     functions(page, |function| function.is_scripts_only() && !function.is_effect());
     page.push_str("\nLimits, of each run of a script unless noted otherwise. Exceeding one is an error that cannot be caught.\n\n| limit | |\n| --- | --- |\n");
@@ -96,10 +96,10 @@ fn scripts(page: &mut String) {
 #[test]
 fn script_examples_of_the_reference_compile() {
     for (name, _) in VARIABLES {
-        assert!(Around::compile(name).is_ok(), "{name}");
+        assert!(AroundScript::compile(name).is_ok(), "{name}");
     }
     for (example, _) in STATEMENTS {
-        assert!(Around::compile(example).is_ok(), "{example}: {:?}", Around::compile(example));
+        assert!(AroundScript::compile(example).is_ok(), "{example}: {:?}", AroundScript::compile(example));
     }
 }
 
@@ -130,7 +130,7 @@ fn reference() -> String {
 }
 
 /// Writes the records from index `next` on, and the records that they refer to.
-fn write_records(page: &mut String, named: &mut Vec<&'static Record>, mut next: usize) {
+fn write_records(page: &mut String, named: &mut Vec<&'static RecordShape>, mut next: usize) {
     while let Some(record) = named.get(next).copied() {
         next += 1;
         let _ = write!(page, "\n## {}\n\n{}\n", record.name, record.doc);

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use callgate::engine::{self, Change, Refusal, Refused};
+use callgate::engine::{self, RejectedReload, RejectionReason, ReloadEvent};
 use callgate::json::json;
-use callgate::reload::{Reloader, Watch, WatcherOptions};
+use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
 use callgate::{Effect, Engine, SessionState, ToolCall};
 use tempfile::TempDir;
 
@@ -89,21 +89,21 @@ fn denies(engine: &Engine, tool: &str) -> bool {
 /// An engine whose files are watched, and its change notifications.
 struct WatchedEngine {
     engine: Engine,
-    news: Receiver<Change>,
+    news: Receiver<ReloadEvent>,
     /// Watches the files until dropped.
-    _watch: Watch,
+    _watch: RulesWatcher,
 }
 
 impl WatchedEngine {
     fn new(engine: Engine, reloader: Reloader, options: WatcherOptions) -> Self {
         let (tell, news) = channel();
         engine.on_change(move |change| drop(tell.send(change.clone())));
-        Self { engine, news, _watch: Watch::start(reloader, options).unwrap() }
+        Self { engine, news, _watch: RulesWatcher::start(reloader, options).unwrap() }
     }
 
     /// Waits for a change. Other changes are skipped: a file that is being written may be read empty, or a directory half removed,
     /// and be rejected for that.
-    fn wait_for(&self, what: &str, is_it: impl Fn(&Change) -> bool) -> Change {
+    fn wait_for(&self, what: &str, is_it: impl Fn(&ReloadEvent) -> bool) -> ReloadEvent {
         let mut passed_over = Vec::new();
         loop {
             match self.news.recv_timeout(TIMEOUT) {
@@ -123,21 +123,24 @@ impl WatchedEngine {
     }
 
     fn wait_for_revision(&self, revision: &str) {
-        self.wait_for(revision, |change| matches!(change, Change::Applied { to, .. } if *to == revision));
+        self.wait_for(
+            revision,
+            |change| matches!(change, ReloadEvent::Applied { to, .. } if *to == revision),
+        );
         let status = self.engine.status();
         assert_eq!(status.revision, revision);
         assert!(status.last_rejected.is_none() && status.held.is_none());
     }
 
     /// Waits until a reload is rejected with this text. The active rules must stay.
-    fn wait_for_rejection(&self, words: &str) -> Refused {
+    fn wait_for_rejection(&self, words: &str) -> RejectedReload {
         let before = self.engine.revision();
         let news = self.wait_for(words, |change| match change {
-            Change::Refused(refused) => refused.why.to_string().contains(words),
+            ReloadEvent::Refused(refused) => refused.why.to_string().contains(words),
             _ => false,
         });
-        let Change::Refused(refused) = news else { panic!("{news:?}") };
-        assert!(matches!(refused.why, Refusal::Errors(_)), "{:?}", refused.why);
+        let ReloadEvent::Refused(refused) = news else { panic!("{news:?}") };
+        assert!(matches!(refused.why, RejectionReason::Errors(_)), "{:?}", refused.why);
         let status = self.engine.status();
         assert_eq!(status.last_rejected.unwrap().why.to_string(), refused.why.to_string());
         assert_eq!(status.revision, before);
@@ -145,7 +148,7 @@ impl WatchedEngine {
     }
 
     fn wait_for_restored(&self) {
-        self.wait_for("the restored rules", |change| matches!(change, Change::Restored));
+        self.wait_for("the restored rules", |change| matches!(change, ReloadEvent::Restored));
         assert!(self.engine.status().last_rejected.is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use callgate::call::{CallRecord, Outcome, OutcomeKind, RecordedResult, Verdict};
 use callgate::json::{Value, json};
-use callgate::middleware::Kind;
+use callgate::middleware::PolicyKind;
 use callgate::{Engine, ToolDescriptor};
 
 use crate::recorded_calls::{engine, play, project, records, sessions};
@@ -36,7 +36,7 @@ fn blocking(outcome: &Outcome) -> Vec<(&str, bool)> {
 
 fn deny_rules() -> BTreeSet<String> {
     let chains = callgate::engine::load(&[project(BUNDLE)]).unwrap();
-    let denies = chains.policies().iter().filter(|policy| matches!(policy.kind, Kind::Deny(_)));
+    let denies = chains.policies().iter().filter(|policy| matches!(policy.kind, PolicyKind::Deny(_)));
     denies.map(|policy| policy.id.clone()).collect()
 }
 

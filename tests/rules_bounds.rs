@@ -78,7 +78,7 @@ fn hostile_bundles() -> Vec<(&'static str, String, &'static str)> {
             one(format!("{{ id: p, match: '/{}/', deny: {{}} }}", "(a|b)".repeat(800_000))),
             "CG307",
         ),
-        ("10,000 large regexes", policies(10_000, regex), "together"),
+        ("10,000 large regexes", policies(10_000, regex), "in total"),
         (
             "5,000 long globs",
             policies(5_000, |n| format!("{{ id: p{n}, match: '*{}{n}*', deny: {{}} }}", "a*".repeat(300))),

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callgate::host::{
-    BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, Lookup, Page, Record, RecordKey, Refusal,
-    StateStore, StoreFuture, Write,
+    BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, RecordPage, Record, RecordKey, LimitRefusal,
+    StateStore, StoreFuture, ConditionalWrite,
 };
 use callgate::json::{Value, json};
 use callgate::lifecycle::{
-    Before, Chunk, ChunkAction, Config, Ending, ErrorAction, Middleware, ModelConfigPatch, Phase, RunContext,
+    BeforeAction, Chunk, ChunkAction, ModelConfig, RunEnd, ErrorAction, Middleware, ModelConfigPatch, RunPhase, RunContext,
     RunStats, ToolHooks, Usage,
 };
-use callgate::message::{Content, Dialect, History, Message, Part, Role, approval_response};
+use callgate::message::{PartContent, Dialect, History, Message, Part, Role, approval_response};
 use callgate::state::MemoryStore;
 use callgate::{Session, ToolError};
 use jiff::Timestamp;
@@ -49,7 +49,7 @@ fn crux_audits_tools() {
         .matching(|call| call.tool == "sendEmail" || call.tool.starts_with("admin"))
         .before(move |call| {
             note(&start, format!("start {}", call.tool));
-            Before::Continue
+            BeforeAction::Continue
         })
         .after(move |ended| note(&end, format!("end {} {}", ended.outcome.tool, ended.is_ok())))
         .on_error(move |call, failed| {
@@ -143,9 +143,9 @@ fn novu_requires_approval_of_a_refund_and_resumes_from_the_history_alone() {
 }
 
 /// A run with one turn of these chunks.
-fn one_turn(session: &mut Session, chunks: &[Chunk]) -> Result<Vec<Chunk>, Ending> {
+fn one_turn(session: &mut Session, chunks: &[Chunk]) -> Result<Vec<Chunk>, RunEnd> {
     noon().drive(async {
-        let base = session.begin(Config::default())?;
+        let base = session.begin(ModelConfig::default())?;
         session.before_model(base).await?;
         let mut passed = Vec::new();
         for chunk in chunks {
@@ -163,10 +163,10 @@ impl Middleware for Tanstack {
     fn id(&self) -> &str {
         "tanstack"
     }
-    fn on_config(&self, run: &RunContext, config: &Config) -> Option<ModelConfigPatch> {
+    fn on_config(&self, run: &RunContext, config: &ModelConfig) -> Option<ModelConfigPatch> {
         // Per-iteration tool swapping: only search at first.
         let only_search = config.tools.iter().filter(|tool| tool.name == "search").cloned().collect();
-        (run.phase == Phase::BeforeModel && run.iteration == 0)
+        (run.phase == RunPhase::BeforeModel && run.iteration == 0)
             .then(|| ModelConfigPatch { tools: Some(only_search), ..ModelConfigPatch::default() })
     }
     fn on_chunk(&self, _: &RunContext, chunk: &Chunk) -> ChunkAction {
@@ -179,14 +179,14 @@ impl Middleware for Tanstack {
     fn on_usage(&self, run: &RunContext, usage: &Usage) {
         note(&self.log, format!("Iteration {}: {} tokens", run.iteration, usage.tokens()));
     }
-    fn on_end(&self, run: &RunContext, ending: &Ending, stats: &RunStats) -> Result<(), String> {
+    fn on_end(&self, run: &RunContext, ending: &RunEnd, stats: &RunStats) -> Result<(), String> {
         // Analytics and alerts, which no one waits for.
         let line = match ending {
-            Ending::Finished { content, .. } => {
+            RunEnd::Finished { content, .. } => {
                 format!("Finished: {content}, {} tokens", stats.usage.tokens())
             }
-            Ending::Aborted { reason } => format!("Aborted: {reason}"),
-            Ending::Failed { error } => format!("Alert: {error}"),
+            RunEnd::Aborted { reason } => format!("Aborted: {reason}"),
+            RunEnd::Failed { error } => format!("Alert: {error}"),
         };
         let log = Arc::clone(&self.log);
         run.defer(Box::pin(async move {
@@ -204,7 +204,7 @@ fn tanstack_swaps_tools_filters_content_tracks_usage_and_reports_the_end() {
     let mut session = rules(NONE).middleware(Tanstack { log: Arc::clone(&log) }).build().session();
     noon().drive(async {
         let tools = vec![tool("search"), tool("pay")];
-        let base = session.begin(Config { tools, ..Config::default() }).unwrap();
+        let base = session.begin(ModelConfig { tools, ..ModelConfig::default() }).unwrap();
         assert_eq!(session.before_model(base.clone()).await.unwrap().tools.len(), 1);
         assert_eq!(session.before_model(base).await.unwrap().tools.len(), 2);
     });
@@ -213,13 +213,13 @@ fn tanstack_swaps_tools_filters_content_tracks_usage_and_reports_the_end() {
         [Chunk::text("t", "well "), Chunk::text("t", "damn"), Chunk::Finished { reason: None, usage }];
     assert_eq!(one_turn(&mut session, &chunks).unwrap().len(), 2);
     for (ending, told) in [
-        (Ending::Finished { reason: None, content: "well".into() }, "Finished: well, 10 tokens"),
-        (Ending::Aborted { reason: "enough".into() }, "Aborted: enough"),
-        (Ending::Failed { error: "no network".into() }, "Alert: no network"),
+        (RunEnd::Finished { reason: None, content: "well".into() }, "Finished: well, 10 tokens"),
+        (RunEnd::Aborted { reason: "enough".into() }, "Aborted: enough"),
+        (RunEnd::Failed { error: "no network".into() }, "Alert: no network"),
     ] {
         noon().drive(async { assert!(session.end(&ending).await.finish().await.is_empty()) });
         assert_eq!(log.lock().unwrap().last().unwrap(), told);
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
     }
     assert!(log.lock().unwrap().contains(&"Iteration 0: 10 tokens".to_owned()));
 }
@@ -231,14 +231,14 @@ fn tanstack_guards_limits_and_skips_calls() {
     let count = AtomicU32::new(0);
     let limit =
         ToolHooks::new("rate-limit").before(move |_| match count.fetch_add(1, Ordering::SeqCst) >= 3 {
-            true => Before::Halt("Rate limit: exceeded 3 tool calls".into()),
-            false => Before::Continue,
+            true => BeforeAction::Halt("Rate limit: exceeded 3 tool calls".into()),
+            false => BeforeAction::Continue,
         });
     let guard = ToolHooks::new("guard").before(|call| match call.tool.as_str() {
-        "deleteDatabase" => Before::Block("Dangerous operation blocked".into()),
-        "known" => Before::Skip(json!("kept")),
-        "search" if call.input.get("limit").is_none() => Before::Edit(json!({ "limit": 10 })),
-        _ => Before::Continue,
+        "deleteDatabase" => BeforeAction::Block("Dangerous operation blocked".into()),
+        "known" => BeforeAction::Skip(json!("kept")),
+        "search" if call.input.get("limit").is_none() => BeforeAction::Edit(json!({ "limit": 10 })),
+        _ => BeforeAction::Continue,
     });
     let mut session = rules(NONE).middleware(limit).middleware(guard).build().session();
     let kinds: Vec<_> = ["search", "deleteDatabase", "known", "search", "known"]
@@ -253,10 +253,10 @@ fn tanstack_guards_limits_and_skips_calls() {
 fn edit_by_a_hook_hides_a_call_from_no_later_guard() {
     let clock = noon();
     let tool = Tool::counting(&clock);
-    let edit = ToolHooks::new("edit").before(|_| Before::Edit(json!({ "q": "drop table" })));
+    let edit = ToolHooks::new("edit").before(|_| BeforeAction::Edit(json!({ "q": "drop table" })));
     let guard = ToolHooks::new("guard").before(|call| match call.input.to_string().contains("drop") {
-        true => Before::Block("no".into()),
-        false => Before::Continue,
+        true => BeforeAction::Block("no".into()),
+        false => BeforeAction::Continue,
     });
     let mut session = rules(NONE).middleware(edit).middleware(guard).build().session();
     let outcome = clock.drive(session.execute(call("sql", json!({ "q": "select" })), &tool));
@@ -287,7 +287,7 @@ fn toolbox_tells_the_model_how_to_correct_its_call() {
 fn alloy_edits_keep_id_and_name() {
     let clock = noon();
     let tool = Tool::counting(&clock);
-    let edit = ToolHooks::new("edit").before(|_| Before::Edit(json!({ "limit": 1 })));
+    let edit = ToolHooks::new("edit").before(|_| BeforeAction::Edit(json!({ "limit": 1 })));
     let mut history = History::new(vec![
         Message::new(Role::User, vec![Part::text("look")]),
         Message::new(Role::Assistant, vec![Part::call("c1", "look", json!({}))]),
@@ -298,7 +298,7 @@ fn alloy_edits_keep_id_and_name() {
     let ran = &tool.calls()[0];
     assert_eq!((ran.id.as_str(), ran.tool.as_str(), &ran.input), ("c1", "look", &json!({ "limit": 1 })));
     let results = history.messages().iter().flat_map(Message::parts);
-    assert_eq!(results.filter(|part| matches!(part.content(), Content::Result(_))).count(), 1);
+    assert_eq!(results.filter(|part| matches!(part.content(), PartContent::Result(_))).count(), 1);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn each_row_of_the_table_names_an_existing_test() {
 struct OwnStorage(MemoryStore);
 
 impl StateStore for OwnStorage {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>> {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
         self.0.take(now, takes)
     }
     fn give_back(&self, key: &str) {
@@ -354,7 +354,7 @@ impl StateStore for OwnStorage {
         now: Timestamp,
         space: CacheSpace<'a>,
         key: &'a str,
-    ) -> StoreFuture<'a, Lookup> {
+    ) -> StoreFuture<'a, CacheLookup> {
         self.0.cache_get(now, CacheSpace { max_entries: 1000, ..space }, key)
     }
     fn cache_put<'a>(
@@ -372,13 +372,13 @@ impl StateStore for OwnStorage {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         self.0.record(key)
     }
-    fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
+    fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
         self.0.write_record(now, write)
     }
     fn has_lost_records<'a>(&'a self, account: &'a callgate::host::Account) -> StoreFuture<'a, bool> {
         self.0.has_lost_records(account)
     }
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage> {
         self.0.records(space, after, limit)
     }
 }

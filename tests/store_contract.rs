@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use callgate::host::{Account, Allowance, Amount, LimitAcquisition, Refusal, StateStore, SystemClock};
+use callgate::host::{Account, Allowance, Amount, LimitAcquisition, LimitRefusal, StateStore, SystemClock};
 use callgate::seal::Keys;
 #[cfg(feature = "file-store")]
 use callgate::state::SqliteStore;
@@ -148,7 +148,7 @@ fn take(key: &str, allowance: Allowance, cost: u64) -> LimitAcquisition {
     LimitAcquisition { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::whole(cost) }
 }
 
-fn acquire(store: &dyn StateStore, now: Duration, takes: &[LimitAcquisition]) -> Vec<Refusal> {
+fn acquire(store: &dyn StateStore, now: Duration, takes: &[LimitAcquisition]) -> Vec<LimitRefusal> {
     run(store.take(at(now), takes)).unwrap()
 }
 
@@ -156,7 +156,7 @@ fn acquire(store: &dyn StateStore, now: Duration, takes: &[LimitAcquisition]) ->
 fn acquire_one(store: &dyn StateStore, now: Duration, one: LimitAcquisition) -> Result<(), Option<Duration>> {
     match acquire(store, now, &[one])[..] {
         [] => Ok(()),
-        [Refusal { index: 0, retry_after }] => Err(retry_after),
+        [LimitRefusal { index: 0, retry_after }] => Err(retry_after),
         ref refusals => panic!("unexpected refusals {refusals:?}"),
     }
 }

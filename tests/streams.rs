@@ -9,7 +9,7 @@ use callgate::kernel::{Kernel, Layers};
 use callgate::lifecycle::Chunk;
 use callgate::middleware::{MAX_STREAM_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
 use callgate::policy;
-use callgate::redaction::{Detector, Redactor, Sieve, Style};
+use callgate::redaction::{Detector, RedactionStyle, Redactor, StreamRedactor};
 use callgate::seal::Keys;
 use callgate::tools::ToolSet;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use regex::Regex;
 
 /// The filtered form of one text.
 fn filtered(redactor: &Redactor, pieces: &[&str]) -> String {
-    let mut sieve = Sieve::redacting(Arc::new(redactor.clone()));
+    let mut sieve = StreamRedactor::redacting(Arc::new(redactor.clone()));
     let mut shown = String::new();
     for piece in pieces {
         sieve.push(piece, &mut shown).unwrap();
@@ -159,7 +159,12 @@ fn redactors() -> impl Strategy<Value = Redactor> {
                 Redactor::new(detectors, patterns, style)
             })
     };
-    prop_oneof![some(Style::Mask), some(Style::Hash), some(Style::Remove), some(Style::KeepLast(4))]
+    prop_oneof![
+        some(RedactionStyle::Mask),
+        some(RedactionStyle::Hash),
+        some(RedactionStyle::Remove),
+        some(RedactionStyle::KeepLast(4))
+    ]
 }
 
 proptest! {
@@ -179,7 +184,7 @@ proptest! {
 /// A megabyte in tiny chunks, some of which detectors have to examine.
 #[test]
 fn long_text_in_tiny_chunks_passes() {
-    let redactor = Redactor::new(Detector::ALL[..10].to_vec(), Vec::new(), Style::Mask);
+    let redactor = Redactor::new(Detector::ALL[..10].to_vec(), Vec::new(), RedactionStyle::Mask);
     let prose =
         "The customer wrote a long letter about nothing much, and then some more about it. ".repeat(11);
     let text = format!("{prose}Order 12-34 is for ana@example.com. ").repeat(1_000_000 / (prose.len() + 36));
@@ -298,11 +303,11 @@ fn whole_chunk_can_be_dropped() {
 
 #[test]
 fn plain_words_are_held_until_two_more_arrive_and_others_slightly_longer() {
-    let redactor = Arc::new(Redactor::new(Detector::ALL.to_vec(), Vec::new(), Style::Mask));
-    let (mut plain, mut shown) = (Sieve::redacting(Arc::clone(&redactor)), String::new());
+    let redactor = Arc::new(Redactor::new(Detector::ALL.to_vec(), Vec::new(), RedactionStyle::Mask));
+    let (mut plain, mut shown) = (StreamRedactor::redacting(Arc::clone(&redactor)), String::new());
     plain.push("Nothing to hide in these words", &mut shown).unwrap();
     assert_eq!(shown, "Nothing to hide ");
-    let (mut sieve, mut shown) = (Sieve::redacting(redactor), String::new());
+    let (mut sieve, mut shown) = (StreamRedactor::redacting(redactor), String::new());
     for word in "In 2026 we had 14,000 visitors; at 10:30 it was 12.5 degrees, and so on. "
         .repeat(30)
         .split_inclusive(' ')
@@ -415,7 +420,7 @@ proptest! {
         turns in prop::collection::vec(any::<prop::sample::Index>(), 0..200),
     ) {
         let detectors = vec![Detector::Email, Detector::UsSsn, Detector::PaymentCard];
-        let redactor = Redactor::new(detectors, Vec::new(), Style::Mask);
+        let redactor = Redactor::new(detectors, Vec::new(), RedactionStyle::Mask);
         let mut filter = filter("{ redact: [email, us_ssn, payment_card] }");
         let mut left: Vec<(String, Vec<&str>)> = texts
             .iter()

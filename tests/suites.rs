@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use callgate::diagnostic::{Diagnostics, SourceMap, render};
-use callgate::suite::{self, LoadedSuite, Report};
+use callgate::suite::{self, LoadedSuite, SuiteReport};
 use callgate::{engine, policy};
 
 use crate::recorded_calls::project;
@@ -25,7 +25,7 @@ fn load(rules: &str, tests: &str) -> (LoadedSuite, Arc<policy::CompiledPolicies>
     (loaded, chains)
 }
 
-fn shown(report: &Report) -> String {
+fn shown(report: &SuiteReport) -> String {
     format!("{}{}\n", suite::render::text(report, false), suite::render::summary(report))
 }
 

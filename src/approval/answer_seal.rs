@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::bound_request::Question;
+use super::bound_request::BoundRequest;
 use crate::json::{Value, json};
 use crate::message::{Approver, ResponsePart};
 use crate::seal::{Keys, Purpose, SealError};
@@ -20,7 +20,7 @@ pub enum AnswerSealError {
 
 /// Seals the answer of an approver whom the host has verified.
 pub fn seal_answer(
-    question: &Question,
+    question: &BoundRequest,
     response: ResponsePart,
     by: Approver,
     at: Timestamp,
@@ -41,7 +41,7 @@ pub fn seal_answer(
 /// # Errors
 /// The answer names an approver, but its seal is missing or invalid.
 pub fn verify_answer<'r>(
-    question: &Question,
+    question: &BoundRequest,
     response: &'r ResponsePart,
     keys: &Keys,
 ) -> Result<Option<&'r Approver>, AnswerSealError> {
@@ -53,7 +53,7 @@ pub fn verify_answer<'r>(
 
 /// The sealed content: an answer with its request. So the seal is invalid for another call, another conversation or a later
 /// request.
-fn content(question: &Question, response: &ResponsePart) -> Value {
+fn content(question: &BoundRequest, response: &ResponsePart) -> Value {
     let ResponsePart {
         approval_id,
         approved,

@@ -2,7 +2,7 @@
 
 use super::requirement::ApprovalRequirement;
 use crate::message::Approver;
-use crate::principal::{Comparison, Principal};
+use crate::principal::{Principal, PrincipalComparison};
 use crate::safe_text::inert;
 
 /// Prefix of an entry that names a role.
@@ -29,13 +29,13 @@ impl<'e> ApproverEntry<'e> {
     /// Whether the entry can match anyone.
     pub fn is_valid(&self) -> bool {
         match self {
-            Self::Principal(name) => Principal::parse(name, Comparison::Canonical).is_some(),
+            Self::Principal(name) => Principal::parse(name, PrincipalComparison::Canonical).is_some(),
             Self::Role(role) => !role.trim().is_empty(),
         }
     }
 
     /// Whether the entry matches an approver. Roles are compared code point by code point.
-    fn admits(&self, principal: &Principal, roles: &[String], comparison: Comparison) -> bool {
+    fn admits(&self, principal: &Principal, roles: &[String], comparison: PrincipalComparison) -> bool {
         match self {
             Self::Principal(name) => Principal::parse(name, comparison).as_ref() == Some(principal),
             Self::Role(role) => roles.iter().any(|own| own == role),
@@ -45,7 +45,7 @@ impl<'e> ApproverEntry<'e> {
 
 /// Why an answer does not count for a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ApproverError {
     /// The policy restricts approvers, and the answer has no verified name.
     #[error("the policy requires a verified approver, and the answer has none")]
     Unnamed,
@@ -64,7 +64,7 @@ pub enum Refusal {
     NotAnApprover(String, Vec<String>),
 }
 
-impl Refusal {
+impl ApproverError {
     /// The stable reason code.
     pub fn code(&self) -> &'static str {
         match self {
@@ -77,10 +77,10 @@ impl Refusal {
 }
 
 /// How names are compared for a request of several policies: by canonical form, unless all of them compare exactly.
-pub fn name_comparison(askers: &[ApprovalRequirement]) -> Comparison {
-    match askers.iter().all(|asker| asker.principals == Comparison::Exact) {
-        true => Comparison::Exact,
-        false => Comparison::Canonical,
+pub fn name_comparison(askers: &[ApprovalRequirement]) -> PrincipalComparison {
+    match askers.iter().all(|asker| asker.principals == PrincipalComparison::Exact) {
+        true => PrincipalComparison::Exact,
+        false => PrincipalComparison::Canonical,
     }
 }
 
@@ -99,30 +99,35 @@ impl ApprovalRequirement {
         &self,
         by: Option<&Approver>,
         requester: Option<&str>,
-        comparison: Comparison,
-    ) -> Result<(), Refusal> {
+        comparison: PrincipalComparison,
+    ) -> Result<(), ApproverError> {
         if !self.needs_approver_name() {
             return Ok(());
         }
-        let by = by.ok_or(Refusal::Unnamed)?;
+        let by = by.ok_or(ApproverError::Unnamed)?;
         let parse = |name: &str| Principal::parse(name, comparison);
-        let approver = parse(&by.principal).ok_or(Refusal::Unnamed)?;
+        let approver = parse(&by.principal).ok_or(ApproverError::Unnamed)?;
         let Some(requester) = requester.and_then(parse) else {
-            return Err(Refusal::UnknownRequester(by.principal.clone()));
+            return Err(ApproverError::UnknownRequester(by.principal.clone()));
         };
         if approver == requester {
-            return Err(Refusal::SelfApproval(by.principal.clone()));
+            return Err(ApproverError::SelfApproval(by.principal.clone()));
         }
-        let own = Principal::parse(&by.principal, self.principals).ok_or(Refusal::Unnamed)?;
+        let own = Principal::parse(&by.principal, self.principals).ok_or(ApproverError::Unnamed)?;
         let admits = |entry: &String| ApproverEntry::parse(entry).admits(&own, &by.roles, self.principals);
         match self.approvers.is_empty() || self.approvers.iter().any(admits) {
             true => Ok(()),
-            false => Err(Refusal::NotAnApprover(by.principal.clone(), self.approvers.clone())),
+            false => Err(ApproverError::NotAnApprover(by.principal.clone(), self.approvers.clone())),
         }
     }
 
     /// Whether an answer of this approver counts for the policy.
-    pub fn accepts(&self, by: Option<&Approver>, requester: Option<&str>, comparison: Comparison) -> bool {
+    pub fn accepts(
+        &self,
+        by: Option<&Approver>,
+        requester: Option<&str>,
+        comparison: PrincipalComparison,
+    ) -> bool {
         self.check(by, requester, comparison).is_ok()
     }
 }

@@ -1,7 +1,7 @@
 //! Edits of arguments by an approver: real, shown and edited arguments → the arguments to run with.
 
 use crate::json::{Map, Value};
-use crate::path::{Path, Step};
+use crate::path::{Path, PathStep};
 
 /// Why edited arguments are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,20 +23,20 @@ pub fn edited(
     real: &Value,
     shown: &Value,
     given: &Value,
-    allowed: &[&[Step]],
+    allowed: &[&[PathStep]],
 ) -> Result<Value, ArgumentEditError> {
     if !given.is_object() {
         return Err(ArgumentEditError::NotAnObject);
     }
-    Edit { allowed, at: Vec::new() }.merge(real, shown, given)
+    EditMerge { allowed, at: Vec::new() }.merge(real, shown, given)
 }
 
-struct Edit<'e> {
-    allowed: &'e [&'e [Step]],
-    at: Vec<Step>,
+struct EditMerge<'e> {
+    allowed: &'e [&'e [PathStep]],
+    at: Vec<PathStep>,
 }
 
-impl Edit<'_> {
+impl EditMerge<'_> {
     fn merge(&mut self, real: &Value, shown: &Value, given: &Value) -> Result<Value, ArgumentEditError> {
         if shown == given {
             return Ok(real.clone());
@@ -50,7 +50,7 @@ impl Edit<'_> {
             {
                 let items = real.iter().zip(shown).zip(given).enumerate();
                 let items = items.map(|(index, ((real, shown), given))| {
-                    self.below(Step::Index(i64::try_from(index).unwrap_or(i64::MAX)), |edit| {
+                    self.below(PathStep::Index(i64::try_from(index).unwrap_or(i64::MAX)), |edit| {
                         edit.merge(real, shown, given)
                     })
                 });
@@ -63,7 +63,7 @@ impl Edit<'_> {
     fn members(&mut self, real: &Map, shown: &Map, given: &Map) -> Result<Value, ArgumentEditError> {
         let mut members = Map::new();
         for (name, value) in real {
-            let merged = self.below(Step::Name(name.clone()), |edit| {
+            let merged = self.below(PathStep::Name(name.clone()), |edit| {
                 match (shown.get(name), given.get(name)) {
                     (Some(shown), Some(given)) => edit.merge(value, shown, given).map(Some),
                     // The approver cannot return a member that was not shown at all.
@@ -75,13 +75,13 @@ impl Edit<'_> {
             members.extend(merged.map(|value| (name.clone(), value)));
         }
         for (name, value) in given.iter().filter(|(name, _)| !real.contains_key(*name)) {
-            let value = self.below(Step::Name(name.clone()), |edit| edit.taken(value))?;
+            let value = self.below(PathStep::Name(name.clone()), |edit| edit.taken(value))?;
             members.insert(name.clone(), value);
         }
         Ok(members.into())
     }
 
-    fn below<T>(&mut self, step: Step, there: impl FnOnce(&mut Self) -> T) -> T {
+    fn below<T>(&mut self, step: PathStep, there: impl FnOnce(&mut Self) -> T) -> T {
         self.at.push(step);
         let result = there(self);
         self.at.pop();
@@ -101,14 +101,14 @@ impl Edit<'_> {
 }
 
 /// The paths that every policy allows to change: those at or below a path of each.
-pub(super) fn common_editable_paths(edits: &[Vec<Path>]) -> Vec<Vec<Step>> {
-    let steps = |paths: &Vec<Path>| -> Vec<Vec<Step>> {
-        paths.iter().filter_map(|path| path.steps().map(<[Step]>::to_vec)).collect()
+pub(super) fn common_editable_paths(edits: &[Vec<Path>]) -> Vec<Vec<PathStep>> {
+    let steps = |paths: &Vec<Path>| -> Vec<Vec<PathStep>> {
+        paths.iter().filter_map(|path| path.steps().map(<[PathStep]>::to_vec)).collect()
     };
     let mut all = edits.iter().map(steps);
     let Some(first) = all.next() else { return Vec::new() };
     all.fold(first, |common, other| {
-        let narrower = |a: &Vec<Step>, b: &Vec<Step>| match (a.starts_with(b), b.starts_with(a)) {
+        let narrower = |a: &Vec<PathStep>, b: &Vec<PathStep>| match (a.starts_with(b), b.starts_with(a)) {
             (true, _) => Some(a.clone()),
             (_, true) => Some(b.clone()),
             _ => None,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::ContextReads;
 use crate::json::{self, Digest, Value, json};
-use crate::principal::{Comparison, Named};
+use crate::principal::{PrincipalComparison, PrincipalValue};
 
 /// The identity and the context members that an approval is bound to. It does not apply to a call with another context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,13 +18,13 @@ pub struct BoundContext {
 
 impl BoundContext {
     /// Binds the identity and the members in `reads` of a context.
-    pub fn new(reads: &ContextReads, context: &Value, comparison: Comparison) -> Self {
+    pub fn new(reads: &ContextReads, context: &Value, comparison: PrincipalComparison) -> Self {
         let members = reads.members().map(|names| names.map(str::to_owned).collect());
         Self { members, digest: digest(reads, context, comparison) }
     }
 
     /// Whether a context has the same identity, and the same values in these members.
-    pub fn matches(&self, context: &Value, comparison: Comparison) -> bool {
+    pub fn matches(&self, context: &Value, comparison: PrincipalComparison) -> bool {
         digest(&self.reads(), context, comparison) == self.digest
     }
 
@@ -57,17 +57,17 @@ impl BoundContext {
 /// The members that make up an identity.
 const IDENTITY: [&str; 3] = ["principal", "roles", "tenant"];
 
-fn digest(reads: &ContextReads, context: &Value, comparison: Comparison) -> Digest {
+fn digest(reads: &ContextReads, context: &Value, comparison: PrincipalComparison) -> Digest {
     json::digest(&json!([identity(context, comparison), reads.part_of(context)]))
 }
 
 /// The principal in its compared form, the roles in any order, and the tenant.
-fn identity(context: &Value, comparison: Comparison) -> Value {
+fn identity(context: &Value, comparison: PrincipalComparison) -> Value {
     let member = |name: &str| context.get(name).unwrap_or(&Value::Null);
-    let principal = match Named::from_context(context, comparison) {
-        Named::Principal(principal) => json!(["named", principal.key()]),
-        Named::Nobody => Value::Null,
-        Named::Invalid(_) => json!(["invalid", context.get("principal").unwrap_or(context)]),
+    let principal = match PrincipalValue::from_context(context, comparison) {
+        PrincipalValue::Principal(principal) => json!(["named", principal.key()]),
+        PrincipalValue::Nobody => Value::Null,
+        PrincipalValue::Invalid(_) => json!(["invalid", context.get("principal").unwrap_or(context)]),
     };
     let names =
         member("roles").as_array().map(|roles| roles.iter().map(Value::as_str).collect::<Option<Vec<_>>>());

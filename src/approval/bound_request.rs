@@ -9,8 +9,8 @@ use super::requirement::{ApprovalRequirement, Permit};
 use crate::call::{ApprovalRequest, ToolCall};
 use crate::json::{self, Digest, Value, json};
 use crate::message::RequestPart;
-use crate::path::Step;
-use crate::principal::{Comparison, Named, Principal};
+use crate::path::PathStep;
+use crate::principal::{Principal, PrincipalComparison, PrincipalValue};
 use crate::seal::{EncryptError, Keys, Purpose, SealError};
 
 /// The largest token, in bytes; it includes the journals of scripts.
@@ -18,7 +18,7 @@ const MAX_TOKEN: usize = 1 << 20;
 
 /// An approval request: what people are shown, and what it is bound to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct BoundRequest {
     /// What is shown, without its token.
     pub request: ApprovalRequest,
     /// The conversation of the call.
@@ -103,7 +103,7 @@ pub enum BoundRequestError {
     TooLarge,
 }
 
-impl Question {
+impl BoundRequest {
     /// The digest of a call as the model requests it.
     pub fn call_digest(tool: &str, server: Option<&str>, input: &Value) -> Digest {
         json::digest(&json!([tool, server, input]))
@@ -128,7 +128,7 @@ impl Question {
     }
 
     /// How principals are compared.
-    pub fn comparison(&self) -> Comparison {
+    pub fn comparison(&self) -> PrincipalComparison {
         name_comparison(&self.askers)
     }
 
@@ -143,9 +143,9 @@ impl Question {
             return Ok(());
         }
         let own = |name: &Option<String>| name.as_deref().and_then(|name| Principal::parse(name, comparison));
-        let now = match Named::from_context(context, comparison) {
-            Named::Principal(principal) => Some(principal),
-            Named::Nobody | Named::Invalid(_) => None,
+        let now = match PrincipalValue::from_context(context, comparison) {
+            PrincipalValue::Principal(principal) => Some(principal),
+            PrincipalValue::Nobody | PrincipalValue::Invalid(_) => None,
         };
         let tenant = context.get("tenant").unwrap_or(&Value::Null);
         Err(if own(&self.requester) != now {
@@ -161,7 +161,7 @@ impl Question {
     }
 
     /// The paths of the arguments that an approver may change.
-    pub fn editable(&self) -> Vec<Vec<Step>> {
+    pub fn editable(&self) -> Vec<Vec<PathStep>> {
         super::tally::allowed_edits(self)
     }
 

@@ -8,11 +8,11 @@
 
 use jiff::ToSpan;
 
-use super::bound_request::Question;
+use super::bound_request::BoundRequest;
 use super::ledger::{Ledger, LedgerError, Name, TRIES};
-use super::ledger_entry::{LedgerEntry, CallStage};
+use super::ledger_entry::{CallStage, LedgerEntry};
 use crate::call::ToolCall;
-use crate::host::{RecordKey, Write, space};
+use crate::host::{RecordKey, ConditionalWrite, space};
 use crate::json::{self, Digest, Value, json};
 use crate::seal::{Keys, Purpose};
 
@@ -41,7 +41,7 @@ pub struct CallKeys {
 impl CallKeys {
     /// Identifies a call. `requester` must be unique among all requesters.
     pub fn new(keys: &Keys, requester: &str, call: &ToolCall) -> Self {
-        let digest = Question::call_digest(&call.tool, call.server.as_deref(), &call.input);
+        let digest = BoundRequest::call_digest(&call.tool, call.server.as_deref(), &call.input);
         let content = json!(["call", requester, digest.to_string()]);
         let find_mutation = |name| CallKey::from_name(requester, digest, name);
         let current = find_mutation(keys.digest(Purpose::Record, &content));
@@ -141,7 +141,7 @@ impl Ledger<'_> {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn pass_over(&self, key: &CallKey, number: u64) -> Result<(), LedgerError> {
+    pub async fn skip_unfinished(&self, key: &CallKey, number: u64) -> Result<(), LedgerError> {
         match self.find(&key.name(number)).await? {
             Some(LedgerEntry { stage: CallStage::Waiting, .. }) | None => Ok(()),
             Some(_) => self.set_start_number(key, number.saturating_add(1)).await,
@@ -149,7 +149,7 @@ impl Ledger<'_> {
     }
 
     async fn latest(&self, key: &CallKey) -> Result<u64, LedgerError> {
-        let record = self.get(RecordKey { space: space::LATEST, key: &key.record_key() }).await?;
+        let record = self.read_record(RecordKey { space: space::LATEST, key: &key.record_key() }).await?;
         let number = record.and_then(|record| record.value.get("number").and_then(Value::as_u64));
         Ok(number.unwrap_or(1).max(1))
     }
@@ -161,14 +161,14 @@ impl Ledger<'_> {
         let forget_at = self.now().checked_add((24 * 90).hours()).ok();
         for _ in 0..TRIES {
             let record_key = RecordKey { space: space::LATEST, key: &record_key };
-            let standing = self.get(record_key).await?;
+            let standing = self.read_record(record_key).await?;
             let recorded = standing.as_ref().and_then(|record| record.value.get("number")?.as_u64());
             if recorded.is_some_and(|recorded| recorded >= number) {
                 return Ok(());
             }
             let over = standing.map(|record| record.version);
-            let write = Write::new(record_key, &value, self.account());
-            if self.write(Write { over, forget_at, ..write }).await? {
+            let write = ConditionalWrite::new(record_key, &value, self.account());
+            if self.write(ConditionalWrite { over, forget_at, ..write }).await? {
                 return Ok(());
             }
         }

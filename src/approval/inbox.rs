@@ -5,10 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::answer_seal::{seal_answer, verify_answer};
-use super::bound_request::{BoundRequestError, Question};
+use super::bound_request::{BoundRequest, BoundRequestError};
 use super::grant::Grant;
 use super::ledger::{KeyedEntry, Ledger, LedgerError, Name};
-use super::ledger_entry::{LedgerEntry, Refused, CallStage};
+use super::ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
 use super::requirement::ApprovalRequirement;
 use super::tally::{IgnoredAnswer, Tally, tally};
 use crate::call::{ApprovalRequest, Outcome};
@@ -38,13 +38,13 @@ impl std::fmt::Debug for Inbox {
 
 /// An approval request with its answers and status.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
+pub struct InboxItem {
     /// The call's name in the ledger.
     pub name: Name,
     /// What people are shown.
     pub request: ApprovalRequest,
     /// What the request is bound to; `None` if its token is invalid.
-    pub question: Option<Question>,
+    pub question: Option<BoundRequest>,
     /// What each policy requires, and has so far.
     pub asks: Vec<RequirementStatus>,
     /// All answers, in the order in which they were given.
@@ -52,7 +52,7 @@ pub struct Item {
     /// The answers that do not count.
     pub ignored: Vec<IgnoredAnswer>,
     /// How far the request is.
-    pub progress: Progress,
+    pub progress: RequestStatus,
 }
 
 /// What one policy requires of answers, and has so far.
@@ -77,7 +77,7 @@ impl RequirementStatus {
 
 /// The status of an approval request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Progress {
+pub enum RequestStatus {
     /// It is pending.
     Waiting {
         /// Who approved so far.
@@ -106,7 +106,7 @@ pub enum Progress {
     },
 }
 
-impl Item {
+impl InboxItem {
     /// The unique id for people: `CONVERSATION/ID`.
     pub fn address(&self) -> String {
         format!("{}/{}", self.name.conversation, self.request.approval_id)
@@ -114,7 +114,7 @@ impl Item {
 
     /// Whether the request is pending.
     pub fn waits(&self) -> bool {
-        matches!(self.progress, Progress::Waiting { .. })
+        matches!(self.progress, RequestStatus::Waiting { .. })
     }
 }
 
@@ -183,18 +183,18 @@ impl Inbox {
     }
 
     /// All requests, including those of completed calls, ordered by conversation and id.
-    pub async fn list(&self) -> Result<Vec<Item>, InboxError> {
+    pub async fn list(&self) -> Result<Vec<InboxItem>, InboxError> {
         let listed = self.ledger().list().await?;
         Ok(listed.into_iter().filter_map(|KeyedEntry { name, entry }| self.item(name, &entry)).collect())
     }
 
     /// Finds a request by its id: the approval's own, or `CONVERSATION/ID` if several conversations have it.
-    pub async fn find(&self, id: &str) -> Result<Item, InboxError> {
+    pub async fn find(&self, id: &str) -> Result<InboxItem, InboxError> {
         let all = self.list().await?;
-        let is_meant = |item: &&Item| item.request.approval_id == id || item.address() == id;
-        let mut meant: Vec<Item> = all.iter().filter(is_meant).cloned().collect();
+        let is_meant = |item: &&InboxItem| item.request.approval_id == id || item.address() == id;
+        let mut meant: Vec<InboxItem> = all.iter().filter(is_meant).cloned().collect();
         if meant.len() > 1 {
-            let candidates = meant.iter().map(Item::address).collect();
+            let candidates = meant.iter().map(InboxItem::address).collect();
             return Err(InboxError::Ambiguous { id: id.to_owned(), candidates });
         }
         meant.pop().ok_or_else(|| {
@@ -221,14 +221,14 @@ impl Inbox {
         name: &Name,
         response: ResponsePart,
         by: Option<Approver>,
-    ) -> Result<Item, InboxError> {
+    ) -> Result<InboxItem, InboxError> {
         let ledger = self.ledger();
         for _ in 0..TRIES {
             let unknown = || LedgerError::Unknown(name.occurrence.clone());
             let entry = ledger.find(name).await?.ok_or_else(unknown)?;
-            let item = self.item(name.clone(), &entry).ok_or_else(|| refused(Refused::NotAsked))?;
+            let item = self.item(name.clone(), &entry).ok_or_else(|| refused(AnswerRecordError::NotAsked))?;
             let response = self.checked(&item, response.clone(), by.clone())?;
-            let after = match ledger.answer(name, &response).await {
+            let after = match ledger.record_answer(name, &response).await {
                 Ok(after) => after,
                 Err(LedgerError::Refused(why)) => return Err(refused(why)),
                 Err(error) => return Err(error.into()),
@@ -264,12 +264,12 @@ impl Inbox {
                 return Err(InboxError::Ambiguous { id: id.to_owned(), candidates });
             }
         };
-        let grant = self.ledger().revoke(&name).await?;
+        let grant = self.ledger().revoke_grant(&name).await?;
         Ok((name, grant))
     }
 
     /// The request of an entry with its status. Returns `None` if no approval is requested.
-    fn item(&self, name: Name, entry: &LedgerEntry) -> Option<Item> {
+    fn item(&self, name: Name, entry: &LedgerEntry) -> Option<InboxItem> {
         let request = entry.request.clone()?;
         let answers = entry.answers();
         let opened = match entry.question(&self.keys) {
@@ -286,28 +286,31 @@ impl Inbox {
             }
             Err(error) => (None, Vec::new(), Vec::new(), None, Some(error)),
         };
-        let lapsed = question.as_ref().and_then(Question::expires_at).filter(|at| *at <= self.clock.now());
+        let lapsed =
+            question.as_ref().and_then(BoundRequest::expires_at).filter(|at| *at <= self.clock.now());
         let progress = match (&entry.stage, unproven, standing) {
-            (CallStage::Settled { at, outcome }, _, _) => Progress::Settled { at: *at, outcome: outcome.clone() },
-            (CallStage::Claimed { at }, _, _) => Progress::Running { at: *at },
-            (CallStage::Waiting, Some(error), _) => Progress::Unproven(error),
+            (CallStage::Settled { at, outcome }, _, _) => {
+                RequestStatus::Settled { at: *at, outcome: outcome.clone() }
+            }
+            (CallStage::Claimed { at }, _, _) => RequestStatus::Running { at: *at },
+            (CallStage::Waiting, Some(error), _) => RequestStatus::Unproven(error),
             (CallStage::Waiting, None, Some(Tally::Open { by })) => match lapsed {
-                Some(at) => Progress::Lapsed { at },
-                None => Progress::Waiting { by },
+                Some(at) => RequestStatus::Lapsed { at },
+                None => RequestStatus::Waiting { by },
             },
             (CallStage::Waiting, None, Some(standing)) => match (lapsed, &standing) {
                 // An approval that was not used before it expired no longer permits the call.
-                (Some(at), Tally::Approved { .. } | Tally::Answered { .. }) => Progress::Lapsed { at },
-                _ => Progress::Answered(standing),
+                (Some(at), Tally::Approved { .. } | Tally::Answered { .. }) => RequestStatus::Lapsed { at },
+                _ => RequestStatus::Answered(standing),
             },
-            (CallStage::Waiting, None, None) => Progress::Unproven(BoundRequestError::NoToken),
+            (CallStage::Waiting, None, None) => RequestStatus::Unproven(BoundRequestError::NoToken),
         };
-        Some(Item { name, request, question, asks, answers, ignored, progress })
+        Some(InboxItem { name, request, question, asks, answers, ignored, progress })
     }
 
     fn asks(
         &self,
-        question: &Question,
+        question: &BoundRequest,
         answers: &[ResponsePart],
         ignored: &[IgnoredAnswer],
     ) -> Vec<RequirementStatus> {
@@ -342,25 +345,25 @@ impl Inbox {
     /// The answer would not count, or would change nothing.
     fn checked(
         &self,
-        item: &Item,
+        item: &InboxItem,
         response: ResponsePart,
         by: Option<Approver>,
     ) -> Result<ResponsePart, InboxError> {
         let refuse = |code, why: String| Err(InboxError::Refused { code, why });
         let question = match (&item.progress, &item.question) {
-            (Progress::Unproven(error), _) => {
+            (RequestStatus::Unproven(error), _) => {
                 return refuse("invalid_question", format!("the approval request is invalid: {error}"));
             }
-            (Progress::Lapsed { at }, _) => {
+            (RequestStatus::Lapsed { at }, _) => {
                 return refuse("expired", format!("the approval request expired at {at}"));
             }
-            (Progress::Running { at }, _) => {
+            (RequestStatus::Running { at }, _) => {
                 return refuse(
                     "already_started",
                     format!("the call started at {at} and can no longer be answered"),
                 );
             }
-            (Progress::Settled { outcome, .. }, _) => {
+            (RequestStatus::Settled { outcome, .. }, _) => {
                 return refuse(
                     "already_completed",
                     format!("the call has already completed: {}", outcome.outcome),
@@ -397,9 +400,7 @@ impl Inbox {
                     (Tally::Open { .. }, Some(by)) => {
                         format!("`{}` has answered already; the first answer counts", inert(&by.principal))
                     }
-                    (Tally::Open { .. }, None) => {
-                        "the approval request already has this answer".to_owned()
-                    }
+                    (Tally::Open { .. }, None) => "the approval request already has this answer".to_owned(),
                     (decided, _) => format!("the approval request is already answered: {decided}"),
                 },
             );
@@ -408,11 +409,11 @@ impl Inbox {
     }
 }
 
-fn refused(why: Refused) -> InboxError {
+fn refused(why: AnswerRecordError) -> InboxError {
     let code = match why {
-        Refused::Over(_) => "already_started",
-        Refused::NotAsked => "not_asked",
-        Refused::TooManyAnswers => "too_many_answers",
+        AnswerRecordError::Over(_) => "already_started",
+        AnswerRecordError::NotAsked => "not_asked",
+        AnswerRecordError::TooManyAnswers => "too_many_answers",
     };
     InboxError::Refused { code, why: why.to_string() }
 }

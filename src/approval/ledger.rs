@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan};
 
-use super::bound_request::{BoundRequestError, Question};
+use super::bound_request::{BoundRequest, BoundRequestError};
 use super::grant::Grant;
-use super::ledger_entry::{LedgerEntry, Refused, CallStage};
+use super::ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
 use crate::call::{ApprovalRequest, Outcome, SingleUseGuarantee, reason_code};
 use crate::host::{
-    Account, Clock, Record, RecordKey, StateStore, StoreError, Write, space, with_store_timeout,
+    Account, Clock, Record, RecordKey, StateStore, StoreError, ConditionalWrite, space, with_store_timeout,
 };
 use crate::json::{self, json};
 use crate::message::ResponsePart;
@@ -59,7 +59,7 @@ pub enum LedgerError {
     Unknown(String),
     /// The answer was rejected.
     #[error("{0}")]
-    Refused(#[from] Refused),
+    Refused(#[from] AnswerRecordError),
     /// Callgate itself failed.
     #[error("Callgate failed while it accessed the store")]
     Broken,
@@ -138,11 +138,11 @@ impl<'l> Ledger<'l> {
     /// Records an approval request and returns the recorded one. If an equivalent request is pending, it stays, with its answers.
     /// The inner `Err` is an entry that has completed, that another process runs, or that is about another call. `claimed`: the
     /// caller itself runs the call, and stops for another approval.
-    pub async fn ask(
+    pub async fn record_request(
         &self,
         name: &Name,
         fresh: &LedgerEntry,
-        question: &Question,
+        question: &BoundRequest,
         request: &ApprovalRequest,
         keys: &Keys,
         claimed: bool,
@@ -158,7 +158,8 @@ impl<'l> Ledger<'l> {
                 return Ok((None, Err(Box::new(entry))));
             }
             let standing = entry.question(keys).and_then(Result::ok).map(|(standing, _)| standing);
-            if let (Some(known), Some(standing), CallStage::Waiting) = (&entry.request, standing, &entry.stage)
+            if let (Some(known), Some(standing), CallStage::Waiting) =
+                (&entry.request, standing, &entry.stage)
                 && standing.is_equivalent_to(question)
             {
                 return Ok((None, Ok(known.clone())));
@@ -171,7 +172,7 @@ impl<'l> Ledger<'l> {
     }
 
     /// Records an answer.
-    pub async fn answer(&self, name: &Name, response: &ResponsePart) -> Result<LedgerEntry, LedgerError> {
+    pub async fn record_answer(&self, name: &Name, response: &ResponsePart) -> Result<LedgerEntry, LedgerError> {
         self.change(name, |standing| {
             let mut entry = standing.ok_or_else(|| LedgerError::Unknown(name.occurrence.clone()))?;
             entry.answer(response)?;
@@ -217,7 +218,12 @@ impl<'l> Ledger<'l> {
     }
 
     /// Records the outcome of a call. A recorded outcome is not replaced.
-    pub async fn settle(&self, name: &Name, fresh: &LedgerEntry, outcome: &Outcome) -> Result<(), LedgerError> {
+    pub async fn record_outcome(
+        &self,
+        name: &Name,
+        fresh: &LedgerEntry,
+        outcome: &Outcome,
+    ) -> Result<(), LedgerError> {
         let at = self.clock.now();
         self.change(name, |standing| {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
@@ -244,7 +250,7 @@ impl<'l> Ledger<'l> {
     }
 
     /// Whether there is any call of a conversation.
-    pub async fn knows(&self, conversation: &str) -> Result<bool, LedgerError> {
+    pub async fn has_conversation(&self, conversation: &str) -> Result<bool, LedgerError> {
         // Keys are arrays in canonical form, so all keys of a conversation start with the array of its name alone, without the end.
         let alone = json::canonical(&json!([conversation]));
         let prefix = format!("{},", alone.strip_suffix(']').unwrap_or(&alone));
@@ -265,7 +271,7 @@ impl<'l> Ledger<'l> {
 
     /// The grant of this name, if there is one.
     pub async fn grant(&self, name: &str) -> Result<Option<Grant>, LedgerError> {
-        let found = self.get(RecordKey { space: space::GRANTS, key: name }).await?;
+        let found = self.read_record(RecordKey { space: space::GRANTS, key: name }).await?;
         found.map(|record| parse_grant(name, record)).transpose()
     }
 
@@ -274,9 +280,9 @@ impl<'l> Ledger<'l> {
         let value = json::to_value(grant).map_err(|_| LedgerError::Corrupt(name.to_owned()))?;
         for _ in 0..TRIES {
             let key = RecordKey { space: space::GRANTS, key: name };
-            let over = self.get(key).await?.map(|record| record.version);
-            let write = Write::new(key, &value, self.account);
-            if self.write(Write { over, forget_at: Some(grant.until), ..write }).await? {
+            let over = self.read_record(key).await?.map(|record| record.version);
+            let write = ConditionalWrite::new(key, &value, self.account);
+            if self.write(ConditionalWrite { over, forget_at: Some(grant.until), ..write }).await? {
                 return Ok(());
             }
         }
@@ -287,7 +293,7 @@ impl<'l> Ledger<'l> {
     ///
     /// # Errors
     /// [`LedgerError::Unknown`] if there is none; the store fails.
-    pub async fn revoke(&self, name: &str) -> Result<Grant, LedgerError> {
+    pub async fn revoke_grant(&self, name: &str) -> Result<Grant, LedgerError> {
         let mut grant = self.grant(name).await?.ok_or_else(|| LedgerError::Unknown(name.to_owned()))?;
         grant.revoked = true;
         self.save_grant(name, &grant).await?;
@@ -318,7 +324,7 @@ impl<'l> Ledger<'l> {
                 json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence.clone()))?;
             let forget_at = self.forget_at(&changed);
             let key = RecordKey { space: space::CALLS, key: &key };
-            if self.write(Write { over, forget_at, ..Write::new(key, &value, self.account) }).await? {
+            if self.write(ConditionalWrite { over, forget_at, ..ConditionalWrite::new(key, &value, self.account) }).await? {
                 return Ok(answer);
             }
         }
@@ -339,7 +345,7 @@ impl<'l> Ledger<'l> {
 
     async fn read(&self, name: &Name) -> Result<Option<(LedgerEntry, u64)>, LedgerError> {
         let key = name.key();
-        let Some(record) = self.get(RecordKey { space: space::CALLS, key: &key }).await? else {
+        let Some(record) = self.read_record(RecordKey { space: space::CALLS, key: &key }).await? else {
             return Ok(None);
         };
         let version = record.version;
@@ -354,11 +360,11 @@ impl<'l> Ledger<'l> {
         self.account
     }
 
-    pub(super) async fn get(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
+    pub(super) async fn read_record(&self, key: RecordKey<'_>) -> Result<Option<Record>, StoreError> {
         with_store_timeout(self.clock, || self.store.record(key)).await
     }
 
-    pub(super) async fn write(&self, write: Write<'_>) -> Result<bool, StoreError> {
+    pub(super) async fn write(&self, write: ConditionalWrite<'_>) -> Result<bool, StoreError> {
         with_store_timeout(self.clock, || self.store.write_record(self.clock.now(), write)).await
     }
 
@@ -388,7 +394,7 @@ fn of_store(error: &StoreError) -> String {
 
 fn entry_of(name: &Name, record: Record) -> Result<LedgerEntry, LedgerError> {
     let entry: Option<LedgerEntry> = json::from_value(record.value).ok();
-    entry.filter(LedgerEntry::is_known).ok_or_else(|| LedgerError::Corrupt(name.occurrence.clone()))
+    entry.filter(LedgerEntry::is_supported).ok_or_else(|| LedgerError::Corrupt(name.occurrence.clone()))
 }
 
 fn parse_grant(name: &str, record: Record) -> Result<Grant, LedgerError> {

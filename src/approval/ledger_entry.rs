@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::bound_request::{BoundRequestError, Question};
+use super::bound_request::{BoundRequest, BoundRequestError};
 use crate::call::{ApprovalRequest, Outcome, ToolCall};
 use crate::json::{Digest, Value};
 use crate::message::{RequestPart, ResponsePart};
@@ -62,7 +62,7 @@ pub enum CallStage {
 
 /// Why an answer was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum AnswerRecordError {
     /// The call has completed, or is running.
     #[error("the call can no longer be answered: {0}")]
     Over(String),
@@ -93,14 +93,14 @@ impl LedgerEntry {
     }
 
     /// Whether the entry's format version is supported.
-    pub fn is_known(&self) -> bool {
+    pub fn is_supported(&self) -> bool {
         self.version == VERSION
     }
 
     /// Whether the entry is about this call: the same id, tool and arguments.
-    pub fn is_of(&self, call: &ToolCall) -> bool {
+    pub fn is_for_call(&self, call: &ToolCall) -> bool {
         self.call_id == call.id
-            && self.call == Question::call_digest(&call.tool, call.server.as_deref(), &call.input)
+            && self.call == BoundRequest::call_digest(&call.tool, call.server.as_deref(), &call.input)
     }
 
     pub(super) fn is_for_same_call(&self, other: &Self) -> bool {
@@ -111,10 +111,10 @@ impl LedgerEntry {
     ///
     /// # Errors
     /// The token is invalid or sealed with an unknown key.
-    pub fn question(&self, keys: &Keys) -> Option<Result<(Question, &str), BoundRequestError>> {
+    pub fn question(&self, keys: &Keys) -> Option<Result<(BoundRequest, &str), BoundRequestError>> {
         let request = self.request.as_ref()?;
         let token = request.approval_token.as_deref()?;
-        Some(Question::open(&RequestPart::from(request), keys).map(|question| (question, token)))
+        Some(BoundRequest::open(&RequestPart::from(request), keys).map(|question| (question, token)))
     }
 
     /// The answers, in the order in which they were given.
@@ -132,19 +132,21 @@ impl LedgerEntry {
     ///
     /// # Errors
     /// The call is not pending, no approval is requested, or there are too many answers.
-    pub fn answer(&mut self, response: &ResponsePart) -> Result<(), Refused> {
+    pub fn answer(&mut self, response: &ResponsePart) -> Result<(), AnswerRecordError> {
         match &self.stage {
             CallStage::Waiting => {}
-            CallStage::Claimed { .. } => return Err(Refused::Over("started".to_owned())),
-            CallStage::Settled { outcome, .. } => return Err(Refused::Over(outcome.outcome.to_string())),
+            CallStage::Claimed { .. } => return Err(AnswerRecordError::Over("started".to_owned())),
+            CallStage::Settled { outcome, .. } => {
+                return Err(AnswerRecordError::Over(outcome.outcome.to_string()));
+            }
         }
         if self.request.is_none() {
-            return Err(Refused::NotAsked);
+            return Err(AnswerRecordError::NotAsked);
         }
         let response = response.to_json();
         if !self.answers.contains(&response) {
             if self.answers.len() >= MAX_ANSWERS {
-                return Err(Refused::TooManyAnswers);
+                return Err(AnswerRecordError::TooManyAnswers);
             }
             self.answers.push(response);
         }

@@ -20,14 +20,14 @@ mod bound_request;
 mod tally;
 
 pub use answer_seal::{AnswerSealError, seal_answer, verify_answer};
-pub use approvers::{ApproverEntry, Refusal, name_comparison};
+pub use approvers::{ApproverEntry, ApproverError, name_comparison};
 pub use argument_edit::{ArgumentEditError, edited};
 pub use bound_context::BoundContext;
-pub use bound_request::{BoundRequestError, Question, ScriptJournal};
+pub use bound_request::{BoundRequest, BoundRequestError, ScriptJournal};
 pub use call_key::{CallKey, CallKeys, RecalledRequest};
 pub use grant::{Grant, GrantKey};
-pub use inbox::{Inbox, InboxError, Item, Progress, RequirementStatus};
+pub use inbox::{Inbox, InboxError, InboxItem, RequestStatus, RequirementStatus};
 pub use ledger::{ClaimResult, KeyedEntry, Ledger, LedgerError, Name};
-pub use ledger_entry::{LedgerEntry, Refused, CallStage};
+pub use ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
 pub use requirement::{ApprovalRequirement, Permit, Remembered};
 pub use tally::{IgnoredAnswer, Tally, tally};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Digest;
-use crate::principal::Comparison;
+use crate::principal::PrincipalComparison;
 
 /// What an approval covers: one policy, as it was when it required approval, and one set of final arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,8 +33,8 @@ pub struct ApprovalRequirement {
     /// How many approvals are required.
     pub quorum: u32,
     /// How principals are compared.
-    #[serde(default, skip_serializing_if = "Comparison::is_canonical")]
-    pub principals: Comparison,
+    #[serde(default, skip_serializing_if = "PrincipalComparison::is_canonical")]
+    pub principals: PrincipalComparison,
     /// Whether an anonymous answer that is given through the store counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anonymous: bool,

@@ -6,14 +6,14 @@
 //! - A cancellation ends the run; one denial denies the call; the quorum of every policy, for the same arguments, approves it.
 
 use super::answer_seal::verify_answer;
-use super::approvers::Refusal;
+use super::approvers::ApproverError;
 use super::argument_edit::{common_editable_paths, edited};
-use super::bound_request::Question;
+use super::bound_request::BoundRequest;
 use super::requirement::ApprovalRequirement;
 use crate::json::{self, Digest, Value};
 use crate::message::{Approver, ResponsePart};
-use crate::path::{Path, Step};
-use crate::principal::{Comparison, Principal};
+use crate::path::{Path, PathStep};
+use crate::principal::{Principal, PrincipalComparison};
 use crate::safe_text::inert;
 use crate::seal::Keys;
 
@@ -90,7 +90,7 @@ pub struct IgnoredAnswer {
 /// `token` is the request's own; `accepts` decides whether an answer with another token counts, as for a token that the host knows
 /// as its own.
 pub fn tally(
-    question: &Question,
+    question: &BoundRequest,
     token: &str,
     answers: &[ResponsePart],
     keys: &Keys,
@@ -111,7 +111,7 @@ pub fn tally(
 }
 
 /// The arguments that an approver may change.
-pub(super) fn allowed_edits(question: &Question) -> Vec<Vec<Step>> {
+pub(super) fn allowed_edits(question: &BoundRequest) -> Vec<Vec<PathStep>> {
     let paths =
         |asker: &ApprovalRequirement| asker.edits.iter().filter_map(|text| Path::parse(text).ok()).collect();
     common_editable_paths(&question.askers.iter().map(paths).collect::<Vec<_>>())
@@ -129,8 +129,8 @@ impl AnswerRejection {
     }
 }
 
-impl From<Refusal> for AnswerRejection {
-    fn from(refusal: Refusal) -> Self {
+impl From<ApproverError> for AnswerRejection {
+    fn from(refusal: ApproverError) -> Self {
         Self::new(refusal.code(), refusal)
     }
 }
@@ -145,10 +145,10 @@ struct CountedAnswer<'a> {
 
 impl<'a> CountedAnswer<'a> {
     fn of(
-        question: &Question,
+        question: &BoundRequest,
         token: &str,
         answer: &'a ResponsePart,
-        edits: &[Vec<Step>],
+        edits: &[Vec<PathStep>],
         keys: &Keys,
         accepts: &dyn Fn(&ResponsePart) -> bool,
     ) -> Result<Self, AnswerRejection> {
@@ -160,22 +160,23 @@ impl<'a> CountedAnswer<'a> {
         if answer.approval_token.as_ref().is_some_and(|given| !repeats(given) && !accepts(answer)) {
             return Err(AnswerRejection::new("wrong_token", "its token is not the approval request's"));
         }
-        let by =
-            verify_answer(question, answer, keys).map_err(|error| AnswerRejection::new("unproven_name", error))?;
+        let by = verify_answer(question, answer, keys)
+            .map_err(|error| AnswerRejection::new("unproven_name", error))?;
         check(question, by)?;
         let shown = &question.request.input;
         let approves = answer.approved && !answer.cancel;
         let changes = |given: &&Value| approves && shown != *given;
         let changed = answer.edited_input.as_ref().filter(changes);
         if let Some(given) = changed {
-            let edits: Vec<&[Step]> = edits.iter().map(Vec::as_slice).collect();
-            edited(shown, shown, given, &edits).map_err(|refused| AnswerRejection::new("edit_refused", refused))?;
+            let edits: Vec<&[PathStep]> = edits.iter().map(Vec::as_slice).collect();
+            edited(shown, shown, given, &edits)
+                .map_err(|refused| AnswerRejection::new("edit_refused", refused))?;
         }
         Ok(Self { by, answer, edited: changed })
     }
 
     /// The approver, or `None` if the name is missing or blank.
-    fn principal(&self, comparison: Comparison) -> Option<Principal> {
+    fn principal(&self, comparison: PrincipalComparison) -> Option<Principal> {
         Principal::parse(&self.by?.principal, comparison)
     }
 
@@ -197,7 +198,7 @@ impl<'a> CountedAnswer<'a> {
 
 /// Checks whether an answer counts for one of the policies that require approval. The error is the first policy's; where all
 /// policies reject the approver as not listed, it names everyone who may answer.
-fn check(question: &Question, by: Option<&Approver>) -> Result<(), Refusal> {
+fn check(question: &BoundRequest, by: Option<&Approver>) -> Result<(), ApproverError> {
     let (requester, comparison) = (question.requester.as_deref(), question.comparison());
     let mut refusals = Vec::new();
     for asker in &question.askers {
@@ -209,17 +210,20 @@ fn check(question: &Question, by: Option<&Approver>) -> Result<(), Refusal> {
     let mut may = Vec::new();
     for refusal in refusals {
         match refusal {
-            Refusal::NotAnApprover(_, approvers) => may.extend(approvers),
+            ApproverError::NotAnApprover(_, approvers) => may.extend(approvers),
             other => return Err(other),
         }
     }
     may.sort_unstable();
     may.dedup();
-    Err(by.map_or(Refusal::Unnamed, |by| Refusal::NotAnApprover(by.principal.clone(), may)))
+    Err(by.map_or(ApproverError::Unnamed, |by| ApproverError::NotAnApprover(by.principal.clone(), may)))
 }
 
 /// The first answer of each approver; of the anonymous ones, the first of the strictest.
-fn first_per_approver(heard: Vec<CountedAnswer<'_>>, comparison: Comparison) -> Vec<CountedAnswer<'_>> {
+fn first_per_approver(
+    heard: Vec<CountedAnswer<'_>>,
+    comparison: PrincipalComparison,
+) -> Vec<CountedAnswer<'_>> {
     let mut first: Vec<CountedAnswer<'_>> = Vec::new();
     for answer in heard {
         let principal = answer.principal(comparison);
@@ -235,7 +239,7 @@ fn first_per_approver(heard: Vec<CountedAnswer<'_>>, comparison: Comparison) -> 
     first
 }
 
-fn standing(question: &Question, heard: &[CountedAnswer<'_>]) -> Tally {
+fn standing(question: &BoundRequest, heard: &[CountedAnswer<'_>]) -> Tally {
     let name = |heard: &CountedAnswer<'_>| heard.by.map(|by| by.principal.clone());
     let one = |heard: &CountedAnswer<'_>| (name(heard).into_iter().collect(), heard.answer.reason.clone());
     if let Some(cancels) = heard.iter().find(|heard| heard.answer.cancel) {
@@ -247,7 +251,8 @@ fn standing(question: &Question, heard: &[CountedAnswer<'_>]) -> Tally {
         return Tally::Denied { by, reason };
     }
     for first in heard {
-        let same: Vec<&CountedAnswer<'_>> = heard.iter().filter(|other| other.what() == first.what()).collect();
+        let same: Vec<&CountedAnswer<'_>> =
+            heard.iter().filter(|other| other.what() == first.what()).collect();
         let enough = |asker: &ApprovalRequirement| {
             let accepted = same.iter().filter(|heard| {
                 asker.accepts(heard.by, question.requester.as_deref(), question.comparison())

@@ -33,18 +33,18 @@ const EXPLANATION_FACTOR: u64 = 10;
 
 /// The maximum cost at or above one depth of an instance.
 #[derive(Clone, Copy, Debug, Default)]
-struct Level {
+struct CostLevel {
     applications: f64,
     chain: usize,
 }
 
 /// The cost of checking against one schema, by the depth of the instance.
 #[derive(Clone, Debug)]
-pub(super) struct Bounds {
-    levels: Vec<Level>,
+pub(super) struct CostBounds {
+    levels: Vec<CostLevel>,
 }
 
-impl Bounds {
+impl CostBounds {
     /// Reads a schema's subschemas and references.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl Bounds {
         if is_deeper_than(schema, MAX_DEPTH) {
             return Err(SchemaError::at("", format!("the schema is nested deeper than {MAX_DEPTH} levels")));
         }
-        let size = Size::of(schema)
+        let size = ValueSize::of(schema)
             .map_err(|message| SchemaError::at("", message.replace("arguments", "schema")))?;
         if size.has_long_number {
             return Err(SchemaError::at("", "the schema contains a number with too many digits"));
@@ -70,19 +70,19 @@ impl Bounds {
         Ok(Self { levels })
     }
 
-    fn level(&self, depth: usize) -> Level {
+    fn level(&self, depth: usize) -> CostLevel {
         self.levels.get(depth).or(self.levels.last()).copied().unwrap_or_default()
     }
 
     /// Whether an instance of this size gets a verdict within bounded time and stack, and within the call's remaining work.
-    pub(super) fn allows_check(&self, size: &Size) -> bool {
+    pub(super) fn allows_check(&self, size: &ValueSize) -> bool {
         let level = self.level(size.depth);
         let effort = level.applications * size.weight();
         level.chain <= MAX_CHAIN && effort <= MAX_CHECK_COST && work_limit::spend(effort as u64).is_ok()
     }
 
     /// Whether the errors of an instance of this size can be explained within bounded time and memory.
-    pub(super) fn allows_explanation(&self, size: &Size) -> bool {
+    pub(super) fn allows_explanation(&self, size: &ValueSize) -> bool {
         let effort = self.level(size.depth).applications * size.weight();
         effort <= MAX_EXPLANATION_COST && work_limit::spend(effort as u64 * EXPLANATION_FACTOR).is_ok()
     }
@@ -90,14 +90,14 @@ impl Bounds {
 
 /// The size of a JSON value.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Size {
+pub(super) struct ValueSize {
     depth: usize,
     values: usize,
     bytes: usize,
     has_long_number: bool,
 }
 
-impl Size {
+impl ValueSize {
     /// Measures a value.
     ///
     /// # Errors

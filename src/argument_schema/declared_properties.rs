@@ -1,23 +1,23 @@
 //! Lookup of declared property names in a schema.
 
 use crate::json::Value;
-use crate::path::Step;
+use crate::path::PathStep;
 
 /// The maximum number of schemas that apply to one value; further references and alternatives are ignored.
 const MAX_SCHEMAS: usize = 64;
 
 /// Whether a schema declares a property of this name for the object at a path.
-pub(super) fn declares(root: &Value, place: &[Step], name: &str) -> bool {
+pub(super) fn declares(root: &Value, place: &[PathStep], name: &str) -> bool {
     let mut schemas = alternatives(root, &[root]);
     for step in place {
         let below: Vec<&Value> = schemas
             .iter()
             .flat_map(|schema| match step {
-                Step::Name(name) => {
+                PathStep::Name(name) => {
                     let declared = schema.get("properties").and_then(|all| all.get(name));
                     declared.or_else(|| schema.get("additionalProperties")).into_iter().collect::<Vec<_>>()
                 }
-                Step::Index(index) => {
+                PathStep::Index(index) => {
                     let first =
                         usize::try_from(*index).ok().and_then(|index| schema.get("prefixItems")?.get(index));
                     first.into_iter().chain(schema.get("items")).collect()

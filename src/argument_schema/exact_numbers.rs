@@ -9,7 +9,7 @@ use jsonschema::paths::Location;
 use jsonschema::{Keyword, ValidationError, ValidationOptions};
 use serde_json::{Map as LibraryMap, Value as LibraryValue};
 
-use super::library_adapter::Exact;
+use super::library_adapter::ExactJson;
 use super::message_fragments::shown;
 use crate::json::{Number, Value};
 
@@ -17,7 +17,7 @@ use crate::json::{Number, Value};
 const MAX_DIVISOR_DIGITS: usize = 37;
 
 #[derive(Clone, Copy)]
-enum Check {
+enum NumericKeyword {
     Minimum,
     Maximum,
     ExclusiveMinimum,
@@ -25,17 +25,17 @@ enum Check {
     MultipleOf,
 }
 
-const CHECKS: [(&str, Check); 5] = [
-    ("minimum", Check::Minimum),
-    ("maximum", Check::Maximum),
-    ("exclusiveMinimum", Check::ExclusiveMinimum),
-    ("exclusiveMaximum", Check::ExclusiveMaximum),
-    ("multipleOf", Check::MultipleOf),
+const CHECKS: [(&str, NumericKeyword); 5] = [
+    ("minimum", NumericKeyword::Minimum),
+    ("maximum", NumericKeyword::Maximum),
+    ("exclusiveMinimum", NumericKeyword::ExclusiveMinimum),
+    ("exclusiveMaximum", NumericKeyword::ExclusiveMaximum),
+    ("multipleOf", NumericKeyword::MultipleOf),
 ];
 
 /// The source of a schema's exact numbers.
 #[derive(Clone)]
-pub(super) enum Numbers {
+pub(super) enum NumberSource {
     /// The library's form of the schema, which has all of them.
     Library,
     /// The schema itself, by path.
@@ -44,9 +44,9 @@ pub(super) enum Numbers {
 
 /// Replaces the library's numeric keywords by exact ones.
 pub(super) fn with_exact_numbers<'o, R>(
-    options: ValidationOptions<'o, R, Exact>,
-    numbers: &Numbers,
-) -> ValidationOptions<'o, R, Exact> {
+    options: ValidationOptions<'o, R, ExactJson>,
+    numbers: &NumberSource,
+) -> ValidationOptions<'o, R, ExactJson> {
     CHECKS.into_iter().fold(options, |options, (keyword, check)| {
         let numbers = numbers.clone();
         options
@@ -55,28 +55,28 @@ pub(super) fn with_exact_numbers<'o, R>(
 }
 
 fn compile<'s>(
-    check: Check,
+    check: NumericKeyword,
     parent: &'s LibraryMap<String, LibraryValue>,
     value: &'s LibraryValue,
     path: &Location,
-    numbers: &Numbers,
-) -> Result<Box<dyn for<'i> Keyword<'i, Exact>>, ValidationError<'s>> {
+    numbers: &NumberSource,
+) -> Result<Box<dyn for<'i> Keyword<'i, ExactJson>>, ValidationError<'s>> {
     // Draft 4: `exclusiveMaximum: true` next to `maximum`.
     let excludes = |keyword: &str| parent.get(keyword) == Some(&LibraryValue::Bool(true));
     let check = match check {
-        Check::ExclusiveMinimum | Check::ExclusiveMaximum if value.is_boolean() => {
+        NumericKeyword::ExclusiveMinimum | NumericKeyword::ExclusiveMaximum if value.is_boolean() => {
             return Ok(Box::new(AcceptAll));
         }
-        Check::Minimum if excludes("exclusiveMinimum") => Check::ExclusiveMinimum,
-        Check::Maximum if excludes("exclusiveMaximum") => Check::ExclusiveMaximum,
+        NumericKeyword::Minimum if excludes("exclusiveMinimum") => NumericKeyword::ExclusiveMinimum,
+        NumericKeyword::Maximum if excludes("exclusiveMaximum") => NumericKeyword::ExclusiveMaximum,
         check => check,
     };
     let limit = match numbers {
-        Numbers::Library => value.as_number().and_then(|number| Number::try_from(number).ok()),
-        Numbers::Schema(schema) => schema.pointer(path.as_str()).and_then(Value::as_number).cloned(),
+        NumberSource::Library => value.as_number().and_then(|number| Number::try_from(number).ok()),
+        NumberSource::Schema(schema) => schema.pointer(path.as_str()).and_then(Value::as_number).cloned(),
     };
     let limit = limit.ok_or_else(|| ValidationError::schema("the number can't be represented exactly"))?;
-    if matches!(check, Check::MultipleOf) {
+    if matches!(check, NumericKeyword::MultipleOf) {
         let decimal = limit.decimal();
         if decimal.is_negative() || decimal.is_zero() || decimal.digits().len() > MAX_DIVISOR_DIGITS {
             let message =
@@ -84,28 +84,28 @@ fn compile<'s>(
             return Err(ValidationError::schema(message));
         }
     }
-    Ok(Box::new(Limit { check, limit }))
+    Ok(Box::new(NumericLimit { check, limit }))
 }
 
-struct Limit {
-    check: Check,
+struct NumericLimit {
+    check: NumericKeyword,
     limit: Number,
 }
 
-impl Limit {
+impl NumericLimit {
     fn holds(&self, number: &Number) -> bool {
         let ordering = || number.cmp(&self.limit);
         match self.check {
-            Check::Minimum => ordering() != Ordering::Less,
-            Check::Maximum => ordering() != Ordering::Greater,
-            Check::ExclusiveMinimum => ordering() == Ordering::Greater,
-            Check::ExclusiveMaximum => ordering() == Ordering::Less,
-            Check::MultipleOf => is_multiple(number, &self.limit),
+            NumericKeyword::Minimum => ordering() != Ordering::Less,
+            NumericKeyword::Maximum => ordering() != Ordering::Greater,
+            NumericKeyword::ExclusiveMinimum => ordering() == Ordering::Greater,
+            NumericKeyword::ExclusiveMaximum => ordering() == Ordering::Less,
+            NumericKeyword::MultipleOf => is_multiple(number, &self.limit),
         }
     }
 }
 
-impl<'i> Keyword<'i, Exact> for Limit {
+impl<'i> Keyword<'i, ExactJson> for NumericLimit {
     fn is_valid(&self, instance: &'i Value) -> bool {
         instance.as_number().is_none_or(|number| self.holds(number))
     }
@@ -115,11 +115,11 @@ impl<'i> Keyword<'i, Exact> for Limit {
             return Ok(());
         }
         let asked = match self.check {
-            Check::Minimum => "at least",
-            Check::Maximum => "at most",
-            Check::ExclusiveMinimum => "more than",
-            Check::ExclusiveMaximum => "less than",
-            Check::MultipleOf => "a multiple of",
+            NumericKeyword::Minimum => "at least",
+            NumericKeyword::Maximum => "at most",
+            NumericKeyword::ExclusiveMinimum => "more than",
+            NumericKeyword::ExclusiveMaximum => "less than",
+            NumericKeyword::MultipleOf => "a multiple of",
         };
         let limit = shown(&Value::Number(self.limit.clone()));
         Err(ValidationError::custom(format!("must be {asked} {limit}, it is {}", shown(instance))))
@@ -129,7 +129,7 @@ impl<'i> Keyword<'i, Exact> for Limit {
 /// The keyword for `exclusiveMaximum: true` without `maximum`: accepts everything.
 struct AcceptAll;
 
-impl<'i> Keyword<'i, Exact> for AcceptAll {
+impl<'i> Keyword<'i, ExactJson> for AcceptAll {
     fn is_valid(&self, _: &'i Value) -> bool {
         true
     }

@@ -14,9 +14,9 @@ use serde_json::Value as LibraryValue;
 use crate::json::{InexactNumber, Map, Number, Value, canonical};
 
 /// The JSON representation of instances.
-pub(super) struct Exact;
+pub(super) struct ExactJson;
 
-impl Json for Exact {
+impl Json for ExactJson {
     type Node<'a> = &'a Value;
     type PreparedKey = String;
     type StringBuffer = Value;
@@ -31,7 +31,7 @@ impl Json for Exact {
     }
 }
 
-impl<'a> Node<'a, Exact> for &'a Value {
+impl<'a> Node<'a, ExactJson> for &'a Value {
     type Object = &'a Map;
     type Array = &'a [Value];
     type Number = &'a Number;
@@ -84,7 +84,7 @@ impl<'a> Node<'a, Exact> for &'a Value {
     }
 }
 
-impl<'a> Object<'a, Exact> for &'a Map {
+impl<'a> Object<'a, ExactJson> for &'a Map {
     type Node = &'a Value;
     type MemberName = &'a str;
     type MembersIter = Members<'a>;
@@ -113,7 +113,7 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-impl<'a> Array<'a, Exact> for &'a [Value] {
+impl<'a> Array<'a, ExactJson> for &'a [Value] {
     type Node = &'a Value;
     type ElementsIter = slice::Iter<'a, Value>;
 

@@ -17,11 +17,11 @@ use jsonschema::{PatternOptions, Validator};
 
 use crate::diagnostic::nearest;
 use crate::json::{InexactNumber, Value};
-use crate::path::Step;
-use cost_bounds::{Bounds, Size};
+use crate::path::PathStep;
+use cost_bounds::{CostBounds, ValueSize};
 pub(crate) use declared_properties::alternatives;
-use exact_numbers::Numbers;
-use library_adapter::Exact;
+use exact_numbers::NumberSource;
+use library_adapter::ExactJson;
 use message_fragments::name;
 
 /// The maximum number of problems listed; the next attempt shows the rest.
@@ -65,8 +65,8 @@ pub fn summary(violations: &[Violation]) -> String {
 /// A compiled schema.
 #[derive(Clone, Debug)]
 pub struct ArgumentSchema {
-    validator: Validator<Exact>,
-    bounds: Bounds,
+    validator: Validator<ExactJson>,
+    bounds: CostBounds,
     schema: Arc<Value>,
     /// Whether it checks only types, which expands no number.
     types_only: bool,
@@ -87,17 +87,17 @@ impl ArgumentSchema {
     /// # Errors
     /// Returns [`SchemaError`] for an invalid or rejected schema.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        let bounds = Bounds::of(schema)?;
+        let bounds = CostBounds::of(schema)?;
         let own = Arc::new(schema.clone());
         let (library, numbers) = match schema.clone().try_into() {
-            Ok(library) => (library, Numbers::Library),
+            Ok(library) => (library, NumberSource::Library),
             Err(_) => {
                 let library = library_adapter::to_library_schema(schema)
                     .map_err(|InexactNumber(number)| error_messages::inexact(&number))?;
-                (library, Numbers::Schema(Arc::clone(&own)))
+                (library, NumberSource::Schema(Arc::clone(&own)))
             }
         };
-        let options = jsonschema::options_for::<Exact>()
+        let options = jsonschema::options_for::<ExactJson>()
             .offline()
             .should_validate_formats(true)
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_SIZE));
@@ -116,7 +116,7 @@ impl ArgumentSchema {
     }
 
     /// Whether it declares a property of this name for the object at a path in the arguments.
-    pub fn declares(&self, place: &[Step], name: &str) -> bool {
+    pub fn declares(&self, place: &[PathStep], name: &str) -> bool {
         declared_properties::declares(&self.schema, place, name)
     }
 
@@ -129,7 +129,7 @@ impl ArgumentSchema {
             let message = message.to_owned();
             vec![Violation { pointer: String::new(), message, suggestion: None }]
         };
-        let size = Size::of(instance).map_err(whole)?;
+        let size = ValueSize::of(instance).map_err(whole)?;
         if size.has_long_number() && !self.types_only {
             return Err(whole("the arguments contain a number with too many digits"));
         }

@@ -47,7 +47,7 @@ pub struct ApprovalRequest {
 /// The approval that lets a suspended call run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Approved {
+pub struct ApprovalRecord {
     /// The request that was answered; for a grant, the one that it was given with.
     pub approval_id: String,
     /// The approvers, as far as they were verified.

@@ -68,14 +68,14 @@ impl Root {
 
 /// A value in the call document: JSON, or one of the call's own strings.
 #[derive(Clone, Copy, Debug)]
-pub enum Node<'a> {
+pub enum NodeRef<'a> {
     /// A JSON value.
     Json(&'a Value),
     /// A string that is not stored as a JSON value (`$.tool`, `$.error`, …).
     Text(&'a str),
 }
 
-impl<'a> Node<'a> {
+impl<'a> NodeRef<'a> {
     /// Its JSON type.
     pub fn json_type(self) -> JsonType {
         match self {
@@ -109,9 +109,9 @@ impl<'a> Node<'a> {
     }
 
     /// Whether both are the same JSON value.
-    pub fn equals(self, other: Node<'_>) -> bool {
+    pub fn equals(self, other: NodeRef<'_>) -> bool {
         match (self, other) {
-            (Self::Json(a), Node::Json(b)) => a == b,
+            (Self::Json(a), NodeRef::Json(b)) => a == b,
             (a, b) => a.as_str().is_some() && a.as_str() == b.as_str(),
         }
     }
@@ -149,17 +149,17 @@ impl<'a> CallView<'a> {
     }
 
     /// A member of the call document, or `None` if it is absent.
-    pub fn root(&self, root: Root) -> Option<Node<'a>> {
+    pub fn root(&self, root: Root) -> Option<NodeRef<'a>> {
         match root {
-            Root::Tool => Some(Node::Text(&self.call.tool)),
-            Root::Server => self.call.server.as_deref().map(Node::Text),
-            Root::Id => Some(Node::Text(&self.call.id)),
-            Root::Input => Some(Node::Json(self.input)),
-            Root::Output => self.output.map(Node::Json),
-            Root::Error => self.error.map(Node::Text),
-            Root::Context => Some(&self.call.context).filter(|context| !context.is_null()).map(Node::Json),
-            Root::Session => Some(Node::Json(self.session.document())),
-            Root::Annotations => self.annotations.map(Node::Json),
+            Root::Tool => Some(NodeRef::Text(&self.call.tool)),
+            Root::Server => self.call.server.as_deref().map(NodeRef::Text),
+            Root::Id => Some(NodeRef::Text(&self.call.id)),
+            Root::Input => Some(NodeRef::Json(self.input)),
+            Root::Output => self.output.map(NodeRef::Json),
+            Root::Error => self.error.map(NodeRef::Text),
+            Root::Context => Some(&self.call.context).filter(|context| !context.is_null()).map(NodeRef::Json),
+            Root::Session => Some(NodeRef::Json(self.session.document())),
+            Root::Annotations => self.annotations.map(NodeRef::Json),
         }
     }
 }

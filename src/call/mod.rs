@@ -11,8 +11,8 @@ mod shadow_effects;
 mod call_document;
 
 pub use amount::Amount;
-pub use approval::{ApprovalDecision, ApprovalRequest, Approved, CardLabels, SingleUseGuarantee};
-pub use call_document::{CallView, Node, Root};
+pub use approval::{ApprovalDecision, ApprovalRecord, ApprovalRequest, CardLabels, SingleUseGuarantee};
+pub use call_document::{CallView, NodeRef, Root};
 pub use call_record::{CallRecord, CallRecordError, RecordedResult};
 pub use context_reads::ContextReads;
 pub use masks::Masks;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ApprovalRequest, Approved};
+use super::{ApprovalRecord, ApprovalRequest};
 use crate::json::{Map, Value};
 
 /// The phase of a call in which a policy acts.
@@ -254,7 +254,7 @@ pub struct Outcome {
     pub approval: Option<ApprovalRequest>,
     /// The approval that let the call run, if it required one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approved: Option<Approved>,
+    pub approved: Option<ApprovalRecord>,
     /// A replayed outcome: the call had completed before, and nothing was run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,

@@ -11,7 +11,7 @@ pub(crate) use changes::SessionChanges;
 
 use super::{Amount, Masks};
 use crate::json::{self, Map, Value, json};
-use changes::Change;
+use changes::SessionChange;
 
 /// The state of one session: the `$.session` of the call document.
 ///
@@ -79,7 +79,7 @@ impl SessionState {
 
     /// Adds a label to the session.
     pub fn add_label(&mut self, label: &str) {
-        self.changed(|| Change::Label(label.to_owned()));
+        self.changed(|| SessionChange::Label(label.to_owned()));
         if let Some(Value::Array(labels)) = self.document.get_mut("labels")
             && !labels.iter().any(|known| known == label)
         {
@@ -91,7 +91,7 @@ impl SessionState {
     pub fn set_fact(&mut self, name: &str, key: Option<&str>, value: Value) {
         self.changed(|| {
             let (name, key) = (name.to_owned(), key.map(str::to_owned));
-            Change::Fact { name, key, value: value.clone() }
+            SessionChange::Fact { name, key, value: value.clone() }
         });
         let Some(Value::Object(facts)) = self.document.get_mut("facts") else { return };
         match key {
@@ -122,7 +122,7 @@ impl SessionState {
         if masks.is_empty() {
             return;
         }
-        self.changed(|| Change::MasksAdded(masks.clone()));
+        self.changed(|| SessionChange::MasksAdded(masks.clone()));
         self.masks.unite(masks);
     }
 
@@ -140,7 +140,7 @@ impl SessionState {
 
     /// Counts a call that starts to run.
     pub fn count_call(&mut self, tool: &str) {
-        self.changed(|| Change::Called(tool.to_owned()));
+        self.changed(|| SessionChange::Called(tool.to_owned()));
         if let Some(Value::Object(calls)) = self.document.get_mut("calls") {
             let count = calls.get(tool).and_then(Value::as_u64).unwrap_or(0);
             calls.insert(tool.to_owned(), (count + 1).into());
@@ -149,7 +149,7 @@ impl SessionState {
 
     /// Marks a label or fact (`labels`, `facts.order`) as unknown.
     pub fn mark_unknown(&mut self, what: &str) {
-        self.changed(|| Change::Unsettled(what.to_owned()));
+        self.changed(|| SessionChange::Unsettled(what.to_owned()));
         if !self.unsettled.iter().any(|known| known == what) {
             self.unsettled.push(what.to_owned());
         }
@@ -162,7 +162,7 @@ impl SessionState {
 
     /// Stops the session: every later call is halted, with this message.
     pub fn halt(&mut self, message: &str) {
-        self.changed(|| Change::Halted(message.to_owned()));
+        self.changed(|| SessionChange::Halted(message.to_owned()));
         self.halted.get_or_insert_with(|| message.to_owned());
     }
 
@@ -178,14 +178,14 @@ impl SessionState {
 
     /// Acquires an amount of a limit that counts by run.
     pub fn take(&mut self, limit: &str, cost: Amount) {
-        self.changed(|| Change::Taken(limit.to_owned(), cost));
+        self.changed(|| SessionChange::Taken(limit.to_owned(), cost));
         let taken = self.taken.entry(limit.to_owned()).or_default();
         *taken = taken.plus(cost);
     }
 
     /// Releases an amount of a limit that counts by run.
     pub fn give_back(&mut self, limit: &str, cost: Amount) {
-        self.changed(|| Change::LimitReleased(limit.to_owned(), cost));
+        self.changed(|| SessionChange::LimitReleased(limit.to_owned(), cost));
         if let Some(taken) = self.taken.get_mut(limit) {
             *taken = taken.minus(cost);
         }
@@ -227,7 +227,7 @@ impl SessionState {
         {
             return;
         }
-        self.changed(|| Change::InputSucceeded(tool.to_owned(), input.clone()));
+        self.changed(|| SessionChange::InputSucceeded(tool.to_owned(), input.clone()));
         let worked = self.worked.entry(tool.to_owned()).or_default();
         worked.retain(|known| *known != input);
         worked.push(input);
@@ -243,7 +243,7 @@ impl SessionState {
 
     /// Counts an invitation to retry.
     pub fn count_recovery(&mut self, policy: &str, tool: &str) {
-        self.changed(|| Change::RecoveryCounted(policy.to_owned(), tool.to_owned()));
+        self.changed(|| SessionChange::RecoveryCounted(policy.to_owned(), tool.to_owned()));
         match self.invitations.iter_mut().find(|((by, to), _)| by == policy && to == tool) {
             Some((_, count)) => *count += 1,
             None => self.invitations.push(((policy.to_owned(), tool.to_owned()), 1)),
@@ -252,7 +252,7 @@ impl SessionState {
 
     /// Records that a call with this id has occurred at least this often, as in a history.
     pub fn record_occurrences(&mut self, id: &str, count: u64) {
-        self.changed(|| Change::OccurrencesRecorded(id.to_owned(), count));
+        self.changed(|| SessionChange::OccurrencesRecorded(id.to_owned(), count));
         let known = self.occurrences.entry(id.to_owned()).or_default();
         *known = count.max(*known);
     }
@@ -295,7 +295,7 @@ impl SessionState {
     /// Sets whether calls of the run are pending.
     pub fn set_suspended(&mut self, suspended: bool) {
         if suspended {
-            self.changed(|| Change::Suspended);
+            self.changed(|| SessionChange::Suspended);
         }
         self.suspended = suspended;
     }

@@ -2,7 +2,7 @@
 
 use super::action_id::{ActionId, Choice};
 use super::payload::Payload;
-use crate::message::{Content, History, Message, RequestPart, ResponsePart, approval_response};
+use crate::message::{PartContent, History, Message, RequestPart, ResponsePart, approval_response};
 use crate::safe_text::{cut, inert};
 
 /// A click with its approval request, and the resulting response.
@@ -129,7 +129,7 @@ fn closed(action: &ActionId, history: &History) -> Option<RouteError> {
     settled.or_else(|| {
         let mut parts = history.messages().iter().flat_map(Message::parts);
         parts.find_map(|part| match part.content() {
-            Content::Request(request) if action.matches(&request.approval_id) => {
+            PartContent::Request(request) if action.matches(&request.approval_id) => {
                 history.find_approval_decision(&request.approval_id).map(|first| answered(request, first))
             }
             _ => None,

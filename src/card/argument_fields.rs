@@ -1,31 +1,31 @@
 //! The arguments of a call, and an approver's changes to them, as fields: first those that policies read, then those that the
 //! tool requires, then the others.
 
-use super::model::{Field, FieldKind};
-use super::truncation::{Limits, Shown, quoted, value};
+use super::model::{CardField, FieldKind};
+use super::truncation::{CardLimits, Shown, quoted, value};
 use crate::json::{Map, Value};
 
 /// The label of arguments shown as a whole; a note explains it.
 const WHOLE: &str = "input";
 
 /// Formats arguments as fields.
-pub(super) struct Arguments<'a> {
-    pub(super) limits: &'a Limits,
+pub(super) struct ArgumentFields<'a> {
+    pub(super) limits: &'a CardLimits,
     /// JSON pointers to the most relevant arguments and their parts.
     pub(super) relevant: &'a [String],
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> ArgumentFields<'a> {
     /// Returns the arguments of the call.
-    pub(super) fn fields(&self, input: Option<&Value>) -> Vec<Field> {
+    pub(super) fn fields(&self, input: Option<&Value>) -> Vec<CardField> {
         match input {
-            None => vec![Field::told(
+            None => vec![CardField::told(
                 FieldKind::LeftOut,
                 "Not shown",
                 "the arguments: the request does not contain them".to_owned(),
             )],
             Some(Value::Object(map)) if map.is_empty() => {
-                vec![Field::told(FieldKind::Note, "Arguments", "none".to_owned())]
+                vec![CardField::told(FieldKind::Note, "Arguments", "none".to_owned())]
             }
             Some(input @ Value::Object(map)) => {
                 let entries = self.members_by_relevance(map);
@@ -37,24 +37,24 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the arguments that an approver changed, then the others.
-    pub(super) fn changes(&self, asked: Option<&Value>, edited: &Value) -> Vec<Field> {
+    pub(super) fn changes(&self, asked: Option<&Value>, edited: &Value) -> Vec<CardField> {
         let (Some(Value::Object(asked)), Value::Object(map)) = (asked, edited) else {
             let was = asked.map(|asked| self.value(asked));
             let label = self.label(WHOLE);
             return vec![
                 not_an_object_note(),
-                Field::argument(FieldKind::Changed, label, self.value(edited), was),
+                CardField::argument(FieldKind::Changed, label, self.value(edited), was),
             ];
         };
         let is_removed = |(key, _): &(&String, &Value)| !map.contains_key(*key);
         let removed = self.members_by_relevance(asked).filter(is_removed).map(|(key, item)| {
             let nothing = Shown { text: "removed".to_owned(), left_out: 0 };
-            Field::argument(FieldKind::Removed, self.label(key), nothing, Some(self.value(item)))
+            CardField::argument(FieldKind::Removed, self.label(key), nothing, Some(self.value(item)))
         });
         let differs = |(key, item): &(&String, &Value)| !asked.get(*key).is_some_and(|was| was == *item);
         let changed =
             self.members_by_relevance(map).filter(differs).map(|(key, item)| match asked.get(key) {
-                Some(was) => Field::argument(
+                Some(was) => CardField::argument(
                     FieldKind::Changed,
                     self.label(key),
                     self.value(item),
@@ -68,8 +68,8 @@ impl<'a> Arguments<'a> {
         self.bounded(changed.chain(removed).chain(kept), count, edited)
     }
 
-    fn argument(&self, kind: FieldKind, key: &str, item: &Value) -> Field {
-        Field::argument(kind, self.label(key), self.value(item), None)
+    fn argument(&self, kind: FieldKind, key: &str, item: &Value) -> CardField {
+        CardField::argument(kind, self.label(key), self.value(item), None)
     }
 
     fn label(&self, key: &str) -> Shown {
@@ -99,8 +99,13 @@ impl<'a> Arguments<'a> {
     }
 
     /// Limits the fields, and adds the relevant parts of truncated arguments and the number of fields not shown.
-    fn bounded(&self, fields: impl Iterator<Item = Field>, count: usize, input: &Value) -> Vec<Field> {
-        let mut shown: Vec<Field> = fields.take(self.limits.arguments).collect();
+    fn bounded(
+        &self,
+        fields: impl Iterator<Item = CardField>,
+        count: usize,
+        input: &Value,
+    ) -> Vec<CardField> {
+        let mut shown: Vec<CardField> = fields.take(self.limits.arguments).collect();
         let left_out = count.saturating_sub(shown.len());
         let is_cut = shown.iter().any(|field| field.left_out > 0) || left_out > 0;
         let parts = if is_cut { self.parts(input) } else { Vec::new() };
@@ -108,7 +113,7 @@ impl<'a> Arguments<'a> {
         shown.extend(parts.into_iter().take(self.limits.parts));
         let mut not_shown = |count: usize, all: String| {
             if count > 0 {
-                shown.push(Field::told(FieldKind::LeftOut, "Not shown", format!("{count} {all}")));
+                shown.push(CardField::told(FieldKind::LeftOut, "Not shown", format!("{count} {all}")));
             }
         };
         not_shown(left_out, format!("of {count} arguments"));
@@ -117,7 +122,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// The relevant parts of arguments that are too long to be shown in full.
-    fn parts(&self, input: &Value) -> Vec<Field> {
+    fn parts(&self, input: &Value) -> Vec<CardField> {
         let part = |pointer: &String| {
             let steps = steps(pointer).filter(|steps| steps.len() > 1)?;
             let (argument, part) = (input.get(steps.first()?)?, input.pointer(pointer)?);
@@ -139,15 +144,15 @@ impl<'a> Arguments<'a> {
                 };
             }
             let label = Shown { text: label, left_out: 0 };
-            Some(Field::argument(FieldKind::Part, label, self.value(part), None))
+            Some(CardField::argument(FieldKind::Part, label, self.value(part), None))
         };
         self.relevant.iter().filter_map(part).collect()
     }
 }
 
 /// Distinguishes `"x"` from `{"input": "x"}`.
-fn not_an_object_note() -> Field {
-    Field::told(
+fn not_an_object_note() -> CardField {
+    CardField::told(
         FieldKind::Note,
         "Note",
         "the arguments are unknown or not an object, and shown as a whole".to_owned(),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::model::{Field, FieldKind};
-use super::truncation::Limits;
+use super::model::{CardField, FieldKind};
+use super::truncation::CardLimits;
 use crate::json::{MAX_DEPTH, Value};
 use crate::safe_text::{escape_non_ascii, find_imitated_latin, find_mixed_scripts};
 
@@ -13,9 +13,9 @@ pub(super) fn notes<'a>(
     tool: Option<&'a str>,
     server: Option<&'a str>,
     inputs: &[&'a Value],
-    limits: &Limits,
-) -> Vec<Field> {
-    let mut found = Found { limits, mixed: BTreeSet::new(), notes: Vec::new() };
+    limits: &CardLimits,
+) -> Vec<CardField> {
+    let mut found = ConfusableSearch { limits, mixed: BTreeSet::new(), notes: Vec::new() };
     found.look_at("the tool name", tool.unwrap_or_default());
     found.look_at("the server", server.unwrap_or_default());
     for input in inputs {
@@ -25,17 +25,17 @@ pub(super) fn notes<'a>(
     if let Some(more) = found.mixed.len().checked_sub(notes.len()).filter(|more| *more > 0) {
         notes.push(format!("{more} more names or addresses may not be what they look like"));
     }
-    notes.into_iter().map(|text| Field::told(FieldKind::Note, "Note", text)).collect()
+    notes.into_iter().map(|text| CardField::told(FieldKind::Note, "Note", text)).collect()
 }
 
-struct Found<'a, 'l> {
-    limits: &'l Limits,
+struct ConfusableSearch<'a, 'l> {
+    limits: &'l CardLimits,
     mixed: BTreeSet<&'a str>,
     /// Notes on the first of them.
     notes: Vec<String>,
 }
 
-impl<'a> Found<'a, '_> {
+impl<'a> ConfusableSearch<'a, '_> {
     fn search(&mut self, value: &'a Value, depth: usize) {
         match value {
             Value::String(text) => {

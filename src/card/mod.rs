@@ -19,13 +19,13 @@ mod timeline;
 
 pub use action_id::{ActionError, ActionId, Choice, MAX_ACTION_BYTES};
 pub use call_digest::call_digest;
-pub use model::{Action, CARD_VERSION, Card, CardStatus, Field, FieldKind, Style};
+pub use model::{ButtonStyle, CARD_VERSION, Card, CardAction, CardField, CardStatus, FieldKind};
 
 pub use crate::call::CardLabels;
 pub use action_routing::{RouteError, RoutedAction, route, route_action_with_payload};
 pub use payload::{MAX_PAYLOAD_BYTES, PAYLOAD_KEY, PAYLOAD_VERSION, Payload, PayloadError};
 pub use resolved_card::{Resolution, ResolutionKind};
-pub use timeline::{Entry, Status, Subject, timeline};
+pub use timeline::{TimelineEntry, TimelineStatus, TimelineSubject, timeline};
 pub use truncation::{
     CardExtent, MAX_ARGUMENTS, MAX_BUTTON, MAX_CARD, MAX_LABEL, MAX_NAME, MAX_NAMES, MAX_NOTES, MAX_PARTS,
     MAX_TEXT, MAX_TITLE, MAX_VALUE,

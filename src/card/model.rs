@@ -24,9 +24,9 @@ pub struct Card {
     /// The question.
     pub text: String,
     /// What the approver must know, in order.
-    pub fields: Vec<Field>,
+    pub fields: Vec<CardField>,
     /// The buttons; empty if there is nothing left to answer.
-    pub actions: Vec<Action>,
+    pub actions: Vec<CardAction>,
     /// Whether parts of the arguments or texts are not shown. Fields give the details.
     pub incomplete: bool,
 }
@@ -69,7 +69,7 @@ impl CardStatus {
 /// One labeled line of a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Field {
+pub struct CardField {
     /// What it is about.
     pub kind: FieldKind,
     /// Its label; for an argument the key as a JSON string, so that no key can imitate another label.
@@ -136,7 +136,7 @@ impl FieldKind {
 /// A button.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Action {
+pub struct CardAction {
     /// The [`ActionId`] as a string, which a click returns.
     pub id: String,
     /// The choice of a click.
@@ -144,20 +144,20 @@ pub struct Action {
     /// The button text.
     pub label: String,
     /// The button style.
-    pub style: Style,
+    pub style: ButtonStyle,
 }
 
 /// The style of a button.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Style {
+pub enum ButtonStyle {
     /// The main action.
     Primary,
     /// A destructive action: deny.
     Danger,
 }
 
-impl Style {
+impl ButtonStyle {
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -167,11 +167,11 @@ impl Style {
     }
 }
 
-impl Action {
+impl CardAction {
     pub(super) fn new(choice: Choice, approval_id: &str, words: &CardLabels) -> Self {
         let (own, ours, style) = match choice {
-            Choice::Approve => (&words.approve, "Approve", Style::Primary),
-            Choice::Deny => (&words.deny, "Deny", Style::Danger),
+            Choice::Approve => (&words.approve, "Approve", ButtonStyle::Primary),
+            Choice::Deny => (&words.deny, "Deny", ButtonStyle::Danger),
         };
         let label = message(own.as_deref(), MAX_BUTTON).map_or_else(|| ours.to_owned(), |own| own.text);
         Self { id: ActionId::new(choice, approval_id).to_string(), choice, label, style }

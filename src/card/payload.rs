@@ -151,7 +151,7 @@ impl Payload {
             return Err(PayloadError::TooDeep);
         }
         check_length(record)?;
-        read_record(Reader { at: String::new(), map: as_map(record, "")? })
+        read_record(RecordReader { at: String::new(), map: as_map(record, "")? })
     }
 
     /// Parses a payload from JSON text, in which duplicate keys are rejected.
@@ -168,7 +168,7 @@ fn check_length(record: &Value) -> Result<(), PayloadError> {
     if bytes > MAX_PAYLOAD_BYTES { Err(PayloadError::TooLong { bytes }) } else { Ok(()) }
 }
 
-fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
+fn read_record(record: RecordReader<'_>) -> Result<Payload, PayloadError> {
     // First, because the members of another version may have another meaning.
     match record.map.get("version") {
         None => return Err(PayloadError::NoMember("version")),
@@ -181,7 +181,7 @@ fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
     record.only(&MEMBERS)?;
     let card = match record.map.get("card") {
         None => CardLabels::default(),
-        Some(words) => read_words(Reader { at: ".card".to_owned(), map: as_map(words, ".card")? })?,
+        Some(words) => read_words(RecordReader { at: ".card".to_owned(), map: as_map(words, ".card")? })?,
     };
     let repeats = match record.map.get("repeats") {
         None => None,
@@ -208,7 +208,7 @@ fn read_record(record: Reader<'_>) -> Result<Payload, PayloadError> {
     })
 }
 
-fn read_words(words: Reader<'_>) -> Result<CardLabels, PayloadError> {
+fn read_words(words: RecordReader<'_>) -> Result<CardLabels, PayloadError> {
     words.only(&["title", "approve", "deny"])?;
     Ok(CardLabels { title: words.text("title")?, approve: words.text("approve")?, deny: words.text("deny")? })
 }
@@ -223,12 +223,12 @@ fn as_map<'a>(value: &'a Value, member: &str) -> Result<&'a Map, PayloadError> {
 }
 
 /// An object, and its path in the payload.
-struct Reader<'a> {
+struct RecordReader<'a> {
     at: String,
     map: &'a Map,
 }
 
-impl Reader<'_> {
+impl RecordReader<'_> {
     fn wrong(&self, key: &str, expected: &'static str, found: &Value) -> PayloadError {
         PayloadError::WrongType { member: format!("{}.{key}", self.at), expected, found: JsonType::of(found) }
     }

@@ -1,11 +1,11 @@
 //! The card of a pending approval request.
 
 use super::action_id::Choice;
-use super::argument_fields::Arguments;
+use super::argument_fields::ArgumentFields;
 use super::call_digest::call_digest;
 use super::confusables::notes;
-use super::model::{Action, CARD_VERSION, Card, CardStatus, Field, FieldKind};
-use super::truncation::{CardExtent, Limits, Shown, message, name, names};
+use super::model::{CARD_VERSION, Card, CardAction, CardField, CardStatus, FieldKind};
+use super::truncation::{CardExtent, CardLimits, Shown, message, name, names};
 use crate::json::Value;
 use crate::message::RequestPart;
 
@@ -40,12 +40,12 @@ impl Card {
         fields.push(digest_field(request));
         fields.extend(policies_field(request, limits));
         if let Some(expires) = &request.expires_at {
-            fields.push(Field::new(FieldKind::Expires, "Expires", name(expires, limits.name)));
+            fields.push(CardField::new(FieldKind::Expires, "Expires", name(expires, limits.name)));
         }
         let title = message(words.title.as_deref(), limits.title)
             .unwrap_or_else(|| prefixed("Approval needed: ", tool_of(request, limits)));
-        let actions =
-            [Choice::Approve, Choice::Deny].map(|choice| Action::new(choice, &request.approval_id, words));
+        let actions = [Choice::Approve, Choice::Deny]
+            .map(|choice| CardAction::new(choice, &request.approval_id, words));
         Self::assemble(CardStatus::Pending, title, question(request, limits), fields, actions.into())
     }
 
@@ -53,10 +53,10 @@ impl Card {
         status: CardStatus,
         title: Shown,
         text: Shown,
-        fields: Vec<Field>,
-        actions: Vec<Action>,
+        fields: Vec<CardField>,
+        actions: Vec<CardAction>,
     ) -> Self {
-        let left_out = |field: &Field| field.left_out > 0 || field.kind == FieldKind::LeftOut;
+        let left_out = |field: &CardField| field.left_out > 0 || field.kind == FieldKind::LeftOut;
         let incomplete = title.left_out > 0 || text.left_out > 0 || fields.iter().any(left_out);
         Self {
             version: CARD_VERSION,
@@ -71,7 +71,7 @@ impl Card {
 }
 
 /// The name of the tool, exactly.
-pub(super) fn tool_of(request: &RequestPart, limits: &Limits) -> Shown {
+pub(super) fn tool_of(request: &RequestPart, limits: &CardLimits) -> Shown {
     match &request.tool_name {
         Some(tool) => name(tool, limits.name),
         None => Shown { text: "an unnamed tool".to_owned(), left_out: 0 },
@@ -82,7 +82,7 @@ pub(super) fn prefixed(prefix: &str, shown: Shown) -> Shown {
     Shown { text: format!("{prefix}{}", shown.text), left_out: shown.left_out }
 }
 
-pub(super) fn question(request: &RequestPart, limits: &Limits) -> Shown {
+pub(super) fn question(request: &RequestPart, limits: &CardLimits) -> Shown {
     message(request.message.as_deref(), limits.text).unwrap_or_else(|| {
         let Shown { text, left_out } = tool_of(request, limits);
         Shown { text: format!("May the agent call {text}?"), left_out }
@@ -90,24 +90,24 @@ pub(super) fn question(request: &RequestPart, limits: &Limits) -> Shown {
 }
 
 /// The fields of the tool and its server, and notes on confusable names in them, in the arguments and in `others`.
-pub(super) fn call_fields(request: &RequestPart, others: &[&Value], limits: &Limits) -> Vec<Field> {
-    let mut fields = vec![Field::new(FieldKind::Tool, "Tool", tool_of(request, limits))];
+pub(super) fn call_fields(request: &RequestPart, others: &[&Value], limits: &CardLimits) -> Vec<CardField> {
+    let mut fields = vec![CardField::new(FieldKind::Tool, "Tool", tool_of(request, limits))];
     if let Some(server) = &request.server {
-        fields.push(Field::new(FieldKind::Server, "Server", name(server, limits.name)));
+        fields.push(CardField::new(FieldKind::Server, "Server", name(server, limits.name)));
     }
     let inputs: Vec<&Value> = request.input.iter().chain(others.iter().copied()).collect();
     fields.extend(notes(request.tool_name.as_deref(), request.server.as_deref(), &inputs, limits));
     fields
 }
 
-pub(super) fn arguments_of<'a>(request: &'a RequestPart, limits: &'a Limits) -> Arguments<'a> {
-    Arguments { limits, relevant: &request.relevant }
+pub(super) fn arguments_of<'a>(request: &'a RequestPart, limits: &'a CardLimits) -> ArgumentFields<'a> {
+    ArgumentFields { limits, relevant: &request.relevant }
 }
 
-pub(super) fn digest_field(request: &RequestPart) -> Field {
-    Field::told(FieldKind::Digest, "Digest", call_digest(request))
+pub(super) fn digest_field(request: &RequestPart) -> CardField {
+    CardField::told(FieldKind::Digest, "Digest", call_digest(request))
 }
 
-pub(super) fn policies_field(request: &RequestPart, limits: &Limits) -> Option<Field> {
-    names(&request.policies, limits).map(|policies| Field::new(FieldKind::Policies, "Policies", policies))
+pub(super) fn policies_field(request: &RequestPart, limits: &CardLimits) -> Option<CardField> {
+    names(&request.policies, limits).map(|policies| CardField::new(FieldKind::Policies, "Policies", policies))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::model::{Card, Field};
+use super::model::{Card, CardField};
 
 /// The heading of the arguments. The caller of the tool chooses their labels, so they are set apart from the other fields.
 const ARGUMENTS: &str = "Arguments";
@@ -85,7 +85,7 @@ impl Card {
     }
 }
 
-fn told(field: &Field) -> String {
+fn told(field: &CardField) -> String {
     match &field.was {
         Some(was) => format!("{} (was {was})", field.value),
         None => field.value.clone(),

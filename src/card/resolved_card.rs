@@ -1,7 +1,7 @@
 //! The card of a resolved approval request.
 
 use super::call_digest::answer_digest;
-use super::model::{Card, CardStatus, Field, FieldKind};
+use super::model::{Card, CardField, CardStatus, FieldKind};
 use super::pending_card::{
     arguments_of, call_fields, digest_field, policies_field, prefixed, question, tool_of,
 };
@@ -91,7 +91,7 @@ impl Card {
                 fields.extend(arguments.fields(request.input.as_ref()));
                 match other {
                     ResolutionKind::Answered(output) => {
-                        fields.push(Field::new(FieldKind::Answer, "Answer", value(output, limits.value)));
+                        fields.push(CardField::new(FieldKind::Answer, "Answer", value(output, limits.value)));
                         Some(output)
                     }
                     _ => None,
@@ -100,7 +100,7 @@ impl Card {
         };
         fields.push(digest_field(request));
         fields.extend(answer.map(|answer| {
-            Field::told(FieldKind::Digest, "Digest of the answer", answer_digest(request, answer))
+            CardField::told(FieldKind::Digest, "Digest of the answer", answer_digest(request, answer))
         }));
         fields.extend(policies_field(request, limits));
         let reason = resolution.reason.as_ref().filter(|text| !text.trim().is_empty());
@@ -109,7 +109,7 @@ impl Card {
             (FieldKind::By, "By", names(&resolution.by, limits)),
             (FieldKind::At, "At", resolution.at.as_ref().map(|text| name(text, limits.name))),
         ] {
-            fields.extend(told.map(|told| Field::new(kind, label, told)));
+            fields.extend(told.map(|told| CardField::new(kind, label, told)));
         }
         Self::assemble(status, prefixed(word, title), question(request, limits), fields, Vec::new())
     }

@@ -6,22 +6,22 @@ use serde::Serialize;
 
 use crate::json::Value;
 use crate::message::{
-    CallOccurrence, CallPart, Content, Dialect, History, Message, Part, Place, RequestPart, ResponsePart,
-    ResultPart, Role, Settled,
+    CallOccurrence, CallPart, PartContent, Dialect, History, Message, Part, PartPosition, RequestPart, ResponsePart,
+    ResultPart, Role, ResultStatus,
 };
 
 /// One entry of a timeline.
 #[derive(Clone, Debug)]
-pub struct Entry<'a> {
+pub struct TimelineEntry<'a> {
     /// Its subject.
-    pub subject: Subject<'a>,
+    pub subject: TimelineSubject<'a>,
     /// The parts of the history that it covers, in order. Each part of a history is in exactly one entry.
-    pub places: Vec<Place>,
+    pub places: Vec<PartPosition>,
 }
 
 /// The subject of an entry.
 #[derive(Clone, Debug)]
-pub enum Subject<'a> {
+pub enum TimelineSubject<'a> {
     /// Message content: neighboring parts of one message that belong to no call.
     Said {
         /// The author.
@@ -36,7 +36,7 @@ pub enum Subject<'a> {
         /// Its result.
         result: Option<&'a ResultPart>,
         /// Its status.
-        status: Status,
+        status: TimelineStatus,
     },
     /// An approval request, with its call, the responses and the result.
     Approval {
@@ -49,7 +49,7 @@ pub enum Subject<'a> {
         /// The call's result.
         result: Option<&'a ResultPart>,
         /// Its status.
-        status: Status,
+        status: TimelineStatus,
     },
     /// A request that belongs to no call, or is a later repetition.
     Request(&'a RequestPart),
@@ -62,7 +62,7 @@ pub enum Subject<'a> {
 /// The status of a call, as far as the history shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum TimelineStatus {
     /// The request waits for a response.
     Pending,
     /// Approved and without a result yet, or answered by an approver in place of the tool.
@@ -99,17 +99,17 @@ const HOSTED_REQUEST: &str = "mcp_approval_request";
 /// assert!(matches!(entries[1].subject, Subject::Approval { status: Status::Answered, .. }));
 /// # Ok::<(), callgate::message::DialectError>(())
 /// ```
-pub fn timeline(history: &History) -> Vec<Entry<'_>> {
+pub fn timeline(history: &History) -> Vec<TimelineEntry<'_>> {
     let mut places = places(history);
-    let mut entries: BTreeMap<Place, Entry<'_>> = BTreeMap::new();
+    let mut entries: BTreeMap<PartPosition, TimelineEntry<'_>> = BTreeMap::new();
     for occurrence in history.occurrences() {
         let mut taken = vec![occurrence.place];
         let belonging = occurrence.request.map(identity).into_iter();
         let belonging = belonging.chain(occurrence.responses.iter().map(|response| identity(*response)));
-        let belonging: Vec<Identity> = belonging.chain(occurrence.result.map(identity)).collect();
+        let belonging: Vec<PartAddress> = belonging.chain(occurrence.result.map(identity)).collect();
         places.remove(&identity(occurrence.call));
         taken.extend(belonging.iter().filter_map(|part| places.remove(part)));
-        add(&mut entries, Entry { subject: subject(&occurrence), places: taken });
+        add(&mut entries, TimelineEntry { subject: subject(&occurrence), places: taken });
     }
     add_hosted_requests(history, &mut places, &mut entries);
     add_unrelated_parts(history, &places, &mut entries);
@@ -117,35 +117,35 @@ pub fn timeline(history: &History) -> Vec<Entry<'_>> {
 }
 
 /// The address of a part, which distinguishes equal parts.
-type Identity = *const ();
+type PartAddress = *const ();
 
-fn identity<T>(content: &T) -> Identity {
+fn identity<T>(content: &T) -> PartAddress {
     std::ptr::from_ref(content).cast()
 }
 
-fn identity_of(content: &Content) -> Option<Identity> {
+fn identity_of(content: &PartContent) -> Option<PartAddress> {
     match content {
-        Content::Call(call) => Some(identity(call)),
-        Content::Result(result) => Some(identity(result)),
-        Content::Request(request) => Some(identity(request)),
-        Content::Response(response) => Some(identity(response)),
-        Content::Text(_) | Content::State(_) | Content::Other => None,
+        PartContent::Call(call) => Some(identity(call)),
+        PartContent::Result(result) => Some(identity(result)),
+        PartContent::Request(request) => Some(identity(request)),
+        PartContent::Response(response) => Some(identity(response)),
+        PartContent::Text(_) | PartContent::State(_) | PartContent::Other => None,
     }
 }
 
 /// The positions of all calls, results, requests and responses.
-fn places(history: &History) -> HashMap<Identity, Place> {
+fn places(history: &History) -> HashMap<PartAddress, PartPosition> {
     let parts = each_part(history);
     parts.filter_map(|(place, _, part)| Some((identity_of(part.content())?, place))).collect()
 }
 
-fn each_part(history: &History) -> impl Iterator<Item = (Place, &Message, &Part)> {
+fn each_part(history: &History) -> impl Iterator<Item = (PartPosition, &Message, &Part)> {
     history.messages().iter().enumerate().flat_map(|(message, of)| {
-        of.parts().iter().enumerate().map(move |(part, content)| (Place { message, part }, of, content))
+        of.parts().iter().enumerate().map(move |(part, content)| (PartPosition { message, part }, of, content))
     })
 }
 
-fn add<'a>(entries: &mut BTreeMap<Place, Entry<'a>>, mut entry: Entry<'a>) {
+fn add<'a>(entries: &mut BTreeMap<PartPosition, TimelineEntry<'a>>, mut entry: TimelineEntry<'a>) {
     // Ordered by the position of the call, or of the first part if there is no call.
     if let Some(first) = entry.places.first().copied() {
         entry.places.sort();
@@ -153,50 +153,54 @@ fn add<'a>(entries: &mut BTreeMap<Place, Entry<'a>>, mut entry: Entry<'a>) {
     }
 }
 
-fn subject<'a>(occurrence: &CallOccurrence<'a>) -> Subject<'a> {
+fn subject<'a>(occurrence: &CallOccurrence<'a>) -> TimelineSubject<'a> {
     let status = status(occurrence.request, &occurrence.responses, occurrence.result);
     match occurrence.request {
-        Some(request) => Subject::Approval {
+        Some(request) => TimelineSubject::Approval {
             call: Some(occurrence.call),
             request,
             responses: occurrence.responses.clone(),
             result: occurrence.result,
             status,
         },
-        None => Subject::Call { call: occurrence.call, result: occurrence.result, status },
+        None => TimelineSubject::Call { call: occurrence.call, result: occurrence.result, status },
     }
 }
 
-fn status(request: Option<&RequestPart>, responses: &[&ResponsePart], result: Option<&ResultPart>) -> Status {
+fn status(
+    request: Option<&RequestPart>,
+    responses: &[&ResponsePart],
+    result: Option<&ResultPart>,
+) -> TimelineStatus {
     let refused = responses.first().map(|first| !first.approved || first.cancel);
     let in_its_place = responses.first().is_some_and(|first| first.output.is_some());
     match (result.map(|result| result.settled), refused) {
         // Some dialects write a denial as an error, or as any other result.
-        (_, Some(true)) | (Some(Settled::Denied), _) => Status::Denied,
-        (Some(Settled::Error), _) => Status::Failed,
-        (Some(Settled::Output), Some(false)) if in_its_place => Status::Answered,
-        (Some(Settled::Output), Some(false)) => Status::Executed,
-        (Some(Settled::Output), None) if request.is_none() => Status::Executed,
-        (None, Some(false)) => Status::Answered,
-        (None, None) if request.is_some() => Status::Pending,
-        (Some(Settled::Output) | None, None) => Status::Unknown,
+        (_, Some(true)) | (Some(ResultStatus::Denied), _) => TimelineStatus::Denied,
+        (Some(ResultStatus::Error), _) => TimelineStatus::Failed,
+        (Some(ResultStatus::Output), Some(false)) if in_its_place => TimelineStatus::Answered,
+        (Some(ResultStatus::Output), Some(false)) => TimelineStatus::Executed,
+        (Some(ResultStatus::Output), None) if request.is_none() => TimelineStatus::Executed,
+        (None, Some(false)) => TimelineStatus::Answered,
+        (None, None) if request.is_some() => TimelineStatus::Pending,
+        (Some(ResultStatus::Output) | None, None) => TimelineStatus::Unknown,
     }
 }
 
 /// Adds requests about calls that the provider runs itself, with their responses.
 fn add_hosted_requests<'a>(
     history: &'a History,
-    places: &mut HashMap<Identity, Place>,
-    entries: &mut BTreeMap<Place, Entry<'a>>,
+    places: &mut HashMap<PartAddress, PartPosition>,
+    entries: &mut BTreeMap<PartPosition, TimelineEntry<'a>>,
 ) {
     let mut answers: HashMap<&str, &ResponsePart> = HashMap::new();
     for (_, _, part) in each_part(history) {
-        if let Content::Response(response) = part.content() {
+        if let PartContent::Response(response) = part.content() {
             answers.entry(&response.approval_id).or_insert(response);
         }
     }
     for (place, _, part) in each_part(history).filter(|(_, _, part)| is_hosted(part)) {
-        let Content::Request(request) = part.content() else { continue };
+        let PartContent::Request(request) = part.content() else { continue };
         if places.remove(&identity(request)).is_none() {
             continue;
         }
@@ -204,8 +208,8 @@ fn add_hosted_requests<'a>(
         let answer = answer.and_then(|answer| Some((answer, places.remove(&identity(answer))?)));
         let (responses, answered): (Vec<_>, Vec<_>) = answer.into_iter().unzip();
         let status = status(Some(request), &responses, None);
-        let subject = Subject::Approval { call: None, request, responses, result: None, status };
-        add(entries, Entry { subject, places: std::iter::once(place).chain(answered).collect() });
+        let subject = TimelineSubject::Approval { call: None, request, responses, result: None, status };
+        add(entries, TimelineEntry { subject, places: std::iter::once(place).chain(answered).collect() });
     }
 }
 
@@ -217,15 +221,15 @@ fn is_hosted(part: &Part) -> bool {
 /// Adds message content, and parts that belong to nothing.
 fn add_unrelated_parts<'a>(
     history: &'a History,
-    places: &HashMap<Identity, Place>,
-    entries: &mut BTreeMap<Place, Entry<'a>>,
+    places: &HashMap<PartAddress, PartPosition>,
+    entries: &mut BTreeMap<PartPosition, TimelineEntry<'a>>,
 ) {
-    let mut said: Option<Entry<'a>> = None;
+    let mut said: Option<TimelineEntry<'a>> = None;
     for (place, message, part) in each_part(history) {
-        let alone = |subject| Entry { subject, places: vec![place] };
+        let alone = |subject| TimelineEntry { subject, places: vec![place] };
         let unlinked = identity_of(part.content()).is_some_and(|part| places.contains_key(&part));
         let entry = match part.content() {
-            Content::Text(_) | Content::State(_) | Content::Other => {
+            PartContent::Text(_) | PartContent::State(_) | PartContent::Other => {
                 let follows = said
                     .as_ref()
                     .and_then(|said| said.places.last())
@@ -233,21 +237,21 @@ fn add_unrelated_parts<'a>(
                 if !follows && let Some(said) = said.take() {
                     add(entries, said);
                 }
-                let entry = said.get_or_insert_with(|| Entry {
-                    subject: Subject::Said { role: message.role(), parts: Vec::new() },
+                let entry = said.get_or_insert_with(|| TimelineEntry {
+                    subject: TimelineSubject::Said { role: message.role(), parts: Vec::new() },
                     places: Vec::new(),
                 });
-                if let Subject::Said { parts, .. } = &mut entry.subject {
+                if let TimelineSubject::Said { parts, .. } = &mut entry.subject {
                     parts.push(part);
                 }
                 entry.places.push(place);
                 continue;
             }
-            Content::Request(request) => alone(Subject::Request(request)),
-            Content::Response(response) => alone(Subject::Response(response)),
-            Content::Result(result) => alone(Subject::Result(result)),
+            PartContent::Request(request) => alone(TimelineSubject::Request(request)),
+            PartContent::Response(response) => alone(TimelineSubject::Response(response)),
+            PartContent::Result(result) => alone(TimelineSubject::Result(result)),
             // Every call is an occurrence.
-            Content::Call(_) => continue,
+            PartContent::Call(_) => continue,
         };
         if unlinked {
             add(entries, entry);

@@ -1,6 +1,6 @@
 //! Truncation: how much of each text a card shows, and how it marks the rest.
 
-use super::model::{Field, FieldKind};
+use super::model::{CardField, FieldKind};
 use crate::json::Value;
 use crate::safe_text::{self, EscapedText};
 
@@ -39,7 +39,7 @@ pub enum CardExtent {
 }
 
 /// The limits of a card, in characters and fields.
-pub(super) struct Limits {
+pub(super) struct CardLimits {
     pub(super) title: usize,
     pub(super) text: usize,
     pub(super) name: usize,
@@ -51,7 +51,7 @@ pub(super) struct Limits {
     pub(super) names: usize,
 }
 
-const BOUNDED: Limits = Limits {
+const BOUNDED: CardLimits = CardLimits {
     title: MAX_TITLE,
     text: MAX_TEXT,
     name: MAX_NAME,
@@ -63,7 +63,7 @@ const BOUNDED: Limits = Limits {
     names: MAX_NAMES,
 };
 
-const COMPLETE: Limits = Limits {
+const COMPLETE: CardLimits = CardLimits {
     title: usize::MAX,
     text: usize::MAX,
     name: usize::MAX,
@@ -76,7 +76,7 @@ const COMPLETE: Limits = Limits {
 };
 
 impl CardExtent {
-    pub(super) fn limits(self) -> &'static Limits {
+    pub(super) fn limits(self) -> &'static CardLimits {
         match self {
             Self::Bounded => &BOUNDED,
             Self::Complete => &COMPLETE,
@@ -102,7 +102,7 @@ pub(super) fn name(text: &str, limit: usize) -> Shown {
 }
 
 /// Names, and how many more there are. Returns `None` for an empty list.
-pub(super) fn names(of: &[String], limits: &Limits) -> Option<Shown> {
+pub(super) fn names(of: &[String], limits: &CardLimits) -> Option<Shown> {
     let named: Vec<Shown> = of.iter().take(limits.names).map(|of| name(of, limits.label)).collect();
     let more = of.len().saturating_sub(named.len());
     let left_out = named.iter().map(|name| name.left_out).sum::<usize>() + more;
@@ -129,7 +129,7 @@ pub(super) fn message(text: Option<&str>, limit: usize) -> Option<Shown> {
     (!shown.text.is_empty()).then_some(shown)
 }
 
-impl Field {
+impl CardField {
     /// Creates a field with a fixed label.
     pub(super) fn new(kind: FieldKind, label: &str, shown: Shown) -> Self {
         Self { kind, label: label.to_owned(), value: shown.text, was: None, left_out: shown.left_out }

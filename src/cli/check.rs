@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::check_fix;
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::read_tools;
 use super::output::{BOLD, GREEN, Output, RED, YELLOW, amount};
 use crate::argument_schema::ArgumentSchema;
@@ -32,7 +32,7 @@ use crate::tools::ToolDescriptor;
     callgate check policies --tools tools.json\n  \
     callgate check policies --diff\n  \
     callgate check policies --format json | jq '.[].message'")]
-pub(super) struct Check {
+pub(super) struct CheckArgs {
     /// Rules files, or directories to search for them
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
@@ -40,8 +40,8 @@ pub(super) struct Check {
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    format: Form,
+    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
+    format: CheckFormat,
     /// Exit with status 1 for warnings, too
     #[arg(long)]
     deny_warnings: bool,
@@ -55,7 +55,7 @@ pub(super) struct Check {
 
 /// Output formats of diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum CheckFormat {
     /// Human-readable text
     Text,
     /// A JSON array for programs, stable
@@ -66,7 +66,7 @@ enum Form {
     Github,
 }
 
-pub(super) fn check(arguments: &Check, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn check(arguments: &CheckArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let mut built = policy::build(&arguments.paths);
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?;
     if let (Some(path), Some(tools)) = (&arguments.tools, &tools) {
@@ -88,14 +88,16 @@ pub(super) fn check(arguments: &Check, output: &mut Output) -> Result<ExitStatus
     })
 }
 
-fn show(form: Form, linted: &LintResult, output: &mut Output) -> Result<(), Stop> {
+fn show(form: CheckFormat, linted: &LintResult, output: &mut Output) -> Result<(), CommandError> {
     let (diagnostics, sources) = (&linted.diagnostics, &linted.sources);
-    let unwritable = |error: crate::json::Error| Stop::trouble(error.to_string());
+    let unwritable = |error: crate::json::Error| CommandError::trouble(error.to_string());
     match form {
-        Form::Text => write_text(linted, output)?,
-        Form::Json => writeln!(output, "{}", render::json(diagnostics, sources).map_err(unwritable)?)?,
-        Form::Sarif => writeln!(output, "{}", render::sarif(diagnostics, sources).map_err(unwritable)?)?,
-        Form::Github => write!(output, "{}", render::github(diagnostics, sources))?,
+        CheckFormat::Text => write_text(linted, output)?,
+        CheckFormat::Json => writeln!(output, "{}", render::json(diagnostics, sources).map_err(unwritable)?)?,
+        CheckFormat::Sarif => {
+            writeln!(output, "{}", render::sarif(diagnostics, sources).map_err(unwritable)?)?
+        }
+        CheckFormat::Github => write!(output, "{}", render::github(diagnostics, sources))?,
     }
     Ok(())
 }
@@ -125,7 +127,7 @@ fn check_tools(path: &Path, tools: &[ToolDescriptor], diagnostics: &mut Diagnost
     }
 }
 
-fn write_text(linted: &LintResult, output: &mut Output) -> Result<(), Stop> {
+fn write_text(linted: &LintResult, output: &mut Output) -> Result<(), CommandError> {
     let summary = render::summary(&linted.diagnostics, &linted.sources);
     if !linted.diagnostics.is_empty() {
         write!(output, "{}", render::text(&linted.diagnostics, &linted.sources, output.colour))?;

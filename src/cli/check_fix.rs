@@ -5,15 +5,16 @@ use std::io::Write;
 
 use similar::TextDiff;
 
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::output::{self, GREEN, Output, RED, amount, one_line};
 use crate::lint::{LintInputs, LintResult, fix};
 
 /// Writes the fixed files, and returns the remaining problems. Everything else in the files stays unchanged.
-pub(super) fn write(linted: LintResult, beside: &LintInputs<'_>) -> Result<LintResult, Stop> {
+pub(super) fn write(linted: LintResult, beside: &LintInputs<'_>) -> Result<LintResult, CommandError> {
     let fixed = fix(linted, beside);
     for (name, (before, after)) in &fixed.changed {
-        replace(name, before, after).map_err(|problem| Stop::trouble(format!("`{name}` {problem}")))?;
+        replace(name, before, after)
+            .map_err(|problem| CommandError::trouble(format!("`{name}` {problem}")))?;
     }
     if fixed.fixes > 0 {
         let (made, files) = (fixed.fixes, fixed.changed.len());
@@ -42,7 +43,7 @@ pub(super) fn diff(
     linted: LintResult,
     beside: &LintInputs<'_>,
     output: &mut Output,
-) -> Result<ExitStatus, Stop> {
+) -> Result<ExitStatus, CommandError> {
     let has_errors = linted.diagnostics.has_errors();
     let fixed = fix(linted, beside);
     for (name, (before, after)) in &fixed.changed {
@@ -56,13 +57,18 @@ pub(super) fn diff(
 }
 
 /// Writes the unified diff of one file.
-pub(super) fn write_diff(name: &str, before: &str, after: &str, output: &mut Output) -> Result<(), Stop> {
+pub(super) fn write_diff(
+    name: &str,
+    before: &str,
+    after: &str,
+    output: &mut Output,
+) -> Result<(), CommandError> {
     let diff = TextDiff::from_lines(before, after);
     let unified = diff.unified_diff().header(name, name).to_string();
     unified.split_inclusive('\n').try_for_each(|line| write_line(line, output))
 }
 
-fn write_line(line: &str, output: &mut Output) -> Result<(), Stop> {
+fn write_line(line: &str, output: &mut Output) -> Result<(), CommandError> {
     // A file or a pipe gets an exact patch; for a terminal, control characters are escaped.
     if output.width.is_none() {
         return Ok(output.write_all(line.as_bytes())?);

@@ -5,8 +5,8 @@ use std::io::Write;
 use clap::CommandFactory;
 use clap_complete::{Shell, generate};
 
-use super::Arguments;
-use super::exit::{ExitStatus, Stop};
+use super::Cli;
+use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
 
 /// Print a shell completion script.
@@ -17,15 +17,18 @@ use super::output::Output;
     callgate completions fish > ~/.config/fish/completions/callgate.fish\n  \
     callgate completions powershell >> $PROFILE\n  \
     callgate completions elvish >> ~/.config/elvish/rc.elv")]
-pub(super) struct Completions {
+pub(super) struct CompletionsArgs {
     /// The shell to complete for
     #[arg(value_enum)]
     shell: Shell,
 }
 
-pub(super) fn completions(arguments: &Completions, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn completions(
+    arguments: &CompletionsArgs,
+    output: &mut Output,
+) -> Result<ExitStatus, CommandError> {
     let mut script = Vec::new();
-    generate(arguments.shell, &mut Arguments::command(), "callgate", &mut script);
+    generate(arguments.shell, &mut Cli::command(), "callgate", &mut script);
     output.write_all(&script)?;
     Ok(ExitStatus::Done)
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::output::{BOLD, Output};
 use crate::diagnostic::{self, ALL, by_name};
 
@@ -11,12 +11,12 @@ use crate::diagnostic::{self, ALL, by_name};
 /// Without CODE, lists all codes.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  callgate rule CG201\n  callgate rule unknown-key")]
-pub(super) struct Rule {
+pub(super) struct RuleArgs {
     /// A code such as `CG201`, or its name such as `unknown-key`
     code: Option<String>,
 }
 
-pub(super) fn rule(arguments: &Rule, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn rule(arguments: &RuleArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let Some(word) = &arguments.code else {
         for code in ALL {
             let id = output.paint(BOLD, code.id).into_owned();
@@ -30,7 +30,7 @@ pub(super) fn rule(arguments: &Rule, output: &mut Output) -> Result<ExitStatus, 
             Some(near) => format!("did you mean `{near}`?"),
             None => "`callgate rule` lists all codes".to_owned(),
         };
-        return Err(Stop::trouble(format!("unknown diagnostic `{word}`; {help}")));
+        return Err(CommandError::trouble(format!("unknown diagnostic `{word}`; {help}")));
     };
     writeln!(output, "{}", code.page.trim_end())?;
     Ok(ExitStatus::Done)

@@ -26,21 +26,21 @@ impl From<ExitStatus> for ExitCode {
 
 /// Why a command stops early.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum CommandError {
     /// The reader of stdout closed it (`| head`).
     OutputClosed,
     /// An error, with its message.
     Trouble(String),
 }
 
-impl Stop {
+impl CommandError {
     pub(super) fn trouble(message: impl Into<String>) -> Self {
         Self::Trouble(message.into())
     }
 }
 
 /// Errors of writing results. Errors of reading files have their own messages, which name the file.
-impl From<io::Error> for Stop {
+impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::OutputClosed,

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::OutputFormat;
 use super::check;
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::{read_context, read_tools};
 use super::output::{Output, print_build_errors};
 use super::rules_args;
-use super::run::line_reader::Lines;
-use super::run::open_sessions::{Keeping, OpenSessions};
+use super::run::line_reader::JsonLinesReader;
+use super::run::open_sessions::{OpenSessions, SessionPersistence};
 use super::run::{record, warn_about_invalid_schemas};
 use super::state_store::runtime;
 use crate::call::CallRecord;
@@ -41,7 +41,7 @@ use crate::policy;
         callgate explain --policies policies --call c7 session.jsonl\n  \
         echo '{\"tool\": \"refund\", \"input\": {\"amount\": 250}}' | callgate explain --policies policies -"
 )]
-pub(super) struct Explain {
+pub(super) struct ExplainArgs {
     /// Rules files, or directories to search for them
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     policies: Vec<PathBuf>,
@@ -69,7 +69,7 @@ pub(super) struct Explain {
     calls: Option<PathBuf>,
 }
 
-pub(super) fn explain(arguments: &Explain, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let which = "no call given; add a file with the call, or `-` for stdin: `callgate explain --policies policies call.json`";
     let (policies, calls) =
         rules_args::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
@@ -99,24 +99,27 @@ pub(super) fn explain(arguments: &Explain, output: &mut Output) -> Result<ExitSt
 ///
 /// # Errors
 /// If it does not, with the closest match.
-fn check_policy_exists<'k>(wanted: &str, known: impl Iterator<Item = &'k str> + Clone) -> Result<(), Stop> {
+fn check_policy_exists<'k>(
+    wanted: &str,
+    known: impl Iterator<Item = &'k str> + Clone,
+) -> Result<(), CommandError> {
     if known.clone().any(|id| id == wanted) {
         return Ok(());
     }
-    Err(Stop::trouble(match nearest(wanted, known) {
+    Err(CommandError::trouble(match nearest(wanted, known) {
         Some(near) => format!("there is no policy `{wanted}`; did you mean `{near}`?"),
         None => format!("there is no policy `{wanted}` below these paths"),
     }))
 }
 
 /// Reads the calls of a file: one call as a JSON document, or one call a line.
-fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, Stop> {
+fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, CommandError> {
     let (name, bytes) = read(path)?;
     let whole = std::str::from_utf8(&bytes).ok().map(|text| text.trim_start_matches('\u{feff}'));
     let document = whole.map(json::parse);
     match &document {
         Some(Ok(Value::Array(_))) => {
-            return Err(Stop::trouble(format!(
+            return Err(CommandError::trouble(format!(
                 "`{name}` is a JSON array; write one call as a JSON object, or several as JSON Lines, one object a line"
             )));
         }
@@ -124,11 +127,11 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, Stop> {
             let record = record(whole.unwrap_or_default(), 1, context);
             return record
                 .map(|record| vec![record])
-                .map_err(|problem| Stop::trouble(format!("{name}: {problem}")));
+                .map_err(|problem| CommandError::trouble(format!("{name}: {problem}")));
         }
         Some(Err(_)) | None => {}
     }
-    let mut lines = Lines::new(name.clone(), Box::new(Cursor::new(bytes.clone())));
+    let mut lines = JsonLinesReader::new(name.clone(), Box::new(Cursor::new(bytes.clone())));
     let mut records = Vec::new();
     while let Some(line) = lines.next(|| Ok(()))? {
         let number = line.number;
@@ -136,7 +139,7 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, Stop> {
             Ok(record) => records.push(record),
             Err(problem) => {
                 // For a document over several lines, the position in the whole document is reported.
-                return Err(Stop::trouble(match (&document, records.is_empty()) {
+                return Err(CommandError::trouble(match (&document, records.is_empty()) {
                     (Some(Err(error)), true) if error.line > first_line_number(&bytes) => {
                         format!("{name}:{}:{}: invalid JSON: {}", error.line, error.column, error.kind)
                     }
@@ -146,7 +149,7 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, Stop> {
         }
     }
     if records.is_empty() {
-        return Err(Stop::trouble(format!("`{name}` contains no call")));
+        return Err(CommandError::trouble(format!("`{name}` contains no call")));
     }
     Ok(records)
 }
@@ -158,8 +161,9 @@ fn first_line_number(bytes: &[u8]) -> usize {
     blank.count() + 1
 }
 
-fn read(path: &Path) -> Result<(String, Vec<u8>), Stop> {
-    let unreadable = |error: io::Error| Stop::trouble(format!("`{}` can't be read: {error}", path.display()));
+fn read(path: &Path) -> Result<(String, Vec<u8>), CommandError> {
+    let unreadable =
+        |error: io::Error| CommandError::trouble(format!("`{}` can't be read: {error}", path.display()));
     if path != Path::new("-") {
         return Ok((path.display().to_string(), fs::read(path).map_err(unreadable)?));
     }
@@ -173,7 +177,7 @@ fn up_to(
     mut records: Vec<CallRecord>,
     wanted: Option<&str>,
     path: &Path,
-) -> Result<(Vec<CallRecord>, usize), Stop> {
+) -> Result<(Vec<CallRecord>, usize), CommandError> {
     let is_wanted = |record: &CallRecord| wanted.is_none_or(|wanted| record.call.id == wanted);
     let Some(place) = records.iter().rposition(is_wanted) else {
         let wanted = wanted.unwrap_or_default();
@@ -181,7 +185,10 @@ fn up_to(
             Some(near) => format!("did you mean `{near}`?"),
             None => "a call without an id is named after its line, as in `line_3`".to_owned(),
         };
-        return Err(Stop::trouble(format!("`{}` contains no call `{wanted}`; {help}", path.display())));
+        return Err(CommandError::trouble(format!(
+            "`{}` contains no call `{wanted}`; {help}",
+            path.display()
+        )));
     };
     let mut end = place + 1;
     if let Some(target) = records.get(place).filter(|target| target.round.is_some()) {
@@ -201,14 +208,15 @@ fn put_through(
     place: usize,
     sources: &SourceMap,
     engine: impl FnOnce(Arc<Explainer>) -> Engine,
-) -> Result<Explanation, Stop> {
-    let lost = || Stop::trouble("internal error: Callgate failed to explain this call");
+) -> Result<Explanation, CommandError> {
+    let lost = || CommandError::trouble("internal error: Callgate failed to explain this call");
     let target = records.get(place).ok_or_else(lost)?;
     let (id, session) = (target.call.id.clone(), target.session.clone());
     let alike = |record: &&CallRecord| record.call.id == id && record.session == session;
     let number = records.iter().take(place).filter(alike).count();
     let explainer = Arc::new(Explainer::new(sources).of_calls(&id));
-    let mut sessions = OpenSessions::new(engine(Arc::clone(&explainer)), runtime()?, Keeping::Nowhere);
+    let mut sessions =
+        OpenSessions::new(engine(Arc::clone(&explainer)), runtime()?, SessionPersistence::Nowhere);
     let mut seen = 0;
     let mut found = None;
     let mut look = |explained: Vec<Explanation>| {
@@ -231,11 +239,11 @@ fn put_through(
 
 fn write(
     explanation: &Explanation,
-    arguments: &Explain,
+    arguments: &ExplainArgs,
     sources: &SourceMap,
     output: &mut Output,
-) -> Result<(), Stop> {
-    let failed = |error: json::Error| Stop::trouble(error.to_string());
+) -> Result<(), CommandError> {
+    let failed = |error: json::Error| CommandError::trouble(error.to_string());
     let why_not = arguments.why_not.as_deref().and_then(|policy| explanation.why_not(policy));
     match (arguments.format, why_not) {
         (OutputFormat::Json, Some(why_not)) => {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::output::{BOLD, DIM, Output, quote_shell_word};
 
 /// Write a commented starter bundle with tests and sample calls.
@@ -12,7 +12,7 @@ use super::output::{BOLD, DIM, Output, quote_shell_word};
 /// Existing files are never overwritten: if one of the files exists, none is written.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  callgate init\n  callgate init agents/support")]
-pub(super) struct Init {
+pub(super) struct InitArgs {
     /// The directory to write to; created if it does not exist
     #[arg(value_name = "DIR", default_value = "policies")]
     directory: PathBuf,
@@ -28,7 +28,7 @@ const FILES: [(&str, &str, &str); 3] = [
     ("calls.jsonl", include_str!("../../policies/starter/calls.jsonl"), "sample calls of an agent"),
 ];
 
-pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn init(arguments: &InitArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let directory = &arguments.directory;
     let paths = FILES.map(|(name, _, _)| directory.join(name));
     let taken: Vec<String> = paths
@@ -38,7 +38,7 @@ pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<ExitStatus, 
         .collect();
     if !taken.is_empty() {
         let (verb, them) = if taken.len() == 1 { ("exists", "it") } else { ("exist", "them") };
-        return Err(Stop::trouble(format!(
+        return Err(CommandError::trouble(format!(
             "{} already {verb}, so nothing was written; move {them} away or use another directory",
             taken.join(" and ")
         )));
@@ -69,8 +69,8 @@ pub(super) fn init(arguments: &Init, output: &mut Output) -> Result<ExitStatus, 
     Ok(ExitStatus::Done)
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Stop {
-    Stop::trouble(format!("`{}` can't be written: {error}", path.display()))
+fn unwritable(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::trouble(format!("`{}` can't be written: {error}", path.display()))
 }
 
 /// The path as one word of a shell command.

@@ -2,24 +2,24 @@
 
 use std::path::Path;
 
-use super::exit::Stop;
+use super::exit::CommandError;
 use crate::file_access::{FileSandbox, MAX_FILE_BYTES, ReadError};
 use crate::json::{self, Map, Value};
 use crate::tools::{self, ToolDescriptor, ToolListError};
 
 /// Reads `--tools`: a JSON array of tools, or the result of an MCP `tools/list`.
-pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, Stop> {
+pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, CommandError> {
     tools::read_list(&read(path)?).map_err(|error| match error {
         ToolListError::Json(error) => misplaced(path, &error),
-        ToolListError::NotAList => Stop::trouble(format!("`{}` is {error}", path.display())),
+        ToolListError::NotAList => CommandError::trouble(format!("`{}` is {error}", path.display())),
     })
 }
 
 /// Reads `--context`: a JSON object.
-pub(super) fn read_context(path: &Path) -> Result<Map, Stop> {
+pub(super) fn read_context(path: &Path) -> Result<Map, CommandError> {
     match parse(path, &read(path)?)? {
         Value::Object(members) => Ok(members),
-        other => Err(Stop::trouble(format!(
+        other => Err(CommandError::trouble(format!(
             "`{}` must be a JSON object such as `{{\"principal\": \"ana\"}}`, but is {}",
             path.display(),
             json::JsonType::of(&other)
@@ -29,8 +29,8 @@ pub(super) fn read_context(path: &Path) -> Result<Map, Stop> {
 
 /// Reads a regular file of limited size. A symbolic link that leads out of its directory is not followed: its author may not be the
 /// user who passes the path.
-fn read(path: &Path) -> Result<String, Stop> {
-    let trouble = |why: &str| Stop::trouble(format!("`{}` can't be read: {why}", path.display()));
+fn read(path: &Path) -> Result<String, CommandError> {
+    let trouble = |why: &str| CommandError::trouble(format!("`{}` can't be read: {why}", path.display()));
     let bytes = FileSandbox::of(&[path.to_owned()]).read(path).map_err(|error| match error {
         ReadError::Unreadable(kind) => trouble(&kind.to_string()),
         // A path in a missing directory is outside of every directory.
@@ -47,11 +47,11 @@ fn read(path: &Path) -> Result<String, Stop> {
     String::from_utf8(bytes).map_err(|_| trouble("it is not UTF-8"))
 }
 
-fn parse(path: &Path, text: &str) -> Result<Value, Stop> {
+fn parse(path: &Path, text: &str) -> Result<Value, CommandError> {
     json::parse(text).map_err(|error| misplaced(path, &error.into()))
 }
 
-fn misplaced(path: &Path, error: &json::Error) -> Stop {
+fn misplaced(path: &Path, error: &json::Error) -> CommandError {
     let place = error.position().map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
-    Stop::trouble(format!("{}{place}: {}", path.display(), error.message()))
+    CommandError::trouble(format!("{}{place}: {}", path.display(), error.message()))
 }

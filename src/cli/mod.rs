@@ -33,14 +33,14 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use exit::{ExitStatus, Stop};
+use exit::{CommandError, ExitStatus};
 use output::Output;
 
 /// The arguments of `callgate`.
 #[derive(Parser)]
 #[command(name = "callgate", version, about, long_about = LONG_ABOUT, after_help = EXIT_STATUS, max_term_width = 100)]
 #[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
-struct Arguments {
+struct Cli {
     #[command(subcommand)]
     command: Command,
 }
@@ -55,21 +55,21 @@ const EXIT_STATUS: &str =
 
 #[derive(Subcommand)]
 enum Command {
-    Check(check::Check),
-    Test(test::Test),
-    Run(run::Run),
-    Explain(explain::Explain),
-    Approvals(approvals::Approvals),
+    Check(check::CheckArgs),
+    Test(test::TestArgs),
+    Run(run::RunArgs),
+    Explain(explain::ExplainArgs),
+    Approvals(approvals::ApprovalsArgs),
     State(state_store::StateArgs),
-    Proxy(proxy::Proxy),
-    Pins(pins::Pins),
+    Proxy(proxy::ProxyArgs),
+    Pins(pins::PinsArgs),
     Install(install::Install),
-    Uninstall(install::Uninstall),
-    Schema(schema::Schema),
-    Init(init::Init),
-    Rule(diagnostic_page::Rule),
-    Completions(completions::Completions),
-    Attend(supervise::Attend),
+    Uninstall(install::UninstallArgs),
+    Schema(schema::SchemaArgs),
+    Init(init::InitArgs),
+    Rule(diagnostic_page::RuleArgs),
+    Completions(completions::CompletionsArgs),
+    Attend(supervise::SuperviseArgs),
 }
 
 /// Output formats.
@@ -83,7 +83,7 @@ enum OutputFormat {
 
 /// Runs the command of these arguments; the first argument is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let command = match Arguments::try_parse_from(arguments) {
+    let command = match Cli::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
         Err(answer) => {
             // Includes `--help` and `--version`, which are not errors. The output may be closed.
@@ -113,8 +113,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let ended = output.end().and(ended);
     match ended {
         Ok(exit) => exit.into(),
-        Err(Stop::OutputClosed) => ExitStatus::Done.into(),
-        Err(Stop::Trouble(message)) => {
+        Err(CommandError::OutputClosed) => ExitStatus::Done.into(),
+        Err(CommandError::Trouble(message)) => {
             output::print_error(&message);
             ExitStatus::Trouble.into()
         }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn every_argument_is_documented_and_well_formed() {
-        let mut command = Arguments::command();
+        let mut command = Cli::command();
         command.build();
         command.clone().debug_assert();
         for subcommand in command.get_subcommands() {

@@ -8,9 +8,9 @@ use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Effects, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::exit::Stop;
+use super::exit::CommandError;
 use crate::diagnostic::{Diagnostics, SourceMap, render};
-use crate::engine::Refusal;
+use crate::engine::RejectionReason;
 use crate::policy::LoadedBundle;
 use crate::safe_text::{escape_name, is_hidden};
 
@@ -47,7 +47,7 @@ impl Output {
     }
 
     /// Flushes the buffer.
-    pub(super) fn end(&mut self) -> Result<(), Stop> {
+    pub(super) fn end(&mut self) -> Result<(), CommandError> {
         Ok(self.writer.flush()?)
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn print_diagnostics(diagnostics: &Diagnostics, sources: &SourceMap) 
 }
 
 /// Prints the report of policy tests because of which rules were rejected to stderr, and the reason in one line.
-pub(super) fn print_test_failures(text: &str, why: &Refusal) {
+pub(super) fn print_test_failures(text: &str, why: &RejectionReason) {
     let _ = writeln!(anstream::stderr(), "{text}");
     print_error(why.summary());
 }

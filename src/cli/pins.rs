@@ -10,15 +10,15 @@ use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
 use super::OutputFormat;
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, amount, warn};
-use super::server_args::{Said, ServerArgs};
+use super::server_args::{ServerArgs, ServerSetup};
 use crate::diagnostic::nearest;
 use crate::engine::{self, Engine};
 use crate::json::{Value, json};
 use crate::mcp::{
-    DescriptionFinding, Gateway, LockFile, LockFileError, PinnedTool, ServerSpec, Signers, SigningKey,
-    Standing, ToolInventory, flags,
+    DescriptionFinding, Gateway, LockFile, LockFileError, PinStatus, PinnedTool, ServerSpec, Signers,
+    SigningKey, ToolInventory, flags,
 };
 use crate::safe_text::inert;
 
@@ -43,17 +43,17 @@ use crate::safe_text::inert;
         callgate pins verify --signed-by reviewers.keys\n  \
         callgate proxy --pins callgate.lock -- npx -y @modelcontextprotocol/server-filesystem ~/work"
 )]
-pub(super) struct Pins {
+pub(super) struct PinsArgs {
     #[command(subcommand)]
-    command: Command,
+    command: PinsCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum PinsCommand {
     /// Show tools that are new or changed since they were accepted, and suspicious content in them
     Review {
         #[command(flatten)]
-        file: File,
+        file: LockFileArgs,
         /// Output format
         #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
         format: OutputFormat,
@@ -63,7 +63,7 @@ enum Command {
     /// Accept the current tools into the lock file
     Accept {
         #[command(flatten)]
-        file: File,
+        file: LockFileArgs,
         /// Accept only this tool; repeatable. Without it, all tools are accepted, and missing ones removed from the lock file
         #[arg(long, value_name = "NAME")]
         tool: Vec<String>,
@@ -76,7 +76,7 @@ enum Command {
     /// Verify that the lock file was not edited, and its signature; contacts no server
     Verify {
         #[command(flatten)]
-        file: File,
+        file: LockFileArgs,
     },
     /// Print the public key of a signing key, which is created if missing
     Key {
@@ -87,7 +87,7 @@ enum Command {
 }
 
 #[derive(clap::Args)]
-struct File {
+struct LockFileArgs {
     /// The lock file
     #[arg(long = "pins", value_name = "FILE", default_value = "callgate.lock")]
     path: PathBuf,
@@ -114,9 +114,9 @@ fn places<S: serde::Serializer>(flags: &[DescriptionFinding], serializer: S) -> 
     serializer.collect_seq(list)
 }
 
-pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn pins(arguments: &PinsArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     match &arguments.command {
-        Command::Review { file, format, servers } => {
+        PinsCommand::Review { file, format, servers } => {
             let lock = read_lock(&file.path, file.signed_by.as_deref())?;
             let Some(inspected) = inspect(servers)? else { return Ok(ExitStatus::Fails) };
             let reviewed = compare(&lock, &inspected);
@@ -130,14 +130,14 @@ pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<ExitStatus, 
             let is_fine = reviewed.iter().all(|tool| tool.standing == "accepted" && tool.flags.is_empty());
             Ok(if is_fine { ExitStatus::Done } else { ExitStatus::Fails })
         }
-        Command::Accept { file, tool, sign, servers } => match inspect(servers)? {
+        PinsCommand::Accept { file, tool, sign, servers } => match inspect(servers)? {
             Some(inspected) => accept(file, tool, sign.as_deref(), &inspected, output),
             None => Ok(ExitStatus::Fails),
         },
-        Command::Verify { file } => {
+        PinsCommand::Verify { file } => {
             let lock = match read_lock(&file.path, file.signed_by.as_deref()) {
                 Ok(lock) => lock,
-                Err(Stop::Trouble(why)) => {
+                Err(CommandError::Trouble(why)) => {
                     warn(&why);
                     return Ok(ExitStatus::Fails);
                 }
@@ -153,7 +153,7 @@ pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<ExitStatus, 
             )?;
             Ok(ExitStatus::Done)
         }
-        Command::Key { path } => {
+        PinsCommand::Key { path } => {
             writeln!(output, "{}", read_signing_key(path)?.public())?;
             Ok(ExitStatus::Done)
         }
@@ -161,27 +161,27 @@ pub(super) fn pins(arguments: &Pins, output: &mut Output) -> Result<ExitStatus, 
 }
 
 /// Reads a lock file; with a file of public keys, one of them must have signed it.
-pub(super) fn read_lock(path: &Path, signed_by: Option<&Path>) -> Result<LockFile, Stop> {
+pub(super) fn read_lock(path: &Path, signed_by: Option<&Path>) -> Result<LockFile, CommandError> {
     let signers = signed_by.map(read_signers).transpose()?;
     let lock = match signers {
         Some(signers) => LockFile::read_signed(path, &signers),
         None => LockFile::read(path),
     };
-    lock.map_err(|error| Stop::trouble(error.to_string()))
+    lock.map_err(|error| CommandError::trouble(error.to_string()))
 }
 
 /// Reads the public keys of trusted signers.
-pub(super) fn read_signers(path: &Path) -> Result<Signers, Stop> {
-    Signers::from_file(path).map_err(|error| Stop::trouble(error.to_string()))
+pub(super) fn read_signers(path: &Path) -> Result<Signers, CommandError> {
+    Signers::from_file(path).map_err(|error| CommandError::trouble(error.to_string()))
 }
 
-fn read_signing_key(path: &Path) -> Result<SigningKey, Stop> {
-    SigningKey::from_file_or_new(path).map_err(|error| Stop::trouble(error.to_string()))
+fn read_signing_key(path: &Path) -> Result<SigningKey, CommandError> {
+    SigningKey::from_file_or_new(path).map_err(|error| CommandError::trouble(error.to_string()))
 }
 
 /// Reads the lock file that tools are accepted into. A signature covers the whole file, so entries that no trusted key has signed
 /// are dropped before it is signed.
-fn base(file: &File, key: Option<&SigningKey>) -> Result<LockFile, Stop> {
+fn base(file: &LockFileArgs, key: Option<&SigningKey>) -> Result<LockFile, CommandError> {
     let Some(key) = key else {
         let lock = read_lock(&file.path, file.signed_by.as_deref())?;
         if lock.is_signed() {
@@ -201,18 +201,19 @@ fn base(file: &File, key: Option<&SigningKey>) -> Result<LockFile, Stop> {
             ));
             Ok(LockFile::empty())
         }
-        Err(why) => Err(Stop::trouble(why.to_string())),
+        Err(why) => Err(CommandError::trouble(why.to_string())),
     }
 }
 
 /// Requests the tools of the servers. Returns `None` if the config file has errors, which have been reported.
-fn inspect(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, Stop> {
-    let Said::Config(config) = servers.read()? else { return Ok(None) };
+fn inspect(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, CommandError> {
+    let ServerSetup::Config(config) = servers.read()? else { return Ok(None) };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Stop::trouble(format!("the async runtime can't be started: {error}")))?;
-    let rules = engine::load_text("policies: []").map_err(|error| Stop::trouble(error.to_string()))?;
+        .map_err(|error| CommandError::trouble(format!("the async runtime can't be started: {error}")))?;
+    let rules =
+        engine::load_text("policies: []").map_err(|error| CommandError::trouble(error.to_string()))?;
     let specs = config.servers.into_iter().map(|server| ServerSpec {
         name: server.name,
         prefix: server.prefix,
@@ -220,7 +221,7 @@ fn inspect(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, Stop> {
         rules: None,
     });
     let gateway = Gateway::new(Engine::new(rules), specs).with_log(|message| warn(message));
-    runtime.block_on(Arc::new(gateway).inspect()).map(Some).map_err(Stop::Trouble)
+    runtime.block_on(Arc::new(gateway).inspect()).map(Some).map_err(CommandError::Trouble)
 }
 
 fn compare(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {
@@ -230,9 +231,9 @@ fn compare(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {
         let names: BTreeSet<&String> = tools.iter().map(|(name, _)| name).collect();
         for (name, tool) in tools {
             let standing = match lock.standing(server, name, tool) {
-                Standing::Accepted => "accepted",
-                Standing::New => "new",
-                Standing::Changed => "changed",
+                PinStatus::Accepted => "accepted",
+                PinStatus::New => "new",
+                PinStatus::Changed => "changed",
             };
             reviewed.push(ToolReview {
                 server: server.clone(),
@@ -257,7 +258,7 @@ fn compare(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {
     reviewed
 }
 
-fn write_text(reviewed: &[ToolReview], path: &Path, output: &mut Output) -> Result<(), Stop> {
+fn write_text(reviewed: &[ToolReview], path: &Path, output: &mut Output) -> Result<(), CommandError> {
     for tool in reviewed {
         let (style, sign) = match tool.standing {
             "accepted" => (DIM, " "),
@@ -295,7 +296,7 @@ fn write_text(reviewed: &[ToolReview], path: &Path, output: &mut Output) -> Resu
 }
 
 /// Writes the line diff of a tool's descriptor.
-fn write_diff(was: Option<&Value>, is: Option<&Value>, output: &mut Output) -> Result<(), Stop> {
+fn write_diff(was: Option<&Value>, is: Option<&Value>, output: &mut Output) -> Result<(), CommandError> {
     let text = |tool: Option<&Value>| tool.map(|tool| format!("{tool:#}")).unwrap_or_default();
     let (was, is) = (text(was), text(is));
     if was == is {
@@ -314,12 +315,12 @@ fn write_diff(was: Option<&Value>, is: Option<&Value>, output: &mut Output) -> R
 }
 
 fn accept(
-    file: &File,
+    file: &LockFileArgs,
     chosen: &[String],
     sign: Option<&Path>,
     inspected: &[ToolInventory],
     output: &mut Output,
-) -> Result<ExitStatus, Stop> {
+) -> Result<ExitStatus, CommandError> {
     let key = sign.map(read_signing_key).transpose()?;
     let mut lock = base(file, key.as_ref())?;
     let known: Vec<&str> =
@@ -327,7 +328,7 @@ fn accept(
     if let Some(unknown) = chosen.iter().find(|name| !known.contains(&name.as_str())) {
         let near = nearest(unknown, known.iter().copied());
         let hint = near.map(|near| format!("; did you mean `{}`?", inert(near))).unwrap_or_default();
-        return Err(Stop::trouble(format!("no server has a tool `{}`{hint}", inert(unknown))));
+        return Err(CommandError::trouble(format!("no server has a tool `{}`{hint}", inert(unknown))));
     }
     let mut accepted = 0;
     for ToolInventory { server, tools } in inspected {
@@ -344,7 +345,7 @@ fn accept(
         }
     }
     lock.sign(key.as_ref());
-    lock.write(&file.path).map_err(|error| Stop::trouble(error.to_string()))?;
+    lock.write(&file.path).map_err(|error| CommandError::trouble(error.to_string()))?;
     writeln!(output, "{} accepted into {}", amount(accepted, "tool", "tools"), file.path.display())?;
     Ok(ExitStatus::Done)
 }

@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::read_context;
 use super::output::{quote_shell_word, warn};
 use super::pins::read_signers;
 use super::proxy_http::{self, HttpArgs};
 use super::reload_output;
 use super::rules_args;
-use super::server_args::{Said, ServerArgs, over};
+use super::server_args::{ServerArgs, ServerSetup, over};
 use super::shutdown_signal::{ReadUntilShutdown, wait_for_shutdown};
-use super::state_store::State;
+use super::state_store::OpenStateStore;
 use super::supervise;
-use crate::engine::{Change, Engine};
-use crate::mcp::{self, Gateway, Reach, ServerSpec};
+use crate::engine::{Engine, ReloadEvent};
+use crate::mcp::{self, Gateway, ServerSpec, Transport};
 
 /// Run an MCP gateway: evaluate every tool call between an MCP client and its servers against the policies.
 ///
@@ -28,7 +28,7 @@ use crate::mcp::{self, Gateway, Reach, ServerSpec};
 #[command(after_help = "Examples:\n  \
     callgate proxy --policies policies/filesystem -- npx -y @modelcontextprotocol/server-filesystem ~/work\n  \
     callgate proxy --policies my-rules --context context.json --state file:state.db -- my-server --flag")]
-pub(super) struct Proxy {
+pub(super) struct ProxyArgs {
     /// Rules files, or directories to search for them. Without any, every call is allowed
     #[arg(long, value_name = "PATH", num_args = 1..)]
     policies: Vec<PathBuf>,
@@ -54,8 +54,8 @@ pub(super) struct Proxy {
     servers: ServerArgs,
 }
 
-pub(super) fn proxy(arguments: &Proxy) -> Result<ExitStatus, Stop> {
-    let Said::Config(config) = arguments.servers.read()? else { return Ok(ExitStatus::Fails) };
+pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
+    let ServerSetup::Config(config) = arguments.servers.read()? else { return Ok(ExitStatus::Fails) };
     let given = arguments.context.as_deref().map(read_context).transpose()?;
     let context = over(given, config.context);
     let policies = [arguments.policies.clone(), config.policies].concat();
@@ -72,10 +72,10 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<ExitStatus, Stop> {
         // One client sends its messages one after the other, so a single thread avoids hand-overs.
         false => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
-    let runtime =
-        runtime.map_err(|error| Stop::trouble(format!("the async runtime can't be started: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| CommandError::trouble(format!("the async runtime can't be started: {error}")))?;
     let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
-    let state = State::open_or_new(&url, &runtime)?;
+    let state = OpenStateStore::open_or_new(&url, &runtime)?;
     let engine = Engine::builder(rules).store(state.store).keys(state.keys).build();
     let mut watched = vec![(engine.clone(), policies)];
     let mut servers = Vec::new();
@@ -92,7 +92,9 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<ExitStatus, Stop> {
             }
         };
         let reach = match server.reach {
-            Reach::Child(child) => Reach::Child(child.attended(supervise::NAME).map_err(Stop::trouble)?),
+            Transport::Child(child) => {
+                Transport::Child(child.attended(supervise::NAME).map_err(CommandError::trouble)?)
+            }
             over_http => over_http,
         };
         servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach, rules });
@@ -102,10 +104,13 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<ExitStatus, Stop> {
     let signers = signers.map(|path| read_signers(path)).transpose()?;
     match arguments.pins.clone().or(config.pins) {
         Some(file) => {
-            gateway = gateway.with_pins(file, signers).map_err(|error| Stop::trouble(error.to_string()))?;
+            gateway =
+                gateway.with_pins(file, signers).map_err(|error| CommandError::trouble(error.to_string()))?;
         }
         None if signers.is_some() => {
-            return Err(Stop::trouble("`--pins-signed-by` needs a lock file; name it with `--pins FILE`"));
+            return Err(CommandError::trouble(
+                "`--pins-signed-by` needs a lock file; name it with `--pins FILE`",
+            ));
         }
         None => {}
     }
@@ -120,9 +125,9 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<ExitStatus, Stop> {
     }
     let gateway = Arc::new(gateway);
     let door = match arguments.listening.door(&gateway)? {
-        proxy_http::Said::Nothing => None,
-        proxy_http::Said::Door(door) => Some(door),
-        proxy_http::Said::Errors => return Ok(ExitStatus::Fails),
+        proxy_http::HttpServerSetup::Nothing => None,
+        proxy_http::HttpServerSetup::Door(door) => Some(door),
+        proxy_http::HttpServerSetup::Errors => return Ok(ExitStatus::Fails),
     };
     let mut watches = Vec::new();
     for (engine, policies) in watched.iter().filter(|(_, policies)| !policies.is_empty()) {
@@ -153,7 +158,7 @@ pub(super) fn proxy(arguments: &Proxy) -> Result<ExitStatus, Stop> {
     });
     // The thread that reads stdin may be blocked forever.
     runtime.shutdown_background();
-    served.map(|()| ExitStatus::Done).map_err(Stop::Trouble)
+    served.map(|()| ExitStatus::Done).map_err(CommandError::Trouble)
 }
 
 /// The state URL for `callgate approvals` commands shown to people: with an absolute path, quoted for a shell.
@@ -166,7 +171,7 @@ fn answered_in(state: &str) -> Option<String> {
 fn notify_clients_of_reloads(engine: &Engine, gateway: &Arc<Gateway>, runtime: &tokio::runtime::Handle) {
     let (gateway, runtime) = (Arc::downgrade(gateway), runtime.clone());
     engine.on_change(move |change| {
-        if let (Change::Applied { .. }, Some(gateway)) = (change, gateway.upgrade()) {
+        if let (ReloadEvent::Applied { .. }, Some(gateway)) = (change, gateway.upgrade()) {
             runtime.spawn(async move { gateway.tools_changed().await });
         }
     });

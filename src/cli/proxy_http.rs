@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
-use super::exit::Stop;
+use super::exit::CommandError;
 use super::output::{note, print_diagnostics};
 use super::shutdown_signal::wait_for_shutdown;
 use crate::mcp::{
@@ -43,17 +43,17 @@ pub(super) struct HttpArgs {
 }
 
 /// An HTTP server that is ready to serve, with its address.
-pub(super) struct Ready {
+pub(super) struct ReadyHttpServer {
     address: SocketAddr,
     door: HttpServer,
 }
 
 /// The HTTP server that the options ask for.
-pub(super) enum Said {
+pub(super) enum HttpServerSetup {
     /// None: `--listen` is not set.
     Nothing,
     /// A server.
-    Door(Box<Ready>),
+    Door(Box<ReadyHttpServer>),
     /// The identity file has errors, which have been reported.
     Errors,
 }
@@ -65,8 +65,8 @@ impl HttpArgs {
     }
 
     /// Prepares the HTTP server of a gateway, if `--listen` is set.
-    pub(super) fn door(&self, gateway: &Arc<Gateway>) -> Result<Said, Stop> {
-        let Some(listen) = &self.listen else { return Ok(Said::Nothing) };
+    pub(super) fn door(&self, gateway: &Arc<Gateway>) -> Result<HttpServerSetup, CommandError> {
+        let Some(listen) = &self.listen else { return Ok(HttpServerSetup::Nothing) };
         let address = address(listen)?;
         let mut door = HttpServer::new(Arc::clone(gateway)).with_max_clients(self.most_clients);
         door = door.with_max_conversations(self.most_conversations);
@@ -78,7 +78,7 @@ impl HttpArgs {
                 Ok(file) => door = door.with_identity_file(file),
                 Err(error) => {
                     print_diagnostics(&error.diagnostics, &error.sources);
-                    return Ok(Said::Errors);
+                    return Ok(HttpServerSetup::Errors);
                 }
             }
         }
@@ -88,12 +88,12 @@ impl HttpArgs {
         if let Some(from) = &self.session_from {
             door = door.with_session_name_source(from.clone());
         }
-        door.check(address).map_err(Stop::Trouble)?;
-        Ok(Said::Door(Box::new(Ready { address, door })))
+        door.check(address).map_err(CommandError::Trouble)?;
+        Ok(HttpServerSetup::Door(Box::new(ReadyHttpServer { address, door })))
     }
 }
 
-impl Ready {
+impl ReadyHttpServer {
     /// Serves clients until the process receives a shutdown signal.
     pub(super) async fn serve(self) -> Result<(), String> {
         let listener = TcpListener::bind(self.address).await;
@@ -104,9 +104,9 @@ impl Ready {
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, Stop> {
+fn address(text: &str) -> Result<SocketAddr, CommandError> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     found.ok_or_else(|| {
-        Stop::trouble(format!("`{text}` is not an address; write for example `127.0.0.1:8080`"))
+        CommandError::trouble(format!("`{text}` is not an address; write for example `127.0.0.1:8080`"))
     })
 }

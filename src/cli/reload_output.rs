@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::exit::Stop;
+use super::exit::CommandError;
 use super::output::{amount, note, print_build_errors, print_test_failures, warn};
-use crate::engine::{Change, Engine, Refusal};
-use crate::reload::{Reloader, Watch, WatcherOptions};
+use crate::engine::{Engine, RejectionReason, ReloadEvent};
+use crate::reload::{Reloader, RulesWatcher, WatcherOptions};
 
 /// Number of characters shown of a revision.
 const SHOWN: usize = 12;
@@ -14,33 +14,33 @@ const SHOWN: usize = 12;
 const MAX_LISTED_RELAXATIONS: usize = 20;
 
 /// Starts watching, until the returned value is dropped.
-pub(super) fn begin(engine: &Engine, policies: &[PathBuf]) -> Result<Watch, Stop> {
+pub(super) fn begin(engine: &Engine, policies: &[PathBuf]) -> Result<RulesWatcher, CommandError> {
     let active = engine.clone();
     engine.on_change(move |change| say(change, &active));
-    Watch::start(Reloader::new(engine.clone(), policies), WatcherOptions::default())
-        .map_err(|error| Stop::trouble(format!("the rules can't be watched: {error}")))
+    RulesWatcher::start(Reloader::new(engine.clone(), policies), WatcherOptions::default())
+        .map_err(|error| CommandError::trouble(format!("the rules can't be watched: {error}")))
 }
 
 fn short(revision: &str) -> &str {
     revision.get(..SHOWN).unwrap_or(revision)
 }
 
-fn say(change: &Change, engine: &Engine) {
+fn say(change: &ReloadEvent, engine: &Engine) {
     let active = engine.revision();
     let active = short(&active);
     match change {
-        Change::Applied { from, to } => {
+        ReloadEvent::Applied { from, to } => {
             note(format!("rules reloaded: revision {} → {}", short(from), short(to)));
         }
-        Change::Refused(refused) => {
+        ReloadEvent::Refused(refused) => {
             match &refused.why {
-                Refusal::Errors(built) => print_build_errors(built),
-                why @ Refusal::Tests(text) => print_test_failures(text, why),
+                RejectionReason::Errors(built) => print_build_errors(built),
+                why @ RejectionReason::Tests(text) => print_test_failures(text, why),
                 why => warn(why),
             }
             warn(format!("the reload is rejected, and revision {active} stays active; fix the rules"));
         }
-        Change::Held(held) => {
+        ReloadEvent::Held(held) => {
             for widening in held.widenings.iter().take(MAX_LISTED_RELAXATIONS) {
                 warn(widening);
             }
@@ -54,6 +54,6 @@ fn say(change: &Change, engine: &Engine) {
                 short(&held.revision)
             ));
         }
-        Change::Restored => note(format!("the rules match the active revision {active} again")),
+        ReloadEvent::Restored => note(format!("the rules match the active revision {active} again")),
     }
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::check;
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::output::{print_build_errors, print_error, print_test_failures};
-use crate::engine::{self, Refusal};
+use crate::engine::{self, RejectionReason};
 use crate::policy::CompiledPolicies;
 use crate::reload;
 use crate::source::is_rules_file;
@@ -15,12 +15,12 @@ use crate::source::is_rules_file;
 pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<CompiledPolicies>, ExitStatus> {
     reload::load(policies).map_err(|why| {
         match &why {
-            Refusal::Errors(built) => {
+            RejectionReason::Errors(built) => {
                 print_build_errors(built);
                 return check::exit(&built.diagnostics);
             }
-            Refusal::Tests(text) => print_test_failures(text, &why),
-            Refusal::MissingTests | Refusal::Failure(_) => print_error(why.summary()),
+            RejectionReason::Tests(text) => print_test_failures(text, &why),
+            RejectionReason::MissingTests | RejectionReason::Failure(_) => print_error(why.summary()),
         }
         ExitStatus::Fails
     })
@@ -43,7 +43,7 @@ pub(super) fn split_rules_and_calls<'a>(
     policies: &'a [PathBuf],
     calls: Option<&'a Path>,
     which: &str,
-) -> Result<(&'a [PathBuf], &'a Path), Stop> {
+) -> Result<(&'a [PathBuf], &'a Path), CommandError> {
     match (calls, policies.split_last()) {
         (Some(calls), _) => Ok((policies, calls)),
         (None, Some((calls, policies)))
@@ -51,6 +51,6 @@ pub(super) fn split_rules_and_calls<'a>(
         {
             Ok((policies, calls))
         }
-        _ => Err(Stop::trouble(which)),
+        _ => Err(CommandError::trouble(which)),
     }
 }

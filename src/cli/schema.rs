@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::ValueEnum;
 
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
 use crate::matcher::CONDITION_RECORD;
 use crate::mcp::{config_record, identity_record};
@@ -21,15 +21,15 @@ use crate::suite::test_file_record;
 #[command(
     after_help = "Examples:\n  callgate schema > rules.schema.json\n  callgate schema tests > tests.schema.json"
 )]
-pub(super) struct Schema {
+pub(super) struct SchemaArgs {
     /// The kind of file
-    #[arg(value_enum, default_value_t = Subject::Rules)]
-    of: Subject,
+    #[arg(value_enum, default_value_t = SchemaKind::Rules)]
+    of: SchemaKind,
 }
 
 /// Kinds of files that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Subject {
+enum SchemaKind {
     /// Rules files
     Rules,
     /// Policy test files
@@ -40,12 +40,12 @@ enum Subject {
     Identity,
 }
 
-pub(super) fn schema(arguments: &Schema, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn schema(arguments: &SchemaArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let schema = match arguments.of {
-        Subject::Rules => rules_schema(),
-        Subject::Tests => tests_schema(),
-        Subject::Gateway => json_schema(config_record(), "Callgate gateway", &[]),
-        Subject::Identity => json_schema(identity_record(), "Callgate identity", &[]),
+        SchemaKind::Rules => rules_schema(),
+        SchemaKind::Tests => tests_schema(),
+        SchemaKind::Gateway => json_schema(config_record(), "Callgate gateway", &[]),
+        SchemaKind::Identity => json_schema(identity_record(), "Callgate identity", &[]),
     };
     writeln!(output, "{schema:#}")?;
     Ok(ExitStatus::Done)

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::exit::Stop;
+use super::exit::CommandError;
 use super::output::print_diagnostics;
 use crate::json::{Map, Value};
-use crate::mcp::{Config, ConfiguredServer, HttpSpec, Reach, StdioSpec};
+use crate::mcp::{Config, ConfiguredServer, HttpSpec, StdioSpec, Transport};
 
 /// Arguments that name MCP servers.
 #[derive(clap::Args)]
@@ -26,7 +26,7 @@ pub(super) struct ServerArgs {
 }
 
 /// The result of reading the arguments.
-pub(super) enum Said {
+pub(super) enum ServerSetup {
     /// The configuration.
     Config(Config),
     /// The config file has errors, which have been reported.
@@ -34,33 +34,33 @@ pub(super) enum Said {
 }
 
 impl ServerArgs {
-    pub(super) fn read(&self) -> Result<Said, Stop> {
+    pub(super) fn read(&self) -> Result<ServerSetup, CommandError> {
         if let Some(file) = &self.config {
             return Ok(match Config::read(file, |name| std::env::var(name).ok()) {
-                Ok(config) => Said::Config(config),
+                Ok(config) => ServerSetup::Config(config),
                 Err(error) => {
                     print_diagnostics(&error.diagnostics, &error.sources);
-                    Said::Errors
+                    ServerSetup::Errors
                 }
             });
         }
         let reach = self.reach()?;
         let server = ConfiguredServer { name: self.name.clone(), prefix: None, reach, policies: Vec::new() };
-        Ok(Said::Config(Config { servers: vec![server], ..Config::default() }))
+        Ok(ServerSetup::Config(Config { servers: vec![server], ..Config::default() }))
     }
 
-    fn reach(&self) -> Result<Reach, Stop> {
+    fn reach(&self) -> Result<Transport, CommandError> {
         if let Some(url) = &self.upstream {
             let spec = HttpSpec { url: url.clone(), headers: Vec::new() };
-            spec.check().map_err(Stop::Trouble)?;
-            return Ok(Reach::Http(spec));
+            spec.check().map_err(CommandError::Trouble)?;
+            return Ok(Transport::Http(spec));
         }
         let Some((command, args)) = self.command.split_first() else {
-            return Err(Stop::trouble(
+            return Err(CommandError::trouble(
                 "no server given; add its command after `--`, its URL with `--upstream`, or a file with `--config`",
             ));
         };
-        Ok(Reach::Child(StdioSpec {
+        Ok(Transport::Child(StdioSpec {
             command: command.clone(),
             args: args.to_vec(),
             env: Vec::new(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::Subcommand;
 use tokio::runtime::Runtime;
 
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
 use crate::approval::Ledger;
 use crate::file_access::check_private_file;
@@ -21,11 +21,11 @@ use crate::state::{self, IntegrityError, SealedStore, SqliteStore};
 #[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
 pub(super) struct StateArgs {
     #[command(subcommand)]
-    command: Command,
+    command: StateCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum StateCommand {
     /// Accept a state store as it is now, after a backup was restored or its anchor was lost
     ///
     /// A state store is rejected if it is older than this machine last saw it (rollback), if it was emptied, or if its anchor
@@ -40,13 +40,13 @@ enum Command {
     },
 }
 
-pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitStatus, Stop> {
-    let Command::Accept { state: url } = &arguments.command;
+pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
+    let StateCommand::Accept { state: url } = &arguments.command;
     let runtime = runtime()?;
     let Some(path) = state::file_path(url).map_err(trouble)? else {
-        return Err(Stop::trouble(format!("`{url}` ends with its process; use `file:PATH`")));
+        return Err(CommandError::trouble(format!("`{url}` ends with its process; use `file:PATH`")));
     };
-    let State { store, .. } = State::open(url, Some(path), &runtime, OpenMode::Accepting)?;
+    let OpenStateStore { store, .. } = OpenStateStore::open(url, Some(path), &runtime, OpenMode::Accepting)?;
     let ledger = Ledger::new(store, &SystemClock);
     let calls = runtime.block_on(ledger.list()).map_err(trouble)?.len();
     let grants = runtime.block_on(ledger.grants()).map_err(trouble)?.len();
@@ -55,7 +55,7 @@ pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitSt
 }
 
 /// A state store and its keys.
-pub(super) struct State {
+pub(super) struct OpenStateStore {
     /// The URL as given.
     pub(super) url: String,
     pub(super) store: Arc<dyn StateStore>,
@@ -75,36 +75,36 @@ enum OpenMode {
 }
 
 /// The async runtime for stores and sessions.
-pub(super) fn runtime() -> Result<Runtime, Stop> {
+pub(super) fn runtime() -> Result<Runtime, CommandError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
-        .map_err(|error| Stop::trouble(format!("the async runtime can't be started: {error}")))
+        .map_err(|error| CommandError::trouble(format!("the async runtime can't be started: {error}")))
 }
 
-fn trouble(error: impl std::fmt::Display) -> Stop {
-    Stop::trouble(error.to_string())
+fn trouble(error: impl std::fmt::Display) -> CommandError {
+    CommandError::trouble(error.to_string())
 }
 
-impl State {
+impl OpenStateStore {
     /// Opens a state store, and creates it and its key if missing.
-    pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
-        let path = state::file_path(url).map_err(|error| Stop::trouble(error.to_string()))?;
+    pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
+        let path = state::file_path(url).map_err(|error| CommandError::trouble(error.to_string()))?;
         Self::open(url, path, runtime, OpenMode::Create)
     }
 
     /// Opens an existing state store.
-    pub(super) fn of_others(url: &str, runtime: &Runtime) -> Result<Self, Stop> {
-        let path = state::file_path(url).map_err(|error| Stop::trouble(error.to_string()))?;
+    pub(super) fn of_others(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
+        let path = state::file_path(url).map_err(|error| CommandError::trouble(error.to_string()))?;
         match path {
             Some(path) if !path.exists() && !beside(path, ".anchor").exists() => {
-                return Err(Stop::trouble(format!(
+                return Err(CommandError::trouble(format!(
                     "the state store `{}` does not exist; `callgate run --state` creates it",
                     path.display()
                 )));
             }
             None if url == "memory:" => {
-                return Err(Stop::trouble(
+                return Err(CommandError::trouble(
                     "`memory:` ends with its process, so it has no pending approvals; use the `file:PATH` of a run",
                 ));
             }
@@ -113,13 +113,18 @@ impl State {
         Self::open(url, path, runtime, OpenMode::Existing)
     }
 
-    fn open(url: &str, path: Option<&Path>, runtime: &Runtime, opening: OpenMode) -> Result<Self, Stop> {
+    fn open(
+        url: &str,
+        path: Option<&Path>,
+        runtime: &Runtime,
+        opening: OpenMode,
+    ) -> Result<Self, CommandError> {
         let anchor = path.map(|path| beside(path, ".anchor"));
         if let (Some(path), Some(anchor), true) = (path, &anchor, opening != OpenMode::Accepting)
             && anchor.exists()
             && !path.exists()
         {
-            return Err(Stop::trouble(refused(url, &IntegrityError::Lost)));
+            return Err(CommandError::trouble(refused(url, &IntegrityError::Lost)));
         }
         let store = state::open(url).map_err(trouble)?;
         let is_sealed = match &anchor {
@@ -141,16 +146,16 @@ impl State {
         };
         match opened {
             Ok(sealed) => Ok(Self { url: url.to_owned(), store: Arc::new(sealed), keys }),
-            Err(IntegrityError::OtherKeys) => Err(Stop::trouble(format!(
+            Err(IntegrityError::OtherKeys) => Err(CommandError::trouble(format!(
                 "`{url}` was created with another key than the one of {from}, so its content can't be verified; use the key that \
                  it was created with, or another state store"
             ))),
-            Err(error) => Err(Stop::trouble(refused(url, &error))),
+            Err(error) => Err(CommandError::trouble(refused(url, &error))),
         }
     }
 
     /// The keys of a state store, and their source.
-    fn keys(key: Option<&Path>, is_sealed: bool, opening: OpenMode) -> Result<(Keys, String), Stop> {
+    fn keys(key: Option<&Path>, is_sealed: bool, opening: OpenMode) -> Result<(Keys, String), CommandError> {
         if let Some(keys) = keys_from_environment()? {
             return Ok((keys, KEYS_VARIABLE.to_owned()));
         }
@@ -158,7 +163,7 @@ impl State {
             return Keys::random().map(|keys| (keys, "this process".to_owned())).map_err(trouble);
         };
         if (is_sealed || opening != OpenMode::Create) && !key.exists() {
-            return Err(Stop::trouble(format!(
+            return Err(CommandError::trouble(format!(
                 "the key of this state store is missing: restore `{}`, or set {KEYS_VARIABLE} to its content",
                 key.display()
             )));
@@ -173,8 +178,9 @@ impl State {
 }
 
 /// The keys of the environment variable, if it is set.
-pub(super) fn keys_from_environment() -> Result<Option<Keys>, Stop> {
-    Keys::from_environment().map_err(|error| Stop::trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))
+pub(super) fn keys_from_environment() -> Result<Option<Keys>, CommandError> {
+    Keys::from_environment()
+        .map_err(|error| CommandError::trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))
 }
 
 /// Creates a new anchor for a state store that was created with these keys.
@@ -183,14 +189,14 @@ fn accept(
     keys: &Keys,
     anchor: &Path,
     runtime: &Runtime,
-) -> Result<Result<SealedStore, IntegrityError>, Stop> {
+) -> Result<Result<SealedStore, IntegrityError>, CommandError> {
     if let Err(error) = runtime.block_on(SealedStore::new(Arc::clone(&store), keys.clone()).open()) {
         return Ok(Err(error));
     }
     for file in [anchor.to_owned(), beside(anchor, "-wal"), beside(anchor, "-shm")] {
         match std::fs::remove_file(&file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Stop::trouble(format!("`{}` can't be removed: {error}", file.display())));
+                return Err(CommandError::trouble(format!("`{}` can't be removed: {error}", file.display())));
             }
             _ => {}
         }

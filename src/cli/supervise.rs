@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use crate::mcp::become_server;
 
 /// The name of the command.
@@ -11,7 +11,7 @@ pub(super) const NAME: &str = "attend";
 /// Run an MCP server that ends when the gateway ends. Internal: only the gateway uses this command.
 #[derive(clap::Args)]
 #[command(hide = true)]
-pub(super) struct Attend {
+pub(super) struct SuperviseArgs {
     /// The process id of the gateway
     gateway: u32,
     /// The server's program and its arguments
@@ -19,9 +19,9 @@ pub(super) struct Attend {
     command: Vec<OsString>,
 }
 
-pub(super) fn attend(arguments: &Attend) -> Result<ExitStatus, Stop> {
+pub(super) fn attend(arguments: &SuperviseArgs) -> Result<ExitStatus, CommandError> {
     match become_server(arguments.gateway, &arguments.command) {
         Ok(never) => match never {},
-        Err(why) => Err(Stop::trouble(why)),
+        Err(why) => Err(CommandError::trouble(why)),
     }
 }

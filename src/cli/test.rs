@@ -12,13 +12,13 @@ use clap::ValueEnum;
 
 use super::OutputFormat;
 use super::check;
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::output::{GREEN, Output, RED};
 use super::progress::Progress;
 use super::test_mutate;
 use crate::diagnostic::{Diagnostic, Diagnostics, render};
 use crate::policy::{self, LoadedBundle};
-use crate::suite::{self, CaseReport, Coverage, CoverageReport, LoadedSuite, Report, Suite, rules_paths};
+use crate::suite::{self, CaseReport, Coverage, CoverageReport, LoadedSuite, SuiteReport, Suite, rules_paths};
 
 /// Run policy tests and report failures.
 ///
@@ -36,7 +36,7 @@ use crate::suite::{self, CaseReport, Coverage, CoverageReport, LoadedSuite, Repo
     callgate test policies --format lcov > lcov.info\n  \
     callgate test policies --mutate\n  \
     callgate test policies --generate calls.jsonl --output policies/recorded.test.yaml")]
-pub(super) struct Test {
+pub(super) struct TestArgs {
     /// Rules files and test files, or directories to search for them
     #[arg(value_name = "PATH", default_value = ".")]
     paths: Vec<PathBuf>,
@@ -47,8 +47,8 @@ pub(super) struct Test {
     #[arg(long, conflicts_with_all = ["coverage", "coverage_min", "generate"])]
     mutate: bool,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    format: Form,
+    #[arg(long, value_enum, default_value_t = TestFormat::Text)]
+    format: TestFormat,
     /// Report branch coverage: policies and conditions that were never true, never false or never decisive in any case
     #[arg(long)]
     coverage: bool,
@@ -69,7 +69,7 @@ pub(super) struct Test {
 
 /// Output formats of test results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum TestFormat {
     /// Human-readable text
     Text,
     /// One JSON document for programs, stable
@@ -82,14 +82,14 @@ enum Form {
     Lcov,
 }
 
-pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let rules = rules_paths(&arguments.paths);
     if let Some(calls) = &arguments.generate {
         return generate::generate(arguments, calls, output);
     }
     let mut loaded = suite::load(&arguments.paths);
     if rules.is_empty() {
-        return Err(Stop::trouble(
+        return Err(CommandError::trouble(
             "these paths contain only tests; add the rules that they test: `callgate test policies tests`",
         ));
     }
@@ -104,10 +104,10 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<ExitStatus, 
     let suite = chosen(&loaded.suite, arguments)?;
     if arguments.mutate {
         let format = match arguments.format {
-            Form::Text => OutputFormat::Text,
-            Form::Json => OutputFormat::Json,
-            Form::Junit | Form::Github | Form::Lcov => {
-                return Err(Stop::trouble("`--mutate` supports only the formats `text` and `json`"));
+            TestFormat::Text => OutputFormat::Text,
+            TestFormat::Json => OutputFormat::Json,
+            TestFormat::Junit | TestFormat::Github | TestFormat::Lcov => {
+                return Err(CommandError::trouble("`--mutate` supports only the formats `text` and `json`"));
             }
         };
         return test_mutate::run(&built, &suite, arguments.filter.as_deref(), format, output);
@@ -130,8 +130,8 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<ExitStatus, 
     progress.end();
     let covered = covered.as_ref();
     match arguments.format {
-        Form::Text => write_text(&report, output)?,
-        Form::Lcov => coverage::print_results(&report),
+        TestFormat::Text => write_text(&report, output)?,
+        TestFormat::Lcov => coverage::print_results(&report),
         form => write_document(form, Some((&report, covered, &times)), &built, &loaded, output)?,
     }
     let is_enough = match covered {
@@ -142,10 +142,10 @@ pub(super) fn test(arguments: &Test, output: &mut Output) -> Result<ExitStatus, 
 }
 
 /// The cases selected by `--filter`.
-fn chosen(suite: &Suite, arguments: &Test) -> Result<Suite, Stop> {
+fn chosen(suite: &Suite, arguments: &TestArgs) -> Result<Suite, CommandError> {
     if suite.is_empty() {
         let paths: Vec<String> = arguments.paths.iter().map(|path| format!("`{}`", path.display())).collect();
-        return Err(Stop::trouble(format!(
+        return Err(CommandError::trouble(format!(
             "there are no tests below {}; add some in a file such as `rules.test.yaml` next to the rules \
              (`callgate init` writes an example)",
             paths.join(" and ")
@@ -155,7 +155,7 @@ fn chosen(suite: &Suite, arguments: &Test) -> Result<Suite, Stop> {
     let Some(text) = text else { return Ok(suite.clone()) };
     let chosen = suite.only(text);
     if chosen.is_empty() {
-        return Err(Stop::trouble(format!(
+        return Err(CommandError::trouble(format!(
             "no case name or file name contains `{text}`; omit `--filter` to run all cases"
         )));
     }
@@ -164,13 +164,13 @@ fn chosen(suite: &Suite, arguments: &Test) -> Result<Suite, Stop> {
 
 /// Reports the errors of rules and test files, whose cases are not run.
 fn report_errors(
-    form: Form,
+    form: TestFormat,
     built: &LoadedBundle,
     loaded: &LoadedSuite,
     output: &mut Output,
-) -> Result<ExitStatus, Stop> {
+) -> Result<ExitStatus, CommandError> {
     match form {
-        Form::Text | Form::Lcov => {
+        TestFormat::Text | TestFormat::Lcov => {
             let tests = test_diagnostics(built, loaded);
             let both = [("rules", &built.diagnostics, &built.sources), ("tests", &tests, &loaded.sources)];
             let (mut summaries, mut page) = (Vec::new(), String::new());
@@ -178,12 +178,12 @@ fn report_errors(
                 if !summaries.is_empty() {
                     page.push('\n');
                 }
-                page.push_str(&render::text(diagnostics, sources, output.colour || form == Form::Lcov));
+                page.push_str(&render::text(diagnostics, sources, output.colour || form == TestFormat::Lcov));
                 summaries.push(format!("{of}: {}", render::summary(diagnostics, sources)));
             }
             match form {
                 // stdout is for the tracefile only. The stream removes the colours where they are not supported.
-                Form::Lcov => {
+                TestFormat::Lcov => {
                     let _ = write!(anstream::stderr(), "{page}");
                 }
                 _ => write!(output, "{page}")?,
@@ -209,28 +209,28 @@ fn test_diagnostics(built: &LoadedBundle, loaded: &LoadedSuite) -> Diagnostics {
 
 /// Writes a machine-readable document: the diagnostics, and the results with the time of each case if the cases were run.
 fn write_document(
-    form: Form,
-    report: Option<(&Report, Option<&CoverageReport>, &[Duration])>,
+    form: TestFormat,
+    report: Option<(&SuiteReport, Option<&CoverageReport>, &[Duration])>,
     built: &LoadedBundle,
     loaded: &LoadedSuite,
     output: &mut Output,
-) -> Result<(), Stop> {
+) -> Result<(), CommandError> {
     let tests = test_diagnostics(built, loaded);
     let problems = [(&built.diagnostics, &built.sources), (&tests, &loaded.sources)];
     let (report, covered, times) =
         report.map_or((None, None, &[][..]), |(report, covered, times)| (Some(report), covered, times));
     let document = match form {
-        Form::Junit => suite::render::junit(report, times, &problems),
-        Form::Github => suite::render::github(report, &problems),
-        Form::Json | Form::Text | Form::Lcov => {
+        TestFormat::Junit => suite::render::junit(report, times, &problems),
+        TestFormat::Github => suite::render::github(report, &problems),
+        TestFormat::Json | TestFormat::Text | TestFormat::Lcov => {
             let json = suite::render::json(report, covered, &problems);
-            json.map_err(|error| Stop::trouble(error.to_string()))? + "\n"
+            json.map_err(|error| CommandError::trouble(error.to_string()))? + "\n"
         }
     };
     Ok(write!(output, "{document}")?)
 }
 
-fn write_text(report: &Report, output: &mut Output) -> Result<(), Stop> {
+fn write_text(report: &SuiteReport, output: &mut Output) -> Result<(), CommandError> {
     write!(output, "{}", suite::render::text(report, output.colour))?;
     let summary = suite::render::summary(report);
     let style = if report.passed() { GREEN } else { RED };

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::OutputFormat;
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::output::{GREEN, Output, RED, print_error};
 use super::progress::Progress;
 use crate::policy::LoadedBundle;
@@ -16,7 +16,7 @@ pub(super) fn run(
     only: Option<&str>,
     format: OutputFormat,
     output: &mut Output,
-) -> Result<ExitStatus, Stop> {
+) -> Result<ExitStatus, CommandError> {
     let mut progress = Progress::new("changes", true);
     let mutated = mutation::mutate(built, suite, only, &mut |count, of| progress.set(count, of));
     progress.end();
@@ -33,12 +33,12 @@ pub(super) fn run(
         }
     };
     if let (0, Some(only)) = (mutated.changes, only) {
-        return Err(Stop::trouble(format!(
+        return Err(CommandError::trouble(format!(
             "no policy that can be mutated has `{only}` in its id or in its file name"
         )));
     }
     if format == OutputFormat::Json {
-        let document = mutation::json(&mutated).map_err(|error| Stop::trouble(error.to_string()))?;
+        let document = mutation::json(&mutated).map_err(|error| CommandError::trouble(error.to_string()))?;
         writeln!(output, "{document}")?;
     } else {
         write!(output, "{}", mutation::text(&mutated, output.colour))?;

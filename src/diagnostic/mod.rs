@@ -8,7 +8,7 @@ mod source_map;
 pub use codes::*;
 pub use codes::{ALL, Code, by_name};
 pub use fix::{Edit, Fix};
-pub use source_map::{Location, Source, SourceId, SourceMap, Span};
+pub use source_map::{Location, SourceFile, SourceId, SourceMap, Span};
 
 use serde::Serialize;
 

@@ -45,13 +45,13 @@ pub struct Location {
 
 /// One loaded file.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct SourceFile {
     name: Arc<str>,
     text: Arc<str>,
     line_starts: Vec<usize>,
 }
 
-impl Source {
+impl SourceFile {
     /// The file's name, as given or found.
     pub fn name(&self) -> &str {
         &self.name
@@ -81,7 +81,7 @@ const COUNTED_BYTES: usize = 256 << 10;
 /// All files of one load; resolves a [`Span`] for display.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
-    sources: Vec<Source>,
+    sources: Vec<SourceFile>,
     /// The directories of files that these files may refer to.
     roots: FileSandbox,
 }
@@ -93,7 +93,7 @@ impl SourceMap {
         let line_starts =
             std::iter::once(0).chain(text.match_indices('\n').map(|(index, _)| index + 1)).collect();
         let id = u32::try_from(self.sources.len()).unwrap_or(u32::MAX);
-        self.sources.push(Source { name: name.into(), text, line_starts });
+        self.sources.push(SourceFile { name: name.into(), text, line_starts });
         SourceId(id)
     }
 
@@ -108,12 +108,12 @@ impl SourceMap {
     }
 
     /// The file with an id of this map.
-    pub fn get(&self, id: SourceId) -> Option<&Source> {
+    pub fn get(&self, id: SourceId) -> Option<&SourceFile> {
         self.sources.get(id.0 as usize)
     }
 
     /// The files in the order of addition.
-    pub fn iter(&self) -> impl Iterator<Item = (SourceId, &Source)> {
+    pub fn iter(&self) -> impl Iterator<Item = (SourceId, &SourceFile)> {
         (0u32..).map(SourceId).zip(&self.sources)
     }
 

@@ -14,33 +14,33 @@ use crate::policy::{CompiledPolicies, LoadedBundle, Widening};
 
 /// The active rules, and the result of the last reload.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct ReloadStatus {
     /// The digest of the active rules.
     pub revision: String,
     /// When they took effect.
     pub loaded_at: Timestamp,
     /// The newest rules, if they were rejected. `None` again once newer rules take effect or are pending, or the files match the
     /// active rules again.
-    pub last_rejected: Option<Refused>,
+    pub last_rejected: Option<RejectedReload>,
     /// The newest rules, if they are pending confirmation by [`Engine::confirm`].
-    pub held: Option<Held>,
+    pub held: Option<PendingReload>,
 }
 
 /// Rules whose reload was rejected.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub struct RejectedReload {
     /// When they were rejected.
     pub at: Timestamp,
     /// Their digest; `None` if they could not be read.
     pub revision: Option<String>,
     /// Why they were rejected.
-    pub why: Refusal,
+    pub why: RejectionReason,
 }
 
 /// Why a reload is rejected. `Display` gives the full report, in several lines.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum RejectionReason {
     /// The rules have errors, or can't be read.
     Errors(Arc<LoadedBundle>),
     /// Their own policy tests fail or have errors; the string is the report.
@@ -54,7 +54,7 @@ pub enum Refusal {
 const NO_TESTS: &str = "the rules must pass their policy tests, but have none; add some in a file such as \
                         `rules.test.yaml` next to the rules";
 
-impl Refusal {
+impl RejectionReason {
     /// The reason in one line.
     pub fn summary(&self) -> String {
         match self {
@@ -66,7 +66,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RejectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Errors(built) => f.write_str(&render::text(&built.diagnostics, &built.sources, false)),
@@ -78,7 +78,7 @@ impl fmt::Display for Refusal {
 
 /// Rules that may allow more than the active ones, pending confirmation by the host.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct PendingReload {
     /// Their digest, the argument of [`Engine::confirm`].
     pub revision: String,
     /// Since when they are pending.
@@ -90,7 +90,7 @@ pub struct Held {
 /// A change of the rules, as listeners receive it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Change {
+pub enum ReloadEvent {
     /// New rules took effect.
     Applied {
         /// The digest of the rules before.
@@ -99,9 +99,9 @@ pub enum Change {
         to: String,
     },
     /// The reload of new rules was rejected.
-    Refused(Refused),
+    Refused(RejectedReload),
     /// New rules are pending confirmation.
-    Held(Held),
+    Held(PendingReload),
     /// The rejected or pending rules are gone: the files match the active rules again.
     Restored,
 }
@@ -124,33 +124,33 @@ pub enum ConfirmError {
 }
 
 /// What to do with new rules.
-pub(crate) enum Verdict {
+pub(crate) enum ReloadDecision {
     /// Nothing: they are the active ones.
     Same,
     Apply(Arc<CompiledPolicies>),
     Hold(Arc<CompiledPolicies>, Vec<Widening>),
-    Refuse(Option<String>, Refusal),
+    Refuse(Option<String>, RejectionReason),
 }
 
-type Listener = Arc<dyn Fn(&Change) + Send + Sync>;
+type ReloadListener = Arc<dyn Fn(&ReloadEvent) + Send + Sync>;
 
 /// Reload history of an engine. Swapping the rules requires its lock, so that the history and the active rules agree.
-pub(super) struct ReloadHistory(Mutex<State>);
+pub(super) struct ReloadHistory(Mutex<ReloadState>);
 
-struct State {
+struct ReloadState {
     loaded_at: Timestamp,
-    last_rejected: Option<Refused>,
-    held: Option<(Held, Arc<CompiledPolicies>)>,
+    last_rejected: Option<RejectedReload>,
+    held: Option<(PendingReload, Arc<CompiledPolicies>)>,
     /// Replaced rules that calls in progress may still use. Freeing thousands of policies takes a while, and should not delay the call
     /// that happens to finish last.
     retired: Vec<Arc<CompiledPolicies>>,
-    listeners: Vec<Listener>,
+    listeners: Vec<ReloadListener>,
     /// Changes that the listeners have not received yet. One thread at a time notifies them, so they receive changes in order.
-    news: VecDeque<Change>,
+    news: VecDeque<ReloadEvent>,
     telling: bool,
 }
 
-impl State {
+impl ReloadState {
     /// The pending rules, if they have this revision.
     fn pending_as(&self, revision: &str) -> Result<Arc<CompiledPolicies>, ConfirmError> {
         match &self.held {
@@ -163,7 +163,7 @@ impl State {
 
 impl ReloadHistory {
     pub(super) fn begin(clock: &dyn Clock) -> Self {
-        Self(Mutex::new(State {
+        Self(Mutex::new(ReloadState {
             loaded_at: time(clock),
             last_rejected: None,
             held: None,
@@ -174,7 +174,7 @@ impl ReloadHistory {
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReloadState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -186,9 +186,9 @@ fn time(clock: &dyn Clock) -> Timestamp {
 
 impl Engine {
     /// Returns the active rules' revision, and the result of the last reload.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ReloadStatus {
         let state = self.story.lock();
-        Status {
+        ReloadStatus {
             revision: self.revision(),
             loaded_at: state.loaded_at,
             last_rejected: state.last_rejected.clone(),
@@ -216,7 +216,7 @@ impl Engine {
 
     /// Adds a listener that is called at every change, on the thread that makes the change, in the order of the changes. It must not
     /// block for long, as the next change waits for it. A panic in it is ignored.
-    pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
+    pub fn on_change(&self, listener: impl Fn(&ReloadEvent) + Send + Sync + 'static) {
         self.story.lock().listeners.push(Arc::new(listener));
     }
 
@@ -236,9 +236,9 @@ impl Engine {
 
     /// Applies a verdict that was reached while `active` was active. Returns `false`, and changes nothing, if other rules have
     /// become active since.
-    pub(crate) fn follow(&self, active: &Arc<CompiledPolicies>, verdict: Verdict) -> bool {
+    pub(crate) fn follow(&self, active: &Arc<CompiledPolicies>, verdict: ReloadDecision) -> bool {
         let now = time(&*self.shared.services.clock);
-        if let Verdict::Apply(chains) = &verdict {
+        if let ReloadDecision::Apply(chains) = &verdict {
             chains.prewarm_from(active);
         }
         let mut state = self.story.lock();
@@ -246,28 +246,29 @@ impl Engine {
             return false;
         }
         match verdict {
-            Verdict::Same => {
+            ReloadDecision::Same => {
                 if state.last_rejected.take().is_some() | state.held.take().is_some() {
-                    state.news.push_back(Change::Restored);
+                    state.news.push_back(ReloadEvent::Restored);
                 }
             }
-            Verdict::Apply(chains) => self.swap(&mut state, chains, now),
-            Verdict::Hold(chains, widenings) => {
+            ReloadDecision::Apply(chains) => self.swap(&mut state, chains, now),
+            ReloadDecision::Hold(chains, widenings) => {
                 state.last_rejected = None;
                 if state.held.as_ref().is_none_or(|(held, _)| held.revision != chains.revision()) {
-                    let held = Held { revision: chains.revision().to_owned(), since: now, widenings };
-                    state.news.push_back(Change::Held(held.clone()));
+                    let held =
+                        PendingReload { revision: chains.revision().to_owned(), since: now, widenings };
+                    state.news.push_back(ReloadEvent::Held(held.clone()));
                     state.held = Some((held, chains));
                 }
             }
-            Verdict::Refuse(revision, why) => {
+            ReloadDecision::Refuse(revision, why) => {
                 // They are newer than the pending rules, which the files no longer contain.
                 state.held = None;
                 let text = why.to_string();
                 let known = state.last_rejected.as_ref();
                 if known.is_none_or(|known| known.revision != revision || known.why.to_string() != text) {
-                    let refused = Refused { at: now, revision, why };
-                    state.news.push_back(Change::Refused(refused.clone()));
+                    let refused = RejectedReload { at: now, revision, why };
+                    state.news.push_back(ReloadEvent::Refused(refused.clone()));
                     state.last_rejected = Some(refused);
                 }
             }
@@ -285,11 +286,11 @@ impl Engine {
         drop(free);
     }
 
-    fn swap(&self, state: &mut State, chains: Arc<CompiledPolicies>, now: Timestamp) {
+    fn swap(&self, state: &mut ReloadState, chains: Arc<CompiledPolicies>, now: Timestamp) {
         let to = chains.revision().to_owned();
         let before = self.shared.bundle.swap(chains);
         if before.revision() != to {
-            state.news.push_back(Change::Applied { from: before.revision().to_owned(), to });
+            state.news.push_back(ReloadEvent::Applied { from: before.revision().to_owned(), to });
         }
         state.loaded_at = now;
         state.last_rejected = None;

@@ -10,21 +10,21 @@ use super::{CallContext, EngineServices};
 use crate::call::{Amount, Reason, SessionState, ToolCall, Verdict};
 use crate::host::{Account, Allowance, LimitAcquisition, StateStore, StoreError, before, guarded};
 use crate::kernel::{
-    Decision, Effect, Event, Kernel, Layers, LimitAsked, Pending, evaluate_effect, is_used_up, tell,
+    Decision, Effect, Event, Kernel, Layers, LimitChecked, LimitRequest, evaluate_effect, is_used_up, tell,
 };
-use crate::middleware::{CountedCalls, Limit, LimitCharge, OnExceed, Rule};
+use crate::middleware::{CountedCalls, Limit, LimitCharge, LimitRule, OnExceed};
 use crate::policy::{Mode, Policy};
 
 /// The limits that a call holds while it runs. Slots are released when this is dropped, however the call ends.
 #[derive(Default)]
 pub(super) struct AcquiredLimits {
     /// A call that is decided again does not acquire these twice.
-    pending: Vec<Pending>,
+    pending: Vec<LimitRequest>,
     slots: Vec<Slot>,
 }
 
 impl AcquiredLimits {
-    pub(super) fn held(&self) -> &[Pending] {
+    pub(super) fn held(&self) -> &[LimitRequest] {
         &self.pending
     }
 
@@ -76,27 +76,29 @@ pub(super) async fn admit<E>(
 /// One limit with the amount that the call needs of it.
 #[derive(Clone)]
 struct LimitClaim<'l> {
-    pending: Pending,
+    pending: LimitRequest,
     policy: &'l Policy,
     limit: &'l Limit,
     account: Account,
 }
 
 impl<'l> LimitClaim<'l> {
-    fn new(pending: Pending, layers: &'l Layers, account: Account) -> Option<Self> {
+    fn new(pending: LimitRequest, layers: &'l Layers, account: Account) -> Option<Self> {
         let policy = pending.policy.find(layers)?;
         Some(Self { limit: policy.kind.as_limit()?, policy, pending, account })
     }
 
     /// The acquisition from the store. `None` if the limit counts in the session.
     fn take(&self) -> Option<LimitAcquisition> {
-        let (Rule::Store(allowance) | Rule::Conversation(allowance)) = self.limit.rule else { return None };
+        let (LimitRule::Store(allowance) | LimitRule::Conversation(allowance)) = self.limit.rule else {
+            return None;
+        };
         let LimitCharge { key, cost } = &self.pending.measure;
         Some(LimitAcquisition { key: key.clone(), account: self.account, allowance, cost: *cost })
     }
 
     fn is_slot(&self) -> bool {
-        matches!(self.limit.rule, Rule::Store(Allowance::Slots { .. }))
+        matches!(self.limit.rule, LimitRule::Store(Allowance::Slots { .. }))
     }
 }
 
@@ -185,8 +187,8 @@ impl Admission<'_> {
         };
         for (place, claim) in claims.iter().enumerate() {
             let left = self.left(claim).await;
-            let Pending { policy: reference, measure } = &claim.pending;
-            let asked = LimitAsked {
+            let LimitRequest { policy: reference, measure } = &claim.pending;
+            let asked = LimitChecked {
                 call: &call,
                 policy: claim.policy,
                 layer: reference.layer(),
@@ -203,7 +205,7 @@ impl Admission<'_> {
 
     /// The amount that is left of a limit, if it is known.
     async fn left(&self, claim: &LimitClaim<'_>) -> Option<Amount> {
-        if let Rule::Run(allowed) = claim.limit.rule {
+        if let LimitRule::Run(allowed) = claim.limit.rule {
             return Some(allowed.minus(self.state.taken(&claim.pending.measure.key)));
         }
         let take = claim.take()?;
@@ -246,7 +248,7 @@ impl Admission<'_> {
     fn hold(&mut self, claims: &[LimitClaim<'_>]) {
         for claim in claims {
             let measure = &claim.pending.measure;
-            if let Rule::Run(_) = claim.limit.rule {
+            if let LimitRule::Run(_) = claim.limit.rule {
                 self.state.take(&measure.key, measure.cost);
             }
             if let (true, Some(take)) = (claim.is_slot(), claim.take()) {
@@ -267,7 +269,7 @@ impl Admission<'_> {
         let Some(claim) = claims.iter().filter(strict).find(|claim| Some(effect(claim)) == strictest) else {
             for claim in claims {
                 // Limits of the session need no store.
-                if let Rule::Run(_) = claim.limit.rule {
+                if let LimitRule::Run(_) = claim.limit.rule {
                     self.hold(std::slice::from_ref(claim));
                 }
             }

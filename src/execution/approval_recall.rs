@@ -2,11 +2,11 @@
 
 use super::approval_verification::ApprovalMessages;
 use super::{CallAttempt, CallRunner, HookedCall, LedgerLookup};
-use crate::approval::{ApprovalRequirement, CallKeys, LedgerEntry, RecalledRequest, CallStage, Tally};
+use crate::approval::{ApprovalRequirement, CallKeys, CallStage, LedgerEntry, RecalledRequest, Tally};
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::ToolExecutor;
-use crate::kernel::{Effect, Held};
-use crate::middleware::Kind;
+use crate::kernel::{Effect, HeldResources};
+use crate::middleware::PolicyKind;
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// Whether a call may need an approval: gate suspends it, or a script around it could ask.
@@ -16,7 +16,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             || self.context.kernel.layers.iter().any(|chains| {
                 let concerning = chains.concerning(server, &call.tool);
                 let mut policies = concerning.iter().filter_map(|index| chains.policy(*index));
-                policies.any(|policy| matches!(policy.kind, Kind::Around(_)))
+                policies.any(|policy| matches!(policy.kind, PolicyKind::Around(_)))
             })
     }
 
@@ -51,7 +51,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let ledger = self.context.ledger(call);
         // What fails here is reported again by the next equal call.
         if let Ok((key, RecalledRequest { number, .. })) = ledger.recall_with_any_key(keys).await {
-            let _ = ledger.pass_over(&key, number).await;
+            let _ = ledger.skip_unfinished(&key, number).await;
         }
     }
 
@@ -90,9 +90,9 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let hooked = HookedCall::untouched(call.clone());
         let attempt =
             CallAttempt::new(&hooked, self.context.call_key(call.id.clone()), std::time::Instant::now());
-        match self.context.find_grants(&attempt, &decision, Held::default(), self.state).await {
+        match self.context.find_grants(&attempt, &decision, HeldResources::default(), self.state).await {
             Some((permits, _)) => {
-                let held = Held { permits: &permits, ..Held::default() };
+                let held = HeldResources { permits: &permits, ..HeldResources::default() };
                 kernel.decide_holding(call, self.state, held).effect() == Effect::Suspend
             }
             None => true,

@@ -3,16 +3,16 @@
 
 use super::{CallAttempt, CallContext, CallRunner, ClaimError};
 use crate::approval::{
-    ApprovalRequirement, BoundContext, BoundRequestError, ClaimResult, LedgerEntry, GrantKey, LedgerError, Name,
-    Permit, Question, ScriptJournal,
+    ApprovalRequirement, BoundContext, BoundRequest, BoundRequestError, ClaimResult, GrantKey, LedgerEntry,
+    LedgerError, Name, Permit, ScriptJournal,
 };
 use crate::call::{
-    ApprovalRequest, Approved, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
+    ApprovalRecord, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
 use crate::host::{ToolExecutor, guarded};
 use crate::json::{self, Digest, Value, json};
-use crate::kernel::{Decision, Effect, Held, Records, StoppedExecution};
-use crate::principal::{Comparison, Named};
+use crate::kernel::{Decision, Effect, HeldResources, Records, StoppedExecution};
+use crate::principal::{PrincipalComparison, PrincipalValue};
 
 /// How often the same may be asked in one session.
 const MAX_REPEATS: u64 = 5;
@@ -61,9 +61,9 @@ impl<E: ToolExecutor> CallContext<'_, E> {
         &self,
         attempt: &CallAttempt<'_>,
         decision: &Decision<'_>,
-        held: Held<'_>,
+        held: HeldResources<'_>,
         state: &SessionState,
-    ) -> Option<(Vec<Permit>, Approved)> {
+    ) -> Option<(Vec<Permit>, ApprovalRecord)> {
         if decision.effect() != Effect::Suspend {
             return None;
         }
@@ -75,9 +75,9 @@ impl<E: ToolExecutor> CallContext<'_, E> {
         &self,
         attempt: &CallAttempt<'_>,
         decision: &Decision<'_>,
-        held: Held<'_>,
+        held: HeldResources<'_>,
         state: &SessionState,
-    ) -> Option<(Vec<Permit>, Approved)> {
+    ) -> Option<(Vec<Permit>, ApprovalRecord)> {
         let call = decision.call();
         let askers = self.kernel.approvers(decision, state);
         // The context as the session has it, and not as hooks left it: the approved request has that one.
@@ -85,7 +85,7 @@ impl<E: ToolExecutor> CallContext<'_, E> {
         let ledger = self.ledger(attempt.requested());
         let now = self.services.clock.now();
         let mut permits = held.permits.to_vec();
-        let mut approved: Option<Approved> = None;
+        let mut approved: Option<ApprovalRecord> = None;
         for ApprovalRequirement { permit, remember, .. } in askers {
             let Some(remember) = remember else { continue };
             let of = Permit { about: remember.about, ..permit.clone() };
@@ -102,7 +102,7 @@ impl<E: ToolExecutor> CallContext<'_, E> {
             let Some(grant) = granted else { continue };
             if grant.is_for(&key) && grant.stands(now) {
                 permits.push(permit);
-                let approved = approved.get_or_insert_with(|| Approved {
+                let approved = approved.get_or_insert_with(|| ApprovalRecord {
                     approval_id: grant.approval_id.clone(),
                     by: Vec::new(),
                     remembered: true,
@@ -235,7 +235,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let call = attempt.requested();
         let known = attempt.ledger_entry();
         let new = LedgerEntry::new(&call.id, &call.tool, known.call);
-        let mut question = Question {
+        let mut question = BoundRequest {
             request,
             conversation: attempt.key.conversation.clone(),
             tenant,
@@ -256,7 +256,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         for number in 2..MAX_IDS {
             question.request.approval_id = format!("approval_{}", key.occurrence);
             let request = question.sealed(keys).map_err(RequestError::Question)?;
-            let recorded = ledger.ask(&key, &new, &question, &request, keys, is_claimed).await;
+            let recorded = ledger.record_request(&key, &new, &question, &request, keys, is_claimed).await;
             match recorded.map_err(RequestError::Ledger)? {
                 Ok(request) => return Ok(request),
                 // Under another key the request would not be found again.
@@ -298,8 +298,8 @@ fn tenant(call: &ToolCall) -> Value {
 
 /// The principal for whom the host says the agent acts, as the host writes the name. `None` if it names nobody.
 fn requester(call: &ToolCall) -> Option<String> {
-    match Named::from_context(&call.context, Comparison::Canonical) {
-        Named::Principal(principal) => Some(principal.as_str().to_owned()),
-        Named::Nobody | Named::Invalid(_) => None,
+    match PrincipalValue::from_context(&call.context, PrincipalComparison::Canonical) {
+        PrincipalValue::Principal(principal) => Some(principal.as_str().to_owned()),
+        PrincipalValue::Nobody | PrincipalValue::Invalid(_) => None,
     }
 }

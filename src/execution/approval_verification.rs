@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::EngineServices;
-use crate::approval::{LedgerEntry, IgnoredAnswer, Ledger, LedgerError, Name, Question, Tally, tally};
+use crate::approval::{BoundRequest, IgnoredAnswer, Ledger, LedgerEntry, LedgerError, Name, Tally, tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Reason, ToolCall, reason_code};
 use crate::message::{RequestPart, ResponsePart};
 
@@ -34,7 +34,7 @@ pub(crate) struct ResumeContext<'c> {
 
 /// A request that is provably ours and about the call, with all known answers.
 pub(crate) struct VerifiedRequest {
-    pub(super) question: Question,
+    pub(super) question: BoundRequest,
     pub(super) token: String,
     pub(super) answers: Vec<ResponsePart>,
 }
@@ -98,7 +98,7 @@ impl EngineServices {
             (None, None) => return Err("there is no approval request for this call".to_owned().into()),
             (None, Some(recorded)) => recorded,
             (Some(request), recorded) => {
-                let question = Question::open(request, &self.keys).map_err(|error| error.to_string())?;
+                let question = BoundRequest::open(request, &self.keys).map_err(|error| error.to_string())?;
                 let token = request.approval_token.clone().unwrap_or_default();
                 match recorded {
                     Some(recorded) if recorded.token == token => {
@@ -114,8 +114,8 @@ impl EngineServices {
                 }
             }
         };
-        let Question { request, conversation: asked_in, call: asked, .. } = &verified.question;
-        let digest = Question::call_digest(&call.tool, call.server.as_deref(), &call.input);
+        let BoundRequest { request, conversation: asked_in, call: asked, .. } = &verified.question;
+        let digest = BoundRequest::call_digest(&call.tool, call.server.as_deref(), &call.input);
         if asked_in != conversation {
             return Err("the request was made in another conversation".to_owned().into());
         }
@@ -147,7 +147,7 @@ impl EngineServices {
         if known != Some(&verified.token) {
             let new = LedgerEntry::new(&call.id, &call.tool, verified.question.call);
             let recorded =
-                ledger.ask(key, &new, &verified.question, &verified.request(), &self.keys, false).await?;
+                ledger.record_request(key, &new, &verified.question, &verified.request(), &self.keys, false).await?;
             match recorded {
                 Ok(request) if request.approval_token.as_ref() == Some(&verified.token) => {}
                 // Another call, or another request, was recorded first.
@@ -159,7 +159,7 @@ impl EngineServices {
         }
         let counts = |index: &usize| !ignored.iter().any(|ignored| ignored.place == *index);
         for (_, answer) in verified.answers.iter().enumerate().filter(|(index, _)| counts(index)) {
-            match ledger.answer(key, answer).await {
+            match ledger.record_answer(key, answer).await {
                 Ok(_) => {}
                 // The call is settled by now, or its entry was removed.
                 Err(LedgerError::Refused(_) | LedgerError::Unknown(_)) => return Ok(None),
@@ -189,7 +189,7 @@ impl EngineServices {
 }
 
 /// The decision of the approvers, if there is one: an approval counts until the request expires, a denial for ever.
-fn approval_decision(question: &Question, tally: &Tally, is_expired: bool) -> Option<ApprovalDecision> {
+fn approval_decision(question: &BoundRequest, tally: &Tally, is_expired: bool) -> Option<ApprovalDecision> {
     let (by, reason, code) = match tally {
         Tally::Denied { by, reason } => (by.clone(), reason.clone(), reason_code::APPROVAL_DENIED),
         Tally::Cancelled { by, reason } => (by.clone(), reason.clone(), reason_code::CANCELLED),
@@ -212,7 +212,7 @@ fn approval_decision(question: &Question, tally: &Tally, is_expired: bool) -> Op
 }
 
 /// The reason, for the agent, of a call that the approvers did not approve.
-pub(super) fn refusal(question: &Question, code: &str, by: &[String], why: Option<String>) -> Reason {
+pub(super) fn refusal(question: &BoundRequest, code: &str, by: &[String], why: Option<String>) -> Reason {
     let who = if by.is_empty() { "a person".to_owned() } else { by.join(", ") };
     let why = why.filter(|why| !why.is_empty()).map(|why| format!(": {why}")).unwrap_or_default();
     let message = match code {

@@ -8,12 +8,12 @@ use super::argument_revalidation::Edit;
 use super::call_runner::unfinished;
 use super::{CallAttempt, CallRunner, ClaimError};
 use crate::approval::{
-    ApprovalRequirement, LedgerEntry, Grant, GrantKey, Ledger, Name, Permit, Question, Tally,
+    ApprovalRequirement, BoundRequest, Grant, GrantKey, Ledger, LedgerEntry, Name, Permit, Tally,
 };
-use crate::call::{Approved, Outcome, ToolCall};
+use crate::call::{ApprovalRecord, Outcome, ToolCall};
 use crate::host::ToolExecutor;
 use crate::json::{self, Value};
-use crate::kernel::{Effect, Requirement, ToolResponse};
+use crate::kernel::{Effect, ExtraApproval, ToolResponse};
 
 /// The reason of a call that began once and may not begin again.
 pub(super) const NOT_AGAIN: &str =
@@ -33,7 +33,7 @@ pub(super) enum RunResult {
 
 /// A request whose answers let its call run.
 pub(super) struct ApprovedRequest {
-    pub(super) question: Question,
+    pub(super) question: BoundRequest,
     pub(super) tally: Tally,
     pub(super) entry: LedgerEntry,
     /// The call is claimed already.
@@ -85,7 +85,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             entry,
             permits,
             journals: question.journals.clone(),
-            approved: Some(Approved {
+            approved: Some(ApprovalRecord {
                 approval_id: question.request.approval_id.clone(),
                 by: by.clone(),
                 remembered: false,
@@ -197,7 +197,13 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     }
 
     /// Stores grants for later calls, if policies remember the approval. Without the store nothing is remembered.
-    async fn keep_grants(&self, ledger: &Ledger<'_>, call: &ToolCall, question: &Question, by: &[String]) {
+    async fn keep_grants(
+        &self,
+        ledger: &Ledger<'_>,
+        call: &ToolCall,
+        question: &BoundRequest,
+        by: &[String],
+    ) {
         let from = self.context.services.clock.now();
         for ApprovalRequirement { permit, remember, .. } in &question.askers {
             let Some(remember) = remember else { continue };
@@ -228,9 +234,9 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 }
 
 /// The approvals that are required of other arguments than those that were approved: by the same approvers.
-fn approvals_of_others(question: &Question) -> impl Iterator<Item = Requirement> {
+fn approvals_of_others(question: &BoundRequest) -> impl Iterator<Item = ExtraApproval> {
     let expires = question.lifetime();
-    question.askers.iter().enumerate().map(move |(index, asker)| Requirement {
+    question.askers.iter().enumerate().map(move |(index, asker)| ExtraApproval {
         asker: ApprovalRequirement { edits: Vec::new(), remember: None, ..asker.clone() },
         text: if index == 0 { CHANGED.to_owned() } else { String::new() },
         expires,

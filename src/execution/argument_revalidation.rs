@@ -1,11 +1,11 @@
 //! Checks the arguments of a call that resumes: those that an approver edited, and those that the tool's schema may no longer accept.
 
 use super::{CallRunner, HookedCall};
-use crate::approval::{Question, edited};
+use crate::approval::{BoundRequest, edited};
 use crate::call::{Reason, ToolCall, reason_code};
 use crate::host::ToolExecutor;
 use crate::json::Value;
-use crate::kernel::Held;
+use crate::kernel::HeldResources;
 use crate::seal::Purpose;
 
 /// Arguments that an approver edited.
@@ -18,9 +18,14 @@ pub(super) enum Edit {
 
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// The arguments as an approver edited them. Errors: they can't be used.
-    pub(super) fn edit(&self, base: &HookedCall, question: &Question, given: &Value) -> Result<Edit, Reason> {
+    pub(super) fn edit(
+        &self,
+        base: &HookedCall,
+        question: &BoundRequest,
+        given: &Value,
+    ) -> Result<Edit, Reason> {
         let kernel = &self.context.kernel;
-        let decided = base.decide(kernel, self.state, Held::default());
+        let decided = base.decide(kernel, self.state, HeldResources::default());
         let real = decided.input();
         let asked_about = &question.request.input_digest;
         let mut digests = kernel.keys.digests(Purpose::Arguments, real);

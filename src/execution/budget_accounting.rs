@@ -2,13 +2,13 @@
 
 use super::EngineServices;
 use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, Verdict, reason_code};
-use crate::host::{Account, Record, RecordKey, StoreError, Write, space, with_store_timeout};
+use crate::host::{Account, Record, RecordKey, StoreError, ConditionalWrite, space, with_store_timeout};
 use crate::json::{self, Value, json};
 use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
-use crate::middleware::{Budget, BudgetScope, OnBudgetExceeded, Used};
+use crate::middleware::{Budget, BudgetAmounts, BudgetScope, OnBudgetExceeded};
 use crate::policy::{Mode, Policy};
-use crate::principal::Named;
+use crate::principal::PrincipalValue;
 
 /// How often a change is tried again after a conflict.
 const TRIES: usize = 64;
@@ -60,7 +60,7 @@ impl<'s> BudgetAccount<'s> {
     pub(crate) async fn reserve(
         &self,
         state: &mut SessionState,
-        next: Used,
+        next: BudgetAmounts,
         is_joint: impl Fn(OnBudgetExceeded) -> bool,
         shadows: &mut Vec<BudgetExceeded>,
     ) -> Result<BudgetReservation, BudgetExceeded> {
@@ -133,7 +133,7 @@ impl<'s> BudgetAccount<'s> {
 
     /// Counts a use in every budget that bounds it. If the store does not answer, nothing is counted there; the next check of the
     /// budget then likely fails as well, and stops the run.
-    pub(crate) async fn spend(&self, state: &mut SessionState, spent: Used) {
+    pub(crate) async fn spend(&self, state: &mut SessionState, spent: BudgetAmounts) {
         for (reference, policy, budget) in self.budgets(state) {
             let counted = counted(budget, spent);
             if counted.is_empty() {
@@ -158,15 +158,19 @@ impl<'s> BudgetAccount<'s> {
         match budget.per {
             BudgetScope::Run => Ok(None),
             BudgetScope::Conversation => Ok(Some(json!(["conversation", self.conversation]))),
-            BudgetScope::Principal => match Named::from_context(&self.run.context, budget.principals) {
-                Named::Principal(principal) => {
-                    Ok(Some(json!(["principal", self.run.context.get("tenant"), principal.key()])))
+            BudgetScope::Principal => {
+                match PrincipalValue::from_context(&self.run.context, budget.principals) {
+                    PrincipalValue::Principal(principal) => {
+                        Ok(Some(json!(["principal", self.run.context.get("tenant"), principal.key()])))
+                    }
+                    PrincipalValue::Nobody => {
+                        Err(StoreError::Unavailable("the context names no principal".to_owned()))
+                    }
+                    PrincipalValue::Invalid(found) => Err(StoreError::Unavailable(format!(
+                        "`context.principal` must be a string, not {found}"
+                    ))),
                 }
-                Named::Nobody => Err(StoreError::Unavailable("the context names no principal".to_owned())),
-                Named::Invalid(found) => {
-                    Err(StoreError::Unavailable(format!("`context.principal` must be a string, not {found}")))
-                }
-            },
+            }
         }
     }
 
@@ -237,7 +241,7 @@ impl<'s> BudgetAccount<'s> {
                     members.insert((*what).to_owned(), sum.into());
                 }
             }
-            let write = Write { over, ..Write::new(key, &value, self.account()) };
+            let write = ConditionalWrite { over, ..ConditionalWrite::new(key, &value, self.account()) };
             if with_store_timeout(self.kernel.clock, || store.write_record(self.kernel.clock.now(), write))
                 .await?
             {
@@ -280,7 +284,7 @@ pub(crate) struct BudgetReservation {
 }
 
 /// The amounts that a use counts in a budget.
-fn counted(budget: &Budget, spent: Used) -> Vec<(&'static str, Amount)> {
+fn counted(budget: &Budget, spent: BudgetAmounts) -> Vec<(&'static str, Amount)> {
     let bounded = budget.bounds.each().into_iter().zip(spent.each());
     let counted = bounded.filter_map(|((what, bound), (_, amount))| Some((what, bound.and(amount)?)));
     counted.filter(|(_, amount)| *amount > Amount::ZERO).collect()
@@ -296,12 +300,12 @@ fn unknown_reason(policy: &Policy, error: &StoreError) -> Reason {
 }
 
 /// The use of one model call.
-pub(crate) fn model_usage(usage: &Usage) -> Used {
+pub(crate) fn model_usage(usage: &Usage) -> BudgetAmounts {
     let number = |number: f64| json::Number::from_f64(number);
-    Used {
+    BudgetAmounts {
         tokens: Some(Amount::whole(usage.tokens())),
         cost: usage.cost.and_then(number).as_ref().and_then(Amount::of),
-        ..Used::default()
+        ..BudgetAmounts::default()
     }
 }
 

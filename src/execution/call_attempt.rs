@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use super::hooks::HookedCall;
-use crate::approval::{LedgerEntry, Name, Permit, Question, ScriptJournal};
-use crate::call::{Approved, ToolCall};
+use crate::approval::{BoundRequest, LedgerEntry, Name, Permit, ScriptJournal};
+use crate::call::{ApprovalRecord, ToolCall};
 use crate::json::Value;
-use crate::kernel::{Held, PolicyHandle};
+use crate::kernel::{HeldResources, PolicyHandle};
 
 /// One attempt at a call.
 pub(crate) struct CallAttempt<'c> {
@@ -23,7 +23,7 @@ pub(crate) struct CallAttempt<'c> {
     /// The arguments that an approver gave the call in place of the model's.
     pub(crate) edited: Option<Value>,
     /// The approval by which it may run.
-    pub(crate) approved: Option<Approved>,
+    pub(crate) approved: Option<ApprovalRecord>,
     /// It runs at most once: the ledger records its start before it starts.
     pub(crate) at_most_once: bool,
     /// It is claimed already.
@@ -60,7 +60,7 @@ impl<'c> CallAttempt<'c> {
     pub(crate) fn ledger_entry(&self) -> LedgerEntry {
         self.entry.clone().unwrap_or_else(|| {
             let ToolCall { id, tool, server, input, .. } = self.requested();
-            LedgerEntry::new(id, tool, Question::call_digest(tool, server.as_deref(), input))
+            LedgerEntry::new(id, tool, BoundRequest::call_digest(tool, server.as_deref(), input))
         })
     }
 
@@ -75,8 +75,8 @@ impl<'c> CallAttempt<'c> {
     }
 
     /// What the call has already when it is decided.
-    pub(crate) fn held(&self) -> Held<'_> {
-        Held { limits: &[], permits: &self.permits }
+    pub(crate) fn held(&self) -> HeldResources<'_> {
+        HeldResources { limits: &[], permits: &self.permits }
     }
 
     /// The journals of the scripts of a policy.

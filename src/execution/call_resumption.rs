@@ -15,10 +15,10 @@ use super::approved_call::{ApprovedRequest, NOT_AGAIN, RunResult};
 use super::call_runner::{unavailable_ledger, unfinished};
 use super::other_runner::OtherRunner;
 use super::{CallAttempt, CallRunner};
-use crate::approval::{LedgerEntry, IgnoredAnswer, LedgerError, Name, Question, CallStage, Tally};
+use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, Name, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
 use crate::host::{ToolExecutor, guarded};
-use crate::kernel::{Effect, Held};
+use crate::kernel::{Effect, HeldResources};
 
 /// How often a call is read again when others change its entry meanwhile.
 const MAX_CONFLICTS: usize = 8;
@@ -108,7 +108,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let ResumeContext { ledger, call, key, messages, started } = resume;
         for _ in 0..MAX_CONFLICTS {
             let entry = match ledger.find(key).await {
-                Ok(entry) => entry.filter(|entry| entry.is_of(call)),
+                Ok(entry) => entry.filter(|entry| entry.is_for_call(call)),
                 Err(error) => return self.without_ledger(resume, &error).await,
             };
             let services = self.context.services;
@@ -219,7 +219,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         // Who ends the run aborts this call; its other calls are halted.
         if decision.is_some() && effect == Effect::Halt && outcome.outcome == OutcomeKind::Halted {
             outcome.outcome = OutcomeKind::Aborted;
-            let _ = ledger.settle(key, &attempt.ledger_entry(), &outcome).await;
+            let _ = ledger.record_outcome(key, &attempt.ledger_entry(), &outcome).await;
         }
         Ok(resumed(outcome))
     }
@@ -229,7 +229,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     async fn request_again(&mut self, resume: ResumeContext<'_>, why: &InvalidRequest) -> ResumedCall {
         let ResumeContext { call, key, started, .. } = resume;
         let hooked = self.run_before_hooks(call.clone()).await;
-        let mut decision = hooked.decide(&self.context.kernel, self.state, Held::default());
+        let mut decision = hooked.decide(&self.context.kernel, self.state, HeldResources::default());
         let message = format!("the approval request of this call is invalid: {why}");
         // What the ledger knows under the key is not about this request.
         let only_asks = Some(message.clone());
@@ -291,7 +291,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     async fn without_ledger(&mut self, resume: ResumeContext<'_>, error: &LedgerError) -> ResumedCall {
         let ResumeContext { call, key, messages, started, .. } = resume;
         let keys = &self.context.services.keys;
-        match messages.request.and_then(|request| Question::open(request, keys).ok().zip(Some(request))) {
+        match messages.request.and_then(|request| BoundRequest::open(request, keys).ok().zip(Some(request))) {
             _ if error.code() == reason_code::STATE_ALTERED => {
                 self.indeterminate_call(call, unavailable_ledger(error), started).await.into()
             }

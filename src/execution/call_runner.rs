@@ -12,8 +12,8 @@ use crate::call::{
     Amount, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
 use crate::host::{StoreError, ToolCallSpan, ToolCallStart, ToolExecutor, guarded};
-use crate::kernel::{Decision, Effect, Event, Execution, Held, Kernel, tell};
-use crate::middleware::{OnBudgetExceeded, Used};
+use crate::kernel::{Decision, Effect, Event, Execution, HeldResources, Kernel, tell};
+use crate::middleware::{BudgetAmounts, OnBudgetExceeded};
 use crate::work_limit::WorkMeter;
 
 /// Runs the calls of one session, one after the other.
@@ -93,7 +93,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         loop {
             match ledger.find(&key).await {
                 Ok(None) => return LedgerLookup::New(key),
-                Ok(Some(entry)) if entry.is_of(call) => return LedgerLookup::Known(key),
+                Ok(Some(entry)) if entry.is_for_call(call) => return LedgerLookup::Known(key),
                 Ok(Some(_)) => key.occurrence = self.state.unique_call_id(&call.id),
                 Err(error) => return LedgerLookup::Unavailable(key, error),
             }
@@ -119,7 +119,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     /// The decision on a call. `None` if the ledger knows the call, or does not answer: then its entry decides.
     pub(crate) fn decide<'c>(&self, prepared: &'c PreparedCall) -> Option<Decision<'c>> {
         let is_new = matches!(prepared.lookup, LedgerLookup::New(_));
-        is_new.then(|| prepared.hooked.decide(&self.context.kernel, self.state, Held::default()))
+        is_new.then(|| prepared.hooked.decide(&self.context.kernel, self.state, HeldResources::default()))
     }
 
     /// Brings a prepared call to its outcome, by its decision if it is new, and by its ledger entry otherwise.
@@ -194,7 +194,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             return None;
         }
         let mut shadows = Vec::new();
-        let one = Used { calls: Some(Amount::whole(1)), ..Used::default() };
+        let one = BudgetAmounts { calls: Some(Amount::whole(1)), ..BudgetAmounts::default() };
         let reserved = self.context.budgets().reserve(self.state, one, |_| true, &mut shadows).await;
         for shadow in shadows {
             decision.note(shadow.policy, shadow.verdict());
@@ -215,7 +215,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     ) -> Result<Outcome, ClaimError> {
         let granted = self.context.find_grants(attempt, &decision, attempt.held(), self.state).await;
         let granted = granted.map(|(permits, approved)| {
-            let held = Held { permits: &permits, ..attempt.held() };
+            let held = HeldResources { permits: &permits, ..attempt.held() };
             decision = attempt.hooked.decide(&self.context.kernel, self.state, held);
             approved
         });
@@ -270,7 +270,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         effect: Effect,
         reason: Reason,
     ) -> Outcome {
-        let mut decision = attempt.hooked.decide(&self.context.kernel, self.state, Held::default());
+        let mut decision = attempt.hooked.decide(&self.context.kernel, self.state, HeldResources::default());
         decision.refuse(effect, reason, None);
         let outcome = self.refuse(attempt, decision).await;
         self.finish(attempt, outcome).await
@@ -286,14 +286,14 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     ) -> Outcome {
         let hooked = self.run_before_hooks(call.clone()).await;
         let attempt = CallAttempt::new(&hooked, key.clone(), started);
-        let mut decision = hooked.decide(&self.context.kernel, self.state, Held::default());
+        let mut decision = hooked.decide(&self.context.kernel, self.state, HeldResources::default());
         decision.refuse(Effect::Deny, unavailable_ledger(error), None);
         self.refuse(&attempt, decision).await
     }
 
     /// The outcome of a call that may have run, and nobody knows how it ended.
     pub(super) fn indeterminate(&mut self, attempt: &CallAttempt<'_>, reason: Reason) -> Outcome {
-        let decision = attempt.hooked.decide(&self.context.kernel, self.state, Held::default());
+        let decision = attempt.hooked.decide(&self.context.kernel, self.state, HeldResources::default());
         self.settle(attempt, decision, Execution::broken(reason, OutcomeKind::Indeterminate))
     }
 
@@ -337,7 +337,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             }
         } else if stored.is_ok() && (attempt.needs_claim() || attempt.entry.is_some() || is_recorded) {
             // Without it the ledger says that nobody knows how the call ended, and it is not run again.
-            let _ = ledger.settle(&attempt.key, &attempt.ledger_entry(), outcome).await;
+            let _ = ledger.record_outcome(&attempt.key, &attempt.ledger_entry(), outcome).await;
         }
     }
 

@@ -11,11 +11,11 @@ use crate::approval::{ApprovalRequirement, Permit};
 use crate::call::{Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::host::{HookFailure, Observer, ToolError, guarded};
 use crate::json::{self, Map, Value, json};
-use crate::kernel::{Decision, Effect, Held, Kernel, Requirement};
+use crate::kernel::{Decision, Effect, HeldResources, Kernel, ExtraApproval};
 use crate::lifecycle::{
-    Before, ErrorAction, HookCall, Middleware, RequiredApproval, RunContext, ToolCallEnd,
+    BeforeAction, ErrorAction, HookCall, Middleware, RequiredApproval, RunContext, ToolCallEnd,
 };
-use crate::principal::Comparison;
+use crate::principal::PrincipalComparison;
 use crate::tools::ToolSet;
 
 /// The layer in the permits of hooks, which no layer of policies has.
@@ -39,7 +39,7 @@ pub(crate) struct HookedCall {
     /// The call as the model made it, if hooks changed its arguments or its context.
     requested: Option<ToolCall>,
     verdict: HookDecision,
-    required: Vec<Requirement>,
+    required: Vec<ExtraApproval>,
     offered: bool,
 }
 
@@ -83,7 +83,7 @@ impl HookedCall {
         &'c self,
         kernel: &Kernel<'_>,
         state: &SessionState,
-        held: Held<'_>,
+        held: HeldResources<'_>,
     ) -> Decision<'c> {
         let mut decision = kernel.decide_holding(&self.call, state, held);
         for requirement in &self.required {
@@ -128,24 +128,24 @@ impl<'h> HookRunner<'h> {
             };
             let by = || hook.id().to_owned();
             let verdict = match said {
-                Some(Before::Continue) => continue,
-                Some(Before::Edit(input)) => {
+                Some(BeforeAction::Continue) => continue,
+                Some(BeforeAction::Edit(input)) => {
                     hooked.requested.get_or_insert_with(|| hooked.call.clone());
                     hooked.call.input = input;
                     continue;
                 }
-                Some(Before::Annotate(members)) => {
+                Some(BeforeAction::Annotate(members)) => {
                     hooked.requested.get_or_insert_with(|| hooked.call.clone());
                     annotate(&mut hooked.call.context, members);
                     continue;
                 }
-                Some(Before::RequireApproval(required)) => {
+                Some(BeforeAction::RequireApproval(required)) => {
                     hooked.required.push(requirement(by(), required));
                     continue;
                 }
-                Some(Before::Skip(output)) => HookDecision::Skip(by(), output),
-                Some(Before::Block(why)) => HookDecision::Block(by(), why),
-                Some(Before::Halt(why)) => HookDecision::Halt(by(), why),
+                Some(BeforeAction::Skip(output)) => HookDecision::Skip(by(), output),
+                Some(BeforeAction::Block(why)) => HookDecision::Block(by(), why),
+                Some(BeforeAction::Halt(why)) => HookDecision::Halt(by(), why),
                 None => HookDecision::Block(by(), "a `before` hook failed".to_owned()),
             };
             if verdict.strictness() > hooked.verdict.strictness() {
@@ -240,7 +240,7 @@ impl<'h> HookRunner<'h> {
 }
 
 /// The approval that a hook requires, as the ledger and the request have it. It is identified by the hook's id and everything that it states.
-fn requirement(by: String, required: RequiredApproval) -> Requirement {
+fn requirement(by: String, required: RequiredApproval) -> ExtraApproval {
     let RequiredApproval { message, approvers, quorum, expires } = required;
     let quorum = quorum.max(1);
     let lifetime = expires.map(|expires| expires.as_millis().to_string());
@@ -248,7 +248,7 @@ fn requirement(by: String, required: RequiredApproval) -> Requirement {
     // The decision binds it to its final arguments.
     let permit = Permit { layer: LAYER, policy: Some(by), behaviour, about: behaviour };
     // A host's names are compared in canonical form, which is stricter towards who answers for themselves.
-    let principals = Comparison::Canonical;
+    let principals = PrincipalComparison::Canonical;
     let asker = ApprovalRequirement {
         permit,
         approvers,
@@ -258,7 +258,7 @@ fn requirement(by: String, required: RequiredApproval) -> Requirement {
         edits: Vec::new(),
         remember: None,
     };
-    Requirement { asker, text: message, expires }
+    ExtraApproval { asker, text: message, expires }
 }
 
 /// Adds members to the `metadata` of a context.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{CallAttempt, CallRunner};
-use crate::approval::{LedgerEntry, CallStage};
+use crate::approval::{CallStage, LedgerEntry};
 use crate::call::Outcome;
 use crate::host::ToolExecutor;
 

@@ -3,7 +3,7 @@
 use super::EngineServices;
 use crate::approval::LedgerError;
 use crate::call::SessionState;
-use crate::host::{Account, RecordKey, StoreError, WhenFull, Write, space};
+use crate::host::{Account, RecordKey, StoreError, OnQuotaExceeded, ConditionalWrite, space};
 
 /// How often a write is tried again after a conflict.
 const TRIES: usize = 16;
@@ -71,7 +71,7 @@ impl EngineServices {
         if !self.store.is_shared() {
             return Ok(true);
         }
-        if self.ledger(account).knows(conversation).await? {
+        if self.ledger(account).has_conversation(conversation).await? {
             return Ok(false);
         }
         let (state, None) = self.find_session(conversation, account).await?.into_state() else {
@@ -114,7 +114,7 @@ impl EngineServices {
     ) -> Result<bool, StoreError> {
         let value = state.to_json();
         let key = RecordKey { space: space::SESSIONS, key: conversation };
-        let write = Write { over, when_full: WhenFull::EvictOldest, ..Write::new(key, &value, account) };
+        let write = ConditionalWrite { over, when_full: OnQuotaExceeded::EvictOldest, ..ConditionalWrite::new(key, &value, account) };
         self.ask(|| self.store.write_record(self.clock.now(), write)).await
     }
 }

@@ -4,16 +4,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::call::{Outcome, OutcomeKind};
-use crate::message::{Output, Part, ResultPart, Settled, denied_output};
+use crate::message::{ResultOutput, Part, ResultPart, ResultStatus, denied_output};
 
-type Shape = dyn Fn(&Outcome) -> Option<Output> + Send + Sync;
+type Shape = dyn Fn(&Outcome) -> Option<ResultOutput> + Send + Sync;
 
 /// Formats outcomes for the model, with the host's own formatting if there is one.
 #[derive(Clone, Default)]
 pub(crate) struct ToolResultFormatter(Option<Arc<Shape>>);
 
 impl ToolResultFormatter {
-    pub(crate) fn new(shape: impl Fn(&Outcome) -> Option<Output> + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(shape: impl Fn(&Outcome) -> Option<ResultOutput> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(shape)))
     }
 
@@ -21,7 +21,7 @@ impl ToolResultFormatter {
     pub(crate) fn result(&self, outcome: &Outcome) -> Option<ResultPart> {
         let (plain, settled) = plain(outcome)?;
         let shape = |shape: &Arc<Shape>| catch_unwind(AssertUnwindSafe(|| shape(outcome))).ok().flatten();
-        let shaped = self.0.as_ref().filter(|_| settled == Settled::Output).and_then(shape);
+        let shaped = self.0.as_ref().filter(|_| settled == ResultStatus::Output).and_then(shape);
         let output = match (&outcome.approved, shaped.unwrap_or(plain)) {
             (Some(approved), output) if approved.edited => with_note(&outcome.input.to_string(), output),
             (_, output) => output,
@@ -30,30 +30,30 @@ impl ToolResultFormatter {
     }
 }
 
-fn plain(outcome: &Outcome) -> Option<(Output, Settled)> {
+fn plain(outcome: &Outcome) -> Option<(ResultOutput, ResultStatus)> {
     let said = || outcome.error.clone().unwrap_or_else(|| outcome.reason.message.clone());
-    let output = || Output::of(outcome.output.clone().unwrap_or_default());
+    let output = || ResultOutput::of(outcome.output.clone().unwrap_or_default());
     Some(match outcome.outcome {
         OutcomeKind::Suspended => return None,
         OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered | OutcomeKind::Recovered => {
-            (output(), Settled::Output)
+            (output(), ResultStatus::Output)
         }
         OutcomeKind::Denied | OutcomeKind::Halted => {
-            (denied_output(Some(&outcome.reason.message)), Settled::Denied)
+            (denied_output(Some(&outcome.reason.message)), ResultStatus::Denied)
         }
         OutcomeKind::Invalid | OutcomeKind::Aborted | OutcomeKind::Failed | OutcomeKind::Indeterminate => {
-            (Output::Text(said()), Settled::Error)
+            (ResultOutput::Text(said()), ResultStatus::Error)
         }
     })
 }
 
 /// Adds a note with the arguments that really ran.
-fn with_note(ran_with: &str, output: Output) -> Output {
+fn with_note(ran_with: &str, output: ResultOutput) -> ResultOutput {
     let note = format!("The person who approved this call changed its arguments. It ran with {ran_with}");
     let mut parts = vec![Part::text(note)];
     match output {
-        Output::Parts(rest) => parts.extend(rest),
+        ResultOutput::Parts(rest) => parts.extend(rest),
         plain => parts.push(Part::text(plain.text())),
     }
-    Output::Parts(parts)
+    ResultOutput::Parts(parts)
 }

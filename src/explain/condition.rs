@@ -6,7 +6,10 @@ use super::explanation_redaction::{ExplanationRedactor, bounded};
 use crate::call::Root;
 use crate::diagnostic::{Location, SourceMap, Span};
 use crate::json::Value;
-use crate::matcher::{Asked, Compared, Each, ExaminedCondition, ExaminedForm, ExaminedTest, Found, Truth};
+use crate::matcher::{
+    ExaminedCondition, ExaminedForm, ExaminedOperand, ExaminedOperator, ExaminedTest, Quantifier,
+    TestedValues, Truth,
+};
 
 /// The result of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -36,7 +39,7 @@ impl From<&Truth> for TruthValue {
 /// The forms of a condition, by their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum ConditionForm {
     /// All of its parts hold. A list of conditions is this, too.
     All,
     /// One of its parts holds.
@@ -51,9 +54,9 @@ pub enum Form {
 
 /// A condition.
 #[derive(Clone, Debug, Serialize)]
-pub struct Condition {
+pub struct ExplainedCondition {
     /// The form of the condition.
-    pub form: Form,
+    pub form: ConditionForm,
     /// The result.
     pub truth: TruthValue,
     /// Why it is undecided, if it is.
@@ -65,18 +68,18 @@ pub struct Condition {
     pub at: Option<Location>,
     /// The test, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub test: Option<Test>,
+    pub test: Option<ConditionTest>,
     /// The expression, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expr: Option<String>,
     /// The conditions in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Condition>,
+    pub parts: Vec<ExplainedCondition>,
 }
 
 /// A test of one path.
 #[derive(Clone, Debug, Serialize)]
-pub struct Test {
+pub struct ConditionTest {
     /// The path, as written.
     pub path: String,
     /// How the operators apply to several values: `any`, `every` or `none`.
@@ -89,7 +92,7 @@ pub struct Test {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub misfit: Option<String>,
     /// The operators applied to the values.
-    pub operators: Vec<Operator>,
+    pub operators: Vec<TestOperator>,
     #[serde(skip)]
     pub(super) root: Root,
 }
@@ -105,7 +108,7 @@ pub struct FoundValue {
 
 /// One operator.
 #[derive(Clone, Debug, Serialize)]
-pub struct Operator {
+pub struct TestOperator {
     /// Its key, such as `gt`.
     pub key: &'static str,
     /// The operand; null if the operand's path has no value.
@@ -133,15 +136,15 @@ impl ConditionExplainer<'_> {
         self.sources?.locate(span)
     }
 
-    pub(super) fn condition(&self, examined: &ExaminedCondition<'_>) -> Condition {
+    pub(super) fn condition(&self, examined: &ExaminedCondition<'_>) -> ExplainedCondition {
         let (form, test, expr) = match &examined.form {
-            ExaminedForm::All(_) => (Form::All, None, None),
-            ExaminedForm::Any(_) => (Form::Any, None, None),
-            ExaminedForm::Not(_) => (Form::Not, None, None),
-            ExaminedForm::Test(test) => (Form::Test, Some(self.test(test)), None),
-            ExaminedForm::Expr(text) => (Form::Expr, None, Some((*text).to_owned())),
+            ExaminedForm::All(_) => (ConditionForm::All, None, None),
+            ExaminedForm::Any(_) => (ConditionForm::Any, None, None),
+            ExaminedForm::Not(_) => (ConditionForm::Not, None, None),
+            ExaminedForm::Test(test) => (ConditionForm::Test, Some(self.test(test)), None),
+            ExaminedForm::Expr(text) => (ConditionForm::Expr, None, Some((*text).to_owned())),
         };
-        Condition {
+        ExplainedCondition {
             form,
             truth: TruthValue::from(&examined.truth),
             why: match &examined.truth {
@@ -156,11 +159,11 @@ impl ConditionExplainer<'_> {
         }
     }
 
-    fn test(&self, test: &ExaminedTest<'_>) -> Test {
+    fn test(&self, test: &ExaminedTest<'_>) -> ConditionTest {
         let (found, count, misfit) = match &test.found {
-            Found::Absent => (Vec::new(), 0, None),
-            Found::TypeMismatch(why) => (Vec::new(), 0, Some(self.veil.text(why))),
-            Found::Values { first, count } => {
+            TestedValues::Absent => (Vec::new(), 0, None),
+            TestedValues::TypeMismatch(why) => (Vec::new(), 0, Some(self.veil.text(why))),
+            TestedValues::Values { first, count } => {
                 let found = first.iter().map(|value| FoundValue {
                     value: self.veil.value(test.root, value.value),
                     truth: TruthValue::from(&value.truth),
@@ -168,9 +171,9 @@ impl ConditionExplainer<'_> {
                 (found.collect(), *count, None)
             }
         };
-        Test {
+        ConditionTest {
             path: test.path.to_owned(),
-            each: Each::name(test.each),
+            each: Quantifier::name(test.each),
             found,
             count,
             misfit,
@@ -179,15 +182,15 @@ impl ConditionExplainer<'_> {
         }
     }
 
-    fn operator(&self, asked: &Asked<'_>) -> Operator {
+    fn operator(&self, asked: &ExaminedOperator<'_>) -> TestOperator {
         let operand = match (asked.operand_path, &asked.operand) {
-            (Some((_, root)), Compared::One(node)) => self.veil.value(root, *node),
-            (Some((_, root)), Compared::Several(nodes)) => {
+            (Some((_, root)), ExaminedOperand::One(node)) => self.veil.value(root, *node),
+            (Some((_, root)), ExaminedOperand::Several(nodes)) => {
                 bounded(nodes.iter().map(|node| self.veil.value(root, *node)).collect())
             }
             (_, compared) => compared.to_value().map(bounded).unwrap_or_default(),
         };
-        Operator {
+        TestOperator {
             key: asked.key,
             operand,
             operand_path: asked.operand_path.map(|(path, _)| path.to_owned()),
@@ -198,35 +201,35 @@ impl ConditionExplainer<'_> {
     }
 }
 
-impl Condition {
+impl ExplainedCondition {
     /// The tests and expressions that decide the result: without them it could differ.
-    pub fn deciding(&self) -> Vec<&Condition> {
+    pub fn deciding(&self) -> Vec<&ExplainedCondition> {
         let mut found = Vec::new();
         self.collect_decisive_parts(&mut found);
         found
     }
 
-    fn collect_decisive_parts<'c>(&'c self, found: &mut Vec<&'c Condition>) {
-        if self.parts.is_empty() && !matches!(self.form, Form::All | Form::Any) {
+    fn collect_decisive_parts<'c>(&'c self, found: &mut Vec<&'c ExplainedCondition>) {
+        if self.parts.is_empty() && !matches!(self.form, ConditionForm::All | ConditionForm::Any) {
             found.push(self);
             return;
         }
         // For these forms, one part with the same result decides by itself; otherwise all parts with that result do.
         let by_one = match (self.form, self.truth) {
-            (Form::All, TruthValue::No) | (Form::Any, TruthValue::Yes) => true,
+            (ConditionForm::All, TruthValue::No) | (ConditionForm::Any, TruthValue::Yes) => true,
             (_, TruthValue::Yes | TruthValue::No) => false,
             (_, TruthValue::Absent | TruthValue::Undecided) => true,
         };
-        let says_so = |part: &&Condition| self.form == Form::Not || part.truth == self.truth;
+        let says_so = |part: &&ExplainedCondition| self.form == ConditionForm::Not || part.truth == self.truth;
         let parts = self.parts.iter().filter(says_so);
-        let parts: Vec<&Condition> = if by_one { parts.take(1).collect() } else { parts.collect() };
+        let parts: Vec<&ExplainedCondition> = if by_one { parts.take(1).collect() } else { parts.collect() };
         for part in parts {
             part.collect_decisive_parts(found);
         }
     }
 
     /// Calls `visit` with the condition and all of its parts, recursively.
-    pub(super) fn each_mut(&mut self, visit: &mut impl FnMut(&mut Condition)) {
+    pub(super) fn each_mut(&mut self, visit: &mut impl FnMut(&mut ExplainedCondition)) {
         visit(self);
         for part in &mut self.parts {
             part.each_mut(visit);

@@ -3,10 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::explanation::Explanation;
-use super::explanation_builder::Draft;
+use super::explanation_builder::ExplanationBuilder;
 use crate::call::{Outcome, Phase};
 use crate::diagnostic::SourceMap;
-use crate::kernel::{Asking, Decision, DecisionStarted, Event, LimitAsked, Listener};
+use crate::kernel::{Decision, DecisionStarted, Event, EventListener, LimitChecked, PolicyEvaluated};
 
 /// The maximum number of calls in progress; beyond it, the oldest are not explained.
 const MAX_OPEN: usize = 4096;
@@ -22,7 +22,7 @@ pub struct Explainer {
 #[derive(Debug, Default)]
 struct ExplainerState {
     /// Calls without an outcome yet, in the order of their first decisions.
-    open: Vec<Draft>,
+    open: Vec<ExplanationBuilder>,
     /// The call that is being decided: its index in `open`.
     deciding: Option<usize>,
     done: Vec<Explanation>,
@@ -58,7 +58,7 @@ impl Explainer {
     }
 }
 
-impl Listener for Explainer {
+impl EventListener for Explainer {
     fn hear(&self, event: &Event<'_>) {
         let mut heard = self.lock();
         match event {
@@ -84,7 +84,7 @@ impl Listener for Explainer {
 impl ExplainerState {
     fn begin(&mut self, deciding: &DecisionStarted<'_>, wanted: Option<&str>) {
         // A decision while a call runs is one on a nested call.
-        let running = self.open.iter().position(Draft::is_running);
+        let running = self.open.iter().position(ExplanationBuilder::is_running);
         let known = self.open.iter().position(|draft| draft.is_call(deciding.view.call));
         if let Some(place) = running.or(known) {
             self.deciding = Some(place);
@@ -97,13 +97,13 @@ impl ExplainerState {
             self.open.remove(0);
         }
         let is_wanted = wanted.is_none_or(|wanted| wanted == deciding.view.call.id);
-        let mut draft = Draft::new(deciding, is_wanted);
+        let mut draft = ExplanationBuilder::new(deciding, is_wanted);
         draft.begin(deciding);
         self.open.push(draft);
         self.deciding = Some(self.open.len() - 1);
     }
 
-    fn ask(&mut self, asking: &Asking<'_>, sources: Option<&SourceMap>) {
+    fn ask(&mut self, asking: &PolicyEvaluated<'_>, sources: Option<&SourceMap>) {
         let draft = match asking.phase {
             Some(Phase::Normalise | Phase::Gate | Phase::Execute) => {
                 self.deciding.and_then(|place| self.open.get_mut(place))
@@ -123,7 +123,7 @@ impl ExplainerState {
         }
     }
 
-    fn limit(&mut self, limit: &LimitAsked<'_>) {
+    fn limit(&mut self, limit: &LimitChecked<'_>) {
         if let Some(draft) = self.open.iter_mut().find(|draft| draft.is_of(&limit.call.id)) {
             draft.limit(limit);
         }

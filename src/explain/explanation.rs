@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::step::Step;
+use super::step::PolicyStep;
 use crate::call::{OutcomeKind, Reason};
 use crate::diagnostic::Location;
 use crate::json::Value;
@@ -30,7 +30,7 @@ pub struct Explanation {
     /// The final arguments, redacted.
     pub input: Value,
     /// Every policy, ordered by phase and by order of evaluation; a policy of two phases occurs twice.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PolicyStep>,
     /// The layers whose `defaults.unmatched` stops the call, or requires approval, because no policy in them permits it.
     pub unmatched: Vec<UnmatchedLayer>,
     /// The nested calls that scripts made for this one, in order.
@@ -79,18 +79,18 @@ pub struct NestedCall {
     /// The reason of the decision.
     pub reason: Reason,
     /// The policies with a verdict, and the undecided ones.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PolicyStep>,
 }
 
 impl Explanation {
     /// The step that gave the reason, which may be one of a nested call.
-    pub fn decisive(&self) -> Option<&Step> {
+    pub fn decisive(&self) -> Option<&PolicyStep> {
         let again = self.again.iter().flat_map(|again| &again.steps);
         self.steps.iter().chain(again).find(|step| step.decisive)
     }
 
     /// The steps of a policy.
-    pub fn steps_of<'e>(&'e self, policy: &'e str) -> impl Iterator<Item = &'e Step> {
+    pub fn steps_of<'e>(&'e self, policy: &'e str) -> impl Iterator<Item = &'e PolicyStep> {
         self.steps.iter().filter(move |step| step.policy == policy)
     }
 

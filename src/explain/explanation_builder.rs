@@ -2,17 +2,17 @@
 
 use super::explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};
 use super::explanation_redaction::ExplanationRedactor;
-use super::step::{ExplainedLimit, Heard, Step, number};
+use super::step::{ExplainedLimit, MatchResult, PolicyStep, number};
 use crate::call::{Outcome, OutcomeKind, Phase, Reason, Root, ToolCall, reason_code};
 use crate::diagnostic::SourceMap;
 use crate::json::Value;
-use crate::kernel::{Asking, Decision, DecisionStarted, Effect, Layers, LimitAsked};
-use crate::middleware::{CountedCalls, Kind};
+use crate::kernel::{Decision, DecisionStarted, Effect, Layers, LimitChecked, PolicyEvaluated};
+use crate::middleware::{CountedCalls, PolicyKind};
 use crate::policy::{Mode, Unmatched};
 
 /// The explanation of a call in progress.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct ExplanationBuilder {
     /// The call's address in memory: ids may repeat, even in one round.
     address: usize,
     wanted: bool,
@@ -20,18 +20,18 @@ pub(super) struct Draft {
     call: ExplainedCall,
     layers: Layers,
     /// The decisions on the call itself, and from index `again` on, those on its nested calls.
-    decisions: Vec<Decided>,
+    decisions: Vec<DraftDecision>,
     again: usize,
     /// The steps of the settle phase, and of policies of the run.
-    later: Vec<Step>,
-    limits: Vec<Asked>,
+    later: Vec<PolicyStep>,
+    limits: Vec<LimitCheck>,
     /// The redactions that matched in the settle phase: layer and index of each policy.
     redactions: Vec<(u32, u32)>,
 }
 
 /// A request to a limit.
 #[derive(Clone, Debug)]
-struct Asked {
+struct LimitCheck {
     /// The index of the decision that made the request.
     decision: usize,
     layer: u32,
@@ -43,14 +43,14 @@ struct Asked {
 
 /// One decision.
 #[derive(Debug)]
-struct Decided {
-    steps: Vec<Step>,
+struct DraftDecision {
+    steps: Vec<PolicyStep>,
     effect: Effect,
     reason: Option<Reason>,
     input: Value,
 }
 
-impl Draft {
+impl ExplanationBuilder {
     pub(super) fn new(deciding: &DecisionStarted<'_>, wanted: bool) -> Self {
         let call = deciding.view.call;
         Self {
@@ -100,17 +100,17 @@ impl Draft {
             self.call.input.clone_from(&input);
         }
         self.layers.clone_from(deciding.layers);
-        self.decisions.push(Decided { steps: Vec::new(), effect: Effect::Run, reason: None, input });
+        self.decisions.push(DraftDecision { steps: Vec::new(), effect: Effect::Run, reason: None, input });
     }
 
-    pub(super) fn ask(&mut self, asking: &Asking<'_>, sources: Option<&SourceMap>) {
+    pub(super) fn ask(&mut self, asking: &PolicyEvaluated<'_>, sources: Option<&SourceMap>) {
         if !self.wanted {
             return;
         }
-        let step = Step::of(asking, &self.layers, sources);
+        let step = PolicyStep::of(asking, &self.layers, sources);
         let enforced = asking.policy.mode != Mode::Shadow;
         if !matches!(asking.phase, Some(Phase::Normalise | Phase::Gate | Phase::Execute)) {
-            if let (Kind::Redact(_), Some(_), true) = (&asking.policy.kind, asking.verdict, enforced) {
+            if let (PolicyKind::Redact(_), Some(_), true) = (&asking.policy.kind, asking.verdict, enforced) {
                 self.redactions.push((asking.layer, asking.place));
             }
             // Budgets may be evaluated more than once for a call.
@@ -133,7 +133,7 @@ impl Draft {
         }
     }
 
-    pub(super) fn limit(&mut self, asked: &LimitAsked<'_>) {
+    pub(super) fn limit(&mut self, asked: &LimitChecked<'_>) {
         let Some(limit) = asked.policy.kind.as_limit() else { return };
         let retry_after = asked.retry_after.map(|after| after.as_nanos().div_ceil(1_000_000));
         let taken = ExplainedLimit {
@@ -145,7 +145,7 @@ impl Draft {
             retry_after_ms: retry_after.and_then(|after| u64::try_from(after).ok()),
         };
         let decision = self.decisions.len().saturating_sub(1);
-        let asked = Asked {
+        let asked = LimitCheck {
             decision,
             layer: asked.layer,
             policy: asked.policy.id.clone(),
@@ -180,7 +180,7 @@ impl Draft {
             input: outcome.map_or(main.input, |outcome| outcome.input.clone()),
             unmatched: Vec::new(),
             steps: main.steps,
-            again: again.into_iter().filter_map(Decided::told).collect(),
+            again: again.into_iter().filter_map(DraftDecision::told).collect(),
             attempts: outcome.and_then(|outcome| outcome.attempts),
             off: self.layers.iter().flat_map(|chains| chains.off().iter().cloned()).collect(),
             revision: match outcome {
@@ -205,8 +205,8 @@ impl Draft {
 
     fn apply_limits(&mut self) {
         let limits = std::mem::take(&mut self.limits);
-        for Asked { decision, layer, policy, is_joint, mut taken } in limits.iter().map(Asked::clone) {
-            let refused = |other: &Asked| other.decision == decision && other.is_joint && !other.taken.enough;
+        for LimitCheck { decision, layer, policy, is_joint, mut taken } in limits.iter().map(LimitCheck::clone) {
+            let refused = |other: &LimitCheck| other.decision == decision && other.is_joint && !other.taken.enough;
             taken.taken &= !(is_joint && limits.iter().any(refused));
             let decided = self.decisions.get_mut(decision);
             let mut steps = decided.into_iter().flat_map(|decided| decided.steps.iter_mut());
@@ -217,9 +217,9 @@ impl Draft {
     }
 }
 
-impl Decided {
+impl DraftDecision {
     fn told(self) -> Option<NestedCall> {
-        let had_a_say = |step: &Step| step.verdict.is_some() || step.heard == Heard::Undecided;
+        let had_a_say = |step: &PolicyStep| step.verdict.is_some() || step.heard == MatchResult::Undecided;
         Some(NestedCall {
             input: self.input,
             decision: decision_word(self.effect, None),
@@ -230,9 +230,9 @@ impl Decided {
 }
 
 /// The decision that counted: the strictest of several on one call, and of equally strict ones the last.
-fn strictest(decisions: Vec<Decided>) -> Option<Decided> {
+fn strictest(decisions: Vec<DraftDecision>) -> Option<DraftDecision> {
     let stricter =
-        |earlier: Decided, later: Decided| if earlier.effect > later.effect { earlier } else { later };
+        |earlier: DraftDecision, later: DraftDecision| if earlier.effect > later.effect { earlier } else { later };
     decisions.into_iter().reduce(stricter)
 }
 
@@ -252,10 +252,10 @@ fn unlifted(explanation: &Explanation, layers: &Layers) -> Vec<UnmatchedLayer> {
     if explanation.decision == "invalid" || explanation.reason.code == reason_code::SESSION_HALTED {
         return Vec::new();
     }
-    let permits = |step: &Step, layer: u32| {
+    let permits = |step: &PolicyStep, layer: u32| {
         step.layer == layer
             && !step.shadow
-            && step.heard == Heard::Matched
+            && step.heard == MatchResult::Matched
             && step.verdict.is_some()
             && matches!(step.kind, "allow" | "approval" | "respond")
     };

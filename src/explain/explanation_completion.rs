@@ -3,13 +3,13 @@
 
 use super::explanation::Explanation;
 use super::explanation_redaction;
-use super::phrases::{self, Ended};
-use super::step::Step;
+use super::phrases::{self, CallEnd};
+use super::step::PolicyStep;
 use crate::call::{Masks, Outcome, Phase, Root, Verdict};
 use crate::diagnostic::SourceMap;
 use crate::json::Value;
-use crate::kernel::{Layers, Unasked};
-use crate::middleware::{Kind, Redact};
+use crate::kernel::{Layers, SkipReason};
+use crate::middleware::{PolicyKind, Redact};
 
 impl Explanation {
     /// Adds the policies that were not evaluated: policies of the run, and all policies if the session is halted.
@@ -22,7 +22,7 @@ impl Explanation {
                 }
                 let phases = [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle];
                 let phase = phases.into_iter().find(|phase| policy.kind.is_active_in(*phase));
-                self.steps.push(Step::unasked(policy, place, phase, Unasked::NotRun, sources));
+                self.steps.push(PolicyStep::unasked(policy, place, phase, SkipReason::NotRun, sources));
             }
         }
     }
@@ -42,13 +42,13 @@ impl Explanation {
     /// Marks the step that gave the reason, among those of the policy that gave it.
     pub(super) fn mark_decisive(&mut self) {
         let Some(policy) = &self.reason.policy else { return };
-        let of_policy = |step: &Step| step.policy == *policy && !step.shadow;
-        let says = |step: &Step| of_policy(step) && !matches!(step.verdict, None | Some(Verdict::Pass));
-        let acts = |step: &Step| of_policy(step) && step.verdict.is_some();
-        let kinds: [&dyn Fn(&Step) -> bool; 3] = [&says, &acts, &of_policy];
+        let of_policy = |step: &PolicyStep| step.policy == *policy && !step.shadow;
+        let says = |step: &PolicyStep| of_policy(step) && !matches!(step.verdict, None | Some(Verdict::Pass));
+        let acts = |step: &PolicyStep| of_policy(step) && step.verdict.is_some();
+        let kinds: [&dyn Fn(&PolicyStep) -> bool; 3] = [&says, &acts, &of_policy];
         // A nested call of a script may have been the one that was stopped.
         let again = self.again.iter_mut().rev().flat_map(|again| &mut again.steps);
-        let mut steps: Vec<&mut Step> = self.steps.iter_mut().chain(again).collect();
+        let mut steps: Vec<&mut PolicyStep> = self.steps.iter_mut().chain(again).collect();
         let place = kinds.iter().find_map(|fits| steps.iter().position(|step| fits(step)));
         if let Some(step) = place.and_then(|place| steps.get_mut(place)) {
             step.decisive = true;
@@ -61,7 +61,7 @@ impl Explanation {
         let redacts: Vec<&Redact> = redactions
             .iter()
             .filter_map(|(layer, place)| match &layers.get(*layer as usize)?.policy(*place)?.kind {
-                Kind::Redact(redact) => Some(redact),
+                PolicyKind::Redact(redact) => Some(redact),
                 _ => None,
             })
             .collect();
@@ -116,7 +116,7 @@ impl Explanation {
 
     /// Writes the texts of all steps and of the explanation.
     pub(super) fn tell(&mut self, executed: bool) {
-        let ended = self.outcome.map(|outcome| Ended { outcome, executed, attempts: self.attempts });
+        let ended = self.outcome.map(|outcome| CallEnd { outcome, executed, attempts: self.attempts });
         for step in &mut self.steps {
             step.words = phrases::describe_step(step, ended);
         }

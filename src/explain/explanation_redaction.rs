@@ -2,11 +2,11 @@
 
 use std::cell::OnceCell;
 
-use crate::call::{CallView, Masks, Node, Root};
+use crate::call::{CallView, Masks, NodeRef, Root};
 use crate::json::{self, Value};
 use crate::kernel::Layers;
 use crate::matcher::{ExaminedCondition, ExaminedForm, Truth};
-use crate::middleware::{Kind, Redact};
+use crate::middleware::{PolicyKind, Redact};
 use crate::policy::{Mode, Policy};
 
 /// The replacement of a value that can't be redacted.
@@ -58,13 +58,13 @@ impl<'v> ExplanationRedactor<'v> {
     }
 
     /// Redacts a value within a member of the call document.
-    pub(super) fn value(&self, root: Root, node: Node<'_>) -> Value {
+    pub(super) fn value(&self, root: Root, node: NodeRef<'_>) -> Value {
         let value = match node {
-            Node::Text(text) => match root {
+            NodeRef::Text(text) => match root {
                 Root::Error => Value::from(self.hide_text(root, text)),
                 _ => Value::from(text),
             },
-            Node::Json(value) => self.counterpart(root, value).unwrap_or_else(|| WITHHELD.into()),
+            NodeRef::Json(value) => self.counterpart(root, value).unwrap_or_else(|| WITHHELD.into()),
         };
         bounded(value)
     }
@@ -153,7 +153,7 @@ pub(super) fn hides(redact: &Redact, root: Root) -> bool {
 
 /// The redaction of a policy, unless its conditions certainly do not hold: conditions that read the result may hold later.
 fn redaction<'p>(policy: &'p Policy, view: &CallView<'_>) -> Option<&'p Redact> {
-    let Kind::Redact(redact) = &policy.kind else { return None };
+    let PolicyKind::Redact(redact) = &policy.kind else { return None };
     if policy.mode != Mode::Enforce {
         return None;
     }

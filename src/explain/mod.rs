@@ -29,8 +29,8 @@ mod explanation_redaction;
 mod why_not;
 mod phrases;
 
-pub use condition::{Condition, Form, FoundValue, Operator, Test, TruthValue};
+pub use condition::{ExplainedCondition, ConditionForm, FoundValue, TestOperator, ConditionTest, TruthValue};
 pub use explainer::Explainer;
 pub use explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};
-pub use step::{Changed, ExplainedLimit, Heard, Pattern, Step};
+pub use step::{ValueChange, ExplainedLimit, MatchResult, UnmatchedPattern, PolicyStep};
 pub use why_not::{WhyNot, WhyNotReason};

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::condition::{Condition, Form, FoundValue, Operator, Test, TruthValue};
+use super::condition::{ExplainedCondition, ConditionForm, FoundValue, TestOperator, ConditionTest, TruthValue};
 use super::explanation::Explanation;
-use super::step::{Heard, Step};
+use super::step::{MatchResult, PolicyStep};
 use crate::call::{OutcomeKind, Verdict, reason_code};
 use crate::durations::in_words;
 use crate::json::Value;
-use crate::kernel::Unasked;
+use crate::kernel::SkipReason;
 use crate::safe_text;
 
 /// The maximum number of listed reasons; more are only counted.
@@ -17,7 +17,7 @@ const MAX_REASONS: usize = 3;
 const MAX_VALUES: usize = 5;
 
 /// Explains the result of a condition by its deciding tests, with the values on both sides.
-pub(super) fn because(condition: &Condition) -> String {
+pub(super) fn because(condition: &ExplainedCondition) -> String {
     let deciding = condition.deciding();
     let told = deciding.iter().take(MAX_REASONS).map(|leaf| explain_leaf(leaf, condition.truth));
     let mut told: Vec<String> = told.collect();
@@ -27,12 +27,12 @@ pub(super) fn because(condition: &Condition) -> String {
     told.join("; ")
 }
 
-fn explain_leaf(leaf: &Condition, whole: TruthValue) -> String {
+fn explain_leaf(leaf: &ExplainedCondition, whole: TruthValue) -> String {
     let words = match (leaf.form, leaf.truth) {
-        (Form::All, _) => "it has no conditions".to_owned(),
-        (Form::Any, _) => "its `any` is empty".to_owned(),
+        (ConditionForm::All, _) => "it has no conditions".to_owned(),
+        (ConditionForm::Any, _) => "its `any` is empty".to_owned(),
         (_, TruthValue::Undecided) => leaf.why.clone().unwrap_or_default(),
-        (Form::Expr, truth) => {
+        (ConditionForm::Expr, truth) => {
             let word = if truth == TruthValue::Yes { "true" } else { "false" };
             format!("`{}` is {word}", line(leaf.expr.as_deref().unwrap_or_default()))
         }
@@ -43,7 +43,7 @@ fn explain_leaf(leaf: &Condition, whole: TruthValue) -> String {
     if turned { format!("{words} (under `not`)") } else { words }
 }
 
-fn of_test(test: &Test, truth: TruthValue) -> String {
+fn of_test(test: &ConditionTest, truth: TruthValue) -> String {
     let path = &test.path;
     let asked = || test.operators.iter().filter(|operator| operator.key != "exists");
     match (truth, test.found.as_slice()) {
@@ -52,7 +52,7 @@ fn of_test(test: &Test, truth: TruthValue) -> String {
         _ if asked().next().is_none() => format!("`{path}` is present"),
         (TruthValue::Absent, _) => {
             match asked().find(|operator| operator.truth == Some(TruthValue::Absent)) {
-                Some(Operator { operand_path: Some(operand), .. }) => {
+                Some(TestOperator { operand_path: Some(operand), .. }) => {
                     format!(
                         "`{operand}`, which `{path}` is compared with, is absent, which counts as matching"
                     )
@@ -66,9 +66,9 @@ fn of_test(test: &Test, truth: TruthValue) -> String {
 }
 
 /// The operators with this result.
-fn saying(test: &Test, truth: TruthValue) -> String {
+fn saying(test: &ConditionTest, truth: TruthValue) -> String {
     let all = || test.operators.iter().filter(|operator| operator.key != "exists");
-    let says = |operator: &&Operator| operator.truth.is_none_or(|said| said == truth);
+    let says = |operator: &&TestOperator| operator.truth.is_none_or(|said| said == truth);
     let mut told: Vec<String> = all().filter(says).map(operator).collect();
     if told.is_empty() {
         told = all().map(operator).collect();
@@ -76,10 +76,10 @@ fn saying(test: &Test, truth: TruthValue) -> String {
     told.join(" and ")
 }
 
-fn compared(what: &str, found: &FoundValue, test: &Test, truth: TruthValue) -> String {
+fn compared(what: &str, found: &FoundValue, test: &ConditionTest, truth: TruthValue) -> String {
     let value = value(&found.value);
-    let absent = |operator: &&Operator| operator.operand_path.is_some() && operator.operand.is_null();
-    if let Some(Operator { key, operand_path: Some(path), .. }) = test.operators.iter().find(absent)
+    let absent = |operator: &&TestOperator| operator.operand_path.is_some() && operator.operand.is_null();
+    if let Some(TestOperator { key, operand_path: Some(path), .. }) = test.operators.iter().find(absent)
         && truth == TruthValue::No
     {
         return format!("{what} is {value}, and `{path}`, which `{key}` compares it with, is absent");
@@ -92,7 +92,7 @@ fn compared(what: &str, found: &FoundValue, test: &Test, truth: TruthValue) -> S
     }
 }
 
-fn of_several(test: &Test, truth: TruthValue, found: &[FoundValue]) -> String {
+fn of_several(test: &ConditionTest, truth: TruthValue, found: &[FoundValue]) -> String {
     let path = &test.path;
     let one =
         |truth: TruthValue| found.iter().find(|found| found.truth == truth).map(|found| value(&found.value));
@@ -115,7 +115,7 @@ fn of_several(test: &Test, truth: TruthValue, found: &[FoundValue]) -> String {
 }
 
 /// An operator as written, with the value of an operand that is read from the call.
-fn operator(operator: &Operator) -> String {
+fn operator(operator: &TestOperator) -> String {
     match &operator.operand_path {
         Some(path) if operator.operand.is_null() => format!("`{}: {path}` (absent)", operator.key),
         Some(path) => format!("`{}: {path}` ({})", operator.key, value(&operator.operand)),
@@ -135,7 +135,7 @@ fn line(text: &str) -> String {
 
 /// The end of the call.
 #[derive(Clone, Copy)]
-pub(super) struct Ended {
+pub(super) struct CallEnd {
     pub(super) outcome: OutcomeKind,
     /// Whether its execution began.
     pub(super) executed: bool,
@@ -143,31 +143,31 @@ pub(super) struct Ended {
 }
 
 /// Describes the effect of a policy, or why it had none.
-pub(super) fn describe_step(step: &Step, ended: Option<Ended>) -> String {
+pub(super) fn describe_step(step: &PolicyStep, ended: Option<CallEnd>) -> String {
     let why = step.condition.as_ref().map(because).filter(|why| !why.is_empty());
     let words = match (step.heard, step.verdict) {
-        (Heard::NotAsked, _) => describe_skip(step.unasked).to_owned(),
-        (Heard::OtherTool | Heard::OtherServer, _) => {
+        (MatchResult::NotAsked, _) => describe_skip(step.unasked).to_owned(),
+        (MatchResult::OtherTool | MatchResult::OtherServer, _) => {
             let patterns: Vec<String> =
                 step.patterns.iter().map(|pattern| format!("`{}`", pattern.text)).collect();
-            let of = if step.heard == Heard::OtherTool { "for" } else { "for the server" };
+            let of = if step.heard == MatchResult::OtherTool { "for" } else { "for the server" };
             format!("{of} {}", patterns.join(", "))
         }
-        (Heard::NoMatch, _) => why.unwrap_or_default(),
-        (Heard::Matched | Heard::Absent, Some(verdict)) => {
+        (MatchResult::NoMatch, _) => why.unwrap_or_default(),
+        (MatchResult::Matched | MatchResult::Absent, Some(verdict)) => {
             let did = did(step, verdict, ended);
             why.map_or(did.clone(), |why| format!("{did}: {why}"))
         }
-        (Heard::Undecided, Some(verdict)) => {
+        (MatchResult::Undecided, Some(verdict)) => {
             let did = did(step, verdict, ended);
             format!("{did}, because its match is undecided: {}", why.unwrap_or_default())
         }
-        (Heard::Undecided, None) => format!(
+        (MatchResult::Undecided, None) => format!(
             "its match is undecided, and then a policy of kind `{}` does not apply: {}",
             step.kind,
             why.unwrap_or_default()
         ),
-        (Heard::Matched | Heard::Absent, None) => why.unwrap_or_else(|| "it had no effect".to_owned()),
+        (MatchResult::Matched | MatchResult::Absent, None) => why.unwrap_or_else(|| "it had no effect".to_owned()),
     };
     if step.shadow && step.verdict.is_some() {
         format!("in shadow mode, without effect: {words}")
@@ -176,26 +176,26 @@ pub(super) fn describe_step(step: &Step, ended: Option<Ended>) -> String {
     }
 }
 
-fn describe_skip(why: Option<Unasked>) -> &'static str {
+fn describe_skip(why: Option<SkipReason>) -> &'static str {
     match why {
         None => "not evaluated",
-        Some(Unasked::NotAnObject) => "not evaluated: the arguments are not a JSON object",
-        Some(Unasked::InvalidArguments) => {
+        Some(SkipReason::NotAnObject) => "not evaluated: the arguments are not a JSON object",
+        Some(SkipReason::InvalidArguments) => {
             "not evaluated: the arguments are invalid, and it is not stricter than that"
         }
-        Some(Unasked::NotRun) => "not evaluated: the call did not get that far",
-        Some(Unasked::NoError) => "not evaluated: there was no error",
-        Some(Unasked::OtherError) => "not evaluated: it recovers other errors",
-        Some(Unasked::AttemptsExhausted) => "not evaluated: its recovery attempts are used up",
-        Some(Unasked::RecoveredBefore) => "not evaluated: the error is already recovered",
-        Some(Unasked::NoResult) => "not evaluated: there is no result of a real tool",
-        Some(Unasked::Failed) => "its conditions could not be evaluated, so it applies",
+        Some(SkipReason::NotRun) => "not evaluated: the call did not get that far",
+        Some(SkipReason::NoError) => "not evaluated: there was no error",
+        Some(SkipReason::OtherError) => "not evaluated: it recovers other errors",
+        Some(SkipReason::AttemptsExhausted) => "not evaluated: its recovery attempts are used up",
+        Some(SkipReason::RecoveredBefore) => "not evaluated: the error is already recovered",
+        Some(SkipReason::NoResult) => "not evaluated: there is no result of a real tool",
+        Some(SkipReason::Failed) => "its conditions could not be evaluated, so it applies",
     }
 }
 
 /// Describes the effect of a policy that takes part, as a predicate.
-fn did(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
-    let undecided = step.heard == Heard::Undecided;
+fn did(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) -> String {
+    let undecided = step.heard == MatchResult::Undecided;
     let problem = || step.problem.as_deref().filter(|_| !undecided);
     let because = |text: &str| match problem() {
         Some(problem) => format!("{text}: {problem}"),
@@ -241,7 +241,7 @@ fn did(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
 }
 
 /// Describes the effect of a policy that wraps the execution.
-fn describe_wrapper(kind: &str, verdict: Verdict, ended: Option<Ended>) -> String {
+fn describe_wrapper(kind: &str, verdict: Verdict, ended: Option<CallEnd>) -> String {
     use OutcomeKind::{Denied, Halted, Invalid, Suspended};
     let executed = ended.filter(|ended| ended.executed);
     let text = match (kind, verdict, executed) {
@@ -250,15 +250,15 @@ fn describe_wrapper(kind: &str, verdict: Verdict, ended: Option<Ended>) -> Strin
         ("cache", _, Some(_)) => "has no entry for this call",
         ("cache", _, None) => "would be looked up",
         // At the same priority, a cache wraps these.
-        ("retry" | "timeout", Verdict::Pass, Some(Ended { outcome: OutcomeKind::Cached, .. })) => {
+        ("retry" | "timeout", Verdict::Pass, Some(CallEnd { outcome: OutcomeKind::Cached, .. })) => {
             "is not needed, because a cache answers"
         }
         (
             "retry" | "timeout",
             Verdict::Pass,
-            Some(Ended { outcome: Denied | Suspended | Halted | Invalid, .. }),
+            Some(CallEnd { outcome: Denied | Suspended | Halted | Invalid, .. }),
         ) => "has no effect, because the tool is not called",
-        ("retry", _, Some(Ended { attempts: Some(attempts), .. })) => {
+        ("retry", _, Some(CallEnd { attempts: Some(attempts), .. })) => {
             return format!("retries: the tool was called {attempts} times");
         }
         ("retry", _, Some(_)) => "does not retry",
@@ -272,7 +272,7 @@ fn describe_wrapper(kind: &str, verdict: Verdict, ended: Option<Ended>) -> Strin
     text.to_owned()
 }
 
-fn of_limit(step: &Step, verdict: Verdict, ended: Option<Ended>) -> String {
+fn of_limit(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) -> String {
     let Some(limit) = &step.limit else {
         return match verdict {
             Verdict::Pass if ended.is_none() => "would be checked".to_owned(),

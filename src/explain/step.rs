@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::condition::{Condition, ConditionExplainer};
+use super::condition::{ExplainedCondition, ConditionExplainer};
 use super::explanation_redaction::{ExplanationRedactor, WITHHELD, bounded, counterpart};
 use crate::call::{Amount, Masks, Phase, Root, Verdict};
 use crate::diagnostic::{Location, SourceMap};
 use crate::json::{self, Number, Value};
-use crate::kernel::{Asking, Change, Layers, Said, Unasked, measure};
+use crate::kernel::{Change, Layers, MatchStatus, PolicyEvaluated, SkipReason, measure};
 use crate::matcher::{ExaminedPattern, Truth};
-use crate::middleware::{Kind, LimitCharge, Rule};
+use crate::middleware::{LimitCharge, LimitRule, PolicyKind};
 use crate::policy::{Mode, Policy};
 
 /// The maximum number of listed differences of one change.
@@ -20,7 +20,7 @@ const MAX_CHANGES: usize = 40;
 /// The result of a policy's matcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Heard {
+pub enum MatchResult {
     /// It matches.
     Matched,
     /// Its match is undecided.
@@ -39,7 +39,7 @@ pub enum Heard {
 
 /// One policy in one phase.
 #[derive(Clone, Debug, Serialize)]
-pub struct Step {
+pub struct PolicyStep {
     /// The policy's id.
     pub policy: String,
     /// Its kind key.
@@ -53,7 +53,7 @@ pub struct Step {
     /// Its location in the rules.
     pub at: Option<Location>,
     /// The result of its matcher.
-    pub heard: Heard,
+    pub heard: MatchResult,
     /// Its verdict on the call, or in shadow mode, the verdict it would have had; `None` if it did not take part.
     pub verdict: Option<Verdict>,
     /// Whether it gave the reason for the outcome.
@@ -62,13 +62,13 @@ pub struct Step {
     pub words: String,
     /// The name patterns that do not match, for a policy of other tools or servers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<UnmatchedPattern>,
     /// Its conditions, if it has any and was evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub condition: Option<Condition>,
+    pub condition: Option<ExplainedCondition>,
     /// Its changes of arguments or result, or in shadow mode, the changes it would have made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<Changed>,
+    pub changes: Vec<ValueChange>,
     /// Its objection to the call, beyond the match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -76,19 +76,19 @@ pub struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<ExplainedLimit>,
     #[serde(skip)]
-    pub(super) unasked: Option<Unasked>,
+    pub(super) unasked: Option<SkipReason>,
     #[serde(skip)]
     pub(super) place: (u32, u32),
     #[serde(skip)]
-    pub(super) order: Order,
+    pub(super) order: StepOrder,
 }
 
 /// The sort key of a step within its phase.
-pub(super) type Order = (u32, Reverse<i64>, u8, u32);
+pub(super) type StepOrder = (u32, Reverse<i64>, u8, u32);
 
 /// A name pattern.
 #[derive(Clone, Debug, Serialize)]
-pub struct Pattern {
+pub struct UnmatchedPattern {
     /// `tool` or `server`.
     pub of: &'static str,
     /// The pattern as written, without the slashes of a regular expression.
@@ -99,7 +99,7 @@ pub struct Pattern {
 
 /// One value that a policy changed.
 #[derive(Clone, Debug, Serialize)]
-pub struct Changed {
+pub struct ValueChange {
     /// The path of the value.
     pub path: String,
     /// The value before; null if absent. Redacted.
@@ -128,13 +128,13 @@ pub struct ExplainedLimit {
     pub retry_after_ms: Option<u64>,
 }
 
-impl Step {
+impl PolicyStep {
     /// Creates the step of a policy that was not evaluated.
     pub(super) fn unasked(
         policy: &Policy,
         place: (u32, u32),
         phase: Option<Phase>,
-        why: Unasked,
+        why: SkipReason,
         sources: Option<&SourceMap>,
     ) -> Self {
         let (layer, _) = place;
@@ -147,7 +147,7 @@ impl Step {
             layer,
             shadow: policy.mode == Mode::Shadow,
             at: sources.and_then(|sources| sources.locate(policy.span)),
-            heard: Heard::NotAsked,
+            heard: MatchResult::NotAsked,
             verdict: None,
             decisive: false,
             words: String::new(),
@@ -163,14 +163,14 @@ impl Step {
     }
 
     /// Creates the step of an evaluated policy.
-    pub(super) fn of(asking: &Asking<'_>, layers: &Layers, sources: Option<&SourceMap>) -> Self {
+    pub(super) fn of(asking: &PolicyEvaluated<'_>, layers: &Layers, sources: Option<&SourceMap>) -> Self {
         let place = (asking.layer, asking.place);
         let sources = sources.filter(|_| asking.layer == 0);
-        let mut step = Self::unasked(asking.policy, place, asking.phase, Unasked::NotRun, sources);
+        let mut step = Self::unasked(asking.policy, place, asking.phase, SkipReason::NotRun, sources);
         step.unasked = None;
         step.verdict = asking.verdict;
         let examined = match asking.said {
-            Said::Unasked(why) => {
+            MatchStatus::Unasked(why) => {
                 step.unasked = Some(why);
                 return step;
             }
@@ -178,20 +178,20 @@ impl Step {
         };
         let veil = ExplanationRedactor::of(layers, asking.view);
         let telling = ConditionExplainer { veil: &veil, sources };
-        if let Said::Elsewhere = asking.said {
+        if let MatchStatus::Elsewhere = asking.said {
             let (of, heard, patterns) = match examined.fits_tool() {
-                false => ("tool", Heard::OtherTool, &examined.tools),
-                true => ("server", Heard::OtherServer, &examined.servers),
+                false => ("tool", MatchResult::OtherTool, &examined.tools),
+                true => ("server", MatchResult::OtherServer, &examined.servers),
             };
             step.heard = heard;
             step.patterns = patterns.iter().map(|pattern| unmatched_pattern(of, pattern, &telling)).collect();
             return step;
         }
         step.heard = match examined.truth() {
-            Truth::Yes => Heard::Matched,
-            Truth::No => Heard::NoMatch,
-            Truth::Absent => Heard::Absent,
-            Truth::Undecided(_) => Heard::Undecided,
+            Truth::Yes => MatchResult::Matched,
+            Truth::No => MatchResult::NoMatch,
+            Truth::Absent => MatchResult::Absent,
+            Truth::Undecided(_) => MatchResult::Undecided,
         };
         step.condition = examined.condition.as_ref().map(|condition| telling.condition(condition));
         step.problem = asking.problem.map(|problem| veil.text(problem));
@@ -204,18 +204,18 @@ impl Step {
     }
 }
 
-impl Step {
+impl PolicyStep {
     /// Sets the objection of a limit by which the gate phase itself stops the call: a limit of the run is exceeded, or a key or a cost is
     /// missing.
-    fn set_gate_limit(&mut self, asking: &Asking<'_>, veil: &ExplanationRedactor<'_>) {
-        let Asking { policy, layer, view, .. } = *asking;
+    fn set_gate_limit(&mut self, asking: &PolicyEvaluated<'_>, veil: &ExplanationRedactor<'_>) {
+        let PolicyEvaluated { policy, layer, view, .. } = *asking;
         let Some(limit) = policy.kind.as_limit() else { return };
         if !matches!(asking.verdict, Some(Verdict::Deny | Verdict::Halt)) {
             return;
         }
         match (measure(layer, policy, limit, &view), limit.rule) {
             (Err(why), _) => self.problem = Some(veil.text(&why)),
-            (Ok(LimitCharge { key, cost }), Rule::Run(allowed)) => {
+            (Ok(LimitCharge { key, cost }), LimitRule::Run(allowed)) => {
                 self.limit = Some(ExplainedLimit {
                     limit: limit.words.clone(),
                     cost: number(cost),
@@ -225,7 +225,7 @@ impl Step {
                     retry_after_ms: None,
                 });
             }
-            (Ok(_), Rule::Store(_) | Rule::Conversation(_)) => {}
+            (Ok(_), LimitRule::Store(_) | LimitRule::Conversation(_)) => {}
         }
     }
 }
@@ -244,13 +244,13 @@ fn unmatched_pattern(
     of: &'static str,
     pattern: &ExaminedPattern<'_>,
     telling: &ConditionExplainer<'_>,
-) -> Pattern {
+) -> UnmatchedPattern {
     let at = pattern.span.and_then(|span| telling.locate(span));
-    Pattern { of, text: pattern.text.to_owned(), at }
+    UnmatchedPattern { of, text: pattern.text.to_owned(), at }
 }
 
 /// The differences of arguments or result, in redacted form.
-fn changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>) -> Vec<Changed> {
+fn changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>) -> Vec<ValueChange> {
     let Change { before, after } = change;
     let (hidden_before, hidden_after) = (veil.document(root, before), veil.document(root, after));
     // A path consists of keys, which may need redaction as values do.
@@ -267,7 +267,7 @@ fn changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>) -> Ve
     let place = format!("$.{}", root.name());
     let found = json::differences(&place, before, after, MAX_CHANGES).into_iter();
     found
-        .map(|difference| Changed {
+        .map(|difference| ValueChange {
             how: match (difference.before, difference.after) {
                 (None, _) => "added",
                 (_, None) => "removed",
@@ -284,15 +284,15 @@ fn changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>) -> Ve
 }
 
 /// The sort key of a step within its phase, in the order of the kernel.
-fn order(policy: &Policy, (layer, place): (u32, u32), phase: Option<Phase>) -> Order {
+fn order(policy: &Policy, (layer, place): (u32, u32), phase: Option<Phase>) -> StepOrder {
     match phase {
         Some(Phase::Execute) => (layer, Reverse(policy.priority), policy.kind.nesting(), place),
         Some(Phase::Settle) => {
             let group = match policy.kind {
-                Kind::Recover(_) => 0,
-                Kind::Transform(_) => 1,
-                Kind::Redact(_) => 2,
-                Kind::Label(_) | Kind::Fact(_) => 3,
+                PolicyKind::Recover(_) => 0,
+                PolicyKind::Transform(_) => 1,
+                PolicyKind::Redact(_) => 2,
+                PolicyKind::Label(_) | PolicyKind::Fact(_) => 3,
                 _ => 4,
             };
             // The settle phase processes all layers for each of its groups.

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use super::explanation::Explanation;
 use super::phrases::{because, layer_name};
-use super::step::{Heard, Step};
+use super::step::{MatchResult, PolicyStep};
 use crate::call::{Verdict, reason_code};
 use crate::diagnostic::Location;
-use crate::kernel::Unasked;
+use crate::kernel::SkipReason;
 
 /// The reason why a policy had no effect, or that it had one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -56,7 +56,7 @@ impl Explanation {
     /// Why a policy had no effect on the call, or that it had one. Returns `None` if there is no such policy.
     pub fn why_not(&self, policy: &str) -> Option<WhyNot> {
         // A policy of two phases had an effect if it had one in either.
-        let rank = |step: &&Step| match self.kept(step).0 {
+        let rank = |step: &&PolicyStep| match self.kept(step).0 {
             WhyNotReason::ItDecided => 0,
             WhyNotReason::ItActed => 1,
             WhyNotReason::Stricter | WhyNotReason::Shadow => 2,
@@ -83,34 +83,34 @@ impl Explanation {
         Some(WhyNot { policy: policy.to_owned(), layer: Some(step.layer), because, words, at })
     }
 
-    fn kept(&self, step: &Step) -> (WhyNotReason, String) {
+    fn kept(&self, step: &PolicyStep) -> (WhyNotReason, String) {
         let words = step.words.clone();
         match (step.heard, step.verdict) {
             _ if step.decisive => (WhyNotReason::ItDecided, format!("it decided the call: it {words}")),
-            (Heard::OtherTool, _) => (
+            (MatchResult::OtherTool, _) => (
                 WhyNotReason::OtherTool,
                 format!("the tool is `{}`, and the policy is {words}", self.call.tool),
             ),
-            (Heard::OtherServer, _) => {
+            (MatchResult::OtherServer, _) => {
                 let server = self.call.server.as_deref();
                 let server = server
                     .map_or("the call has no server".to_owned(), |name| format!("the server is `{name}`"));
                 (WhyNotReason::OtherServer, format!("{server}, and the policy is {words}"))
             }
-            (Heard::NotAsked, _) if step.phase.is_none() => {
+            (MatchResult::NotAsked, _) if step.phase.is_none() => {
                 (WhyNotReason::OfRun, "it acts on the run, not on single calls".to_owned())
             }
-            (Heard::NotAsked, _) if self.reason.code == reason_code::SESSION_HALTED => (
+            (MatchResult::NotAsked, _) if self.reason.code == reason_code::SESSION_HALTED => (
                 WhyNotReason::NotAsked,
                 "the session is already halted, so no policy was evaluated".to_owned(),
             ),
-            (Heard::NotAsked, _) => {
-                let stopped = matches!(step.unasked, Some(Unasked::InvalidArguments | Unasked::NotRun));
+            (MatchResult::NotAsked, _) => {
+                let stopped = matches!(step.unasked, Some(SkipReason::InvalidArguments | SkipReason::NotRun));
                 let why = if stopped { format!(": {}", self.why) } else { String::new() };
                 (WhyNotReason::NotAsked, format!("{words}{why}"))
             }
-            (Heard::NoMatch, _) => (WhyNotReason::NoMatch, words),
-            (Heard::Undecided, None) => (WhyNotReason::Undecided, words),
+            (MatchResult::NoMatch, _) => (WhyNotReason::NoMatch, words),
+            (MatchResult::Undecided, None) => (WhyNotReason::Undecided, words),
             (_, None) => (WhyNotReason::NoMatch, words),
             (_, Some(verdict)) if step.shadow => (WhyNotReason::Shadow, shadowed(verdict, step)),
             // Every `approval` policy that matches is part of the same request.
@@ -142,7 +142,7 @@ impl Explanation {
     }
 }
 
-fn shadowed(verdict: Verdict, step: &Step) -> String {
+fn shadowed(verdict: Verdict, step: &PolicyStep) -> String {
     let would = match verdict {
         Verdict::Deny => "would have denied the call",
         Verdict::Halt => "would have halted the run",
@@ -156,7 +156,7 @@ fn shadowed(verdict: Verdict, step: &Step) -> String {
     format!("it is in shadow mode (`mode: shadow`): it {would}{why}")
 }
 
-impl Step {
+impl PolicyStep {
     /// The location of the pattern or operator that decides whether it matches.
     pub(super) fn decisive_location(&self) -> Option<&Location> {
         if let Some(pattern) = self.patterns.first() {

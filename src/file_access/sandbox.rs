@@ -40,18 +40,18 @@ impl From<io::Error> for ReadError {
 /// The directories of a bundle's files. By default there are none, and nothing can be read. Clones share the size budget and the
 /// cached contents.
 #[derive(Clone, Debug, Default)]
-pub struct FileSandbox(Arc<Shared>);
+pub struct FileSandbox(Arc<SandboxState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SandboxState {
     directories: Vec<PathBuf>,
     /// Whether any file may be read, in whatever directory.
     anywhere: bool,
-    read: Mutex<Read>,
+    read: Mutex<ReadCache>,
 }
 
 #[derive(Debug, Default)]
-struct Read {
+struct ReadCache {
     bytes: u64,
     /// Contents of files that other files refer to. Each is read once, so that all references see the same content.
     kept: HashMap<PathBuf, Arc<[u8]>>,
@@ -78,7 +78,7 @@ impl FileSandbox {
     fn new(mut directories: Vec<PathBuf>, anywhere: bool) -> Self {
         directories.sort();
         directories.dedup();
-        Self(Arc::new(Shared { directories, anywhere, read: Mutex::default() }))
+        Self(Arc::new(SandboxState { directories, anywhere, read: Mutex::default() }))
     }
 
     /// Resolves the symbolic links of a path.
@@ -146,7 +146,7 @@ impl FileSandbox {
         Ok(bytes)
     }
 
-    fn reading(&self) -> MutexGuard<'_, Read> {
+    fn reading(&self) -> MutexGuard<'_, ReadCache> {
         self.0.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

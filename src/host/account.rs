@@ -4,7 +4,7 @@
 //! exhausts its own share only.
 
 use crate::json::{self, Value, json};
-use crate::principal::{Comparison, Named};
+use crate::principal::{PrincipalComparison, PrincipalValue};
 
 /// Length in bytes of the digest that identifies a tenant or a caller.
 const LENGTH: usize = 16;
@@ -36,10 +36,10 @@ impl Account {
     pub fn from_context(context: &Value) -> Self {
         let member = |name: &str| context.get(name).filter(|value| !value.is_null());
         let (issuer, tenant) = (member("issuer"), member("tenant"));
-        let principal = match Named::from_context(context, Comparison::Canonical) {
-            Named::Principal(principal) => Some(Value::from(principal.key())),
-            Named::Nobody => None,
-            Named::Invalid(_) => member("principal").cloned(),
+        let principal = match PrincipalValue::from_context(context, PrincipalComparison::Canonical) {
+            PrincipalValue::Principal(principal) => Some(Value::from(principal.key())),
+            PrincipalValue::Nobody => None,
+            PrincipalValue::Invalid(_) => member("principal").cloned(),
         };
         if tenant.is_none() && principal.is_none() {
             return Self::NOBODY;

@@ -7,7 +7,7 @@ use super::{BoxFuture, ToolError, ToolExecutor, ToolResponse};
 use crate::call::ToolCall;
 use crate::json::Value;
 
-type Tool = dyn Fn(ToolCall) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
+type ToolClosure = dyn Fn(ToolCall) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
 
 /// A tool executor with one closure for each tool.
 ///
@@ -24,7 +24,7 @@ type Tool = dyn Fn(ToolCall) -> BoxFuture<'static, Result<Value, ToolError>> + S
 /// ```
 #[derive(Default)]
 pub struct ClosureTools {
-    tools: HashMap<String, Box<Tool>>,
+    tools: HashMap<String, Box<ToolClosure>>,
 }
 
 impl std::fmt::Debug for ClosureTools {

@@ -10,10 +10,10 @@ mod closure_tools;
 pub use account::Account;
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
 pub(crate) use panic_guard::{before, guarded};
-pub use record::{LARGEST_RECORD, Page, Record, RecordKey, WhenFull, Write, space};
+pub use record::{LARGEST_RECORD, RecordPage, Record, RecordKey, OnQuotaExceeded, ConditionalWrite, space};
 pub(crate) use store::with_store_timeout;
 pub use store::{
-    Allowance, CacheEntry, CacheSpace, LimitAcquisition, Lookup, Refusal, StateStore, StoreError, StoreFuture,
+    Allowance, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, LimitRefusal, StateStore, StoreError, StoreFuture,
 };
 
 pub use closure_tools::ClosureTools;

@@ -47,7 +47,7 @@ pub struct Record {
 
 /// A conditional write of a record.
 #[derive(Clone, Copy, Debug)]
-pub struct Write<'a> {
+pub struct ConditionalWrite<'a> {
     /// The record to write.
     pub key: RecordKey<'a>,
     /// The new value.
@@ -60,19 +60,19 @@ pub struct Write<'a> {
     /// written for.
     pub account: Account,
     /// What to do if the share of the account is full.
-    pub when_full: WhenFull,
+    pub when_full: OnQuotaExceeded,
 }
 
-impl<'a> Write<'a> {
+impl<'a> ConditionalWrite<'a> {
     /// A write of a new record that never expires, and that is refused if the share of the account is full.
     pub fn new(key: RecordKey<'a>, value: &'a Value, account: Account) -> Self {
-        Self { key, value, over: None, forget_at: None, account, when_full: WhenFull::Refuse }
+        Self { key, value, over: None, forget_at: None, account, when_full: OnQuotaExceeded::Refuse }
     }
 }
 
 /// The behaviour of a write when the share of its account is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenFull {
+pub enum OnQuotaExceeded {
     /// The write is refused.
     #[default]
     Refuse,
@@ -82,7 +82,7 @@ pub enum WhenFull {
 
 /// A page of the records of one space, ordered by key.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Page {
+pub struct RecordPage {
     /// Keys and records.
     pub records: Vec<(String, Record)>,
     /// Whether more records follow the last one.

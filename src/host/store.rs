@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::panic_guard::{before, guarded};
-use super::record::{Page, Record, RecordKey, Write};
+use super::record::{RecordPage, Record, RecordKey, ConditionalWrite};
 use super::{Account, BoxFuture, Clock};
 use crate::call::{Amount, reason_code};
 use crate::json::Value;
@@ -100,7 +100,7 @@ pub struct LimitAcquisition {
 
 /// A limit without enough left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct LimitRefusal {
     /// The index of the refused acquisition.
     pub index: usize,
     /// When the amount is available, to the microsecond, if nobody else acquires any. If a key occurs more than once, this
@@ -134,7 +134,7 @@ pub struct CacheEntry {
 
 /// The result of a cache lookup.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lookup {
+pub struct CacheLookup {
     /// The entry, if there is one that has not expired.
     pub entry: Option<CacheEntry>,
     /// How often the space was cleared. Pass it to [`StateStore::cache_put`], so that a result that was computed before the
@@ -156,7 +156,7 @@ pub trait StateStore: Send + Sync {
     /// # Errors
     /// If it is unknown whether enough is left, or if the share of an account is full, so that the acquisition can't be
     /// stored. Then nothing is acquired.
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>>;
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>>;
 
     /// The amount that could be acquired now. `take` names the limit; its cost is ignored. Acquires nothing. For status
     /// displays only: no decision depends on it, and a store without this information returns `None`.
@@ -192,7 +192,7 @@ pub trait StateStore: Send + Sync {
         now: Timestamp,
         space: CacheSpace<'a>,
         key: &'a str,
-    ) -> StoreFuture<'a, Lookup>;
+    ) -> StoreFuture<'a, CacheLookup>;
 
     /// Writes an entry, unless the space was cleared since `generation` was read. A store may drop the entry, for example
     /// if it is too large; the previous entry of this key is removed in any case.
@@ -218,10 +218,10 @@ pub trait StateStore: Send + Sync {
     /// If it is unknown whether the record was written; if the store or the account's share is full (a record is deleted
     /// only after its expiry, or evicted for another record of the same account); or if the value is larger than
     /// [`LARGEST_RECORD`](super::LARGEST_RECORD).
-    fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool>;
+    fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool>;
 
     /// Up to `limit` records of a space whose keys come after `after`, ordered by key.
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page>;
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage>;
 
     /// Whether records of this account were refused or evicted because its share was full. Then a missing record may have
     /// existed: its content is unknown, not empty. A store that never refuses or evicts because of an account's share

@@ -9,7 +9,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::error::Step;
+use super::error::ErrorStep;
 use super::{Error, Map, Number, Value, lossless_transfer};
 
 /// Converts a value into any `Deserialize` type. JSON values inside that type keep the text of their numbers, except in `untagged` and
@@ -83,12 +83,12 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match self.0 {
-            Value::String(variant) => visitor.visit_enum(Variant { variant, value: None }),
+            Value::String(variant) => visitor.visit_enum(EnumVariant { variant, value: None }),
             Value::Object(members) => {
                 let mut members = members.into_iter();
                 match (members.next(), members.next()) {
                     (Some((variant, value)), None) => {
-                        visitor.visit_enum(Variant { variant, value: Some(value) })
+                        visitor.visit_enum(EnumVariant { variant, value: Some(value) })
                     }
                     _ => Err(Error::invalid_value(Unexpected::Map, &"an object with one key")),
                 }
@@ -143,7 +143,7 @@ fn number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value,
 
 fn array<'de, V: Visitor<'de>>(items: Vec<Value>, visitor: V) -> Result<V::Value, Error> {
     let length = items.len();
-    let mut items = Items { items: items.into_iter(), next: 0 };
+    let mut items = ArrayAccess { items: items.into_iter(), next: 0 };
     let read = visitor.visit_seq(&mut items)?;
     if items.items.len() > 0 {
         return Err(Error::invalid_length(length, &"fewer items in the array"));
@@ -153,7 +153,7 @@ fn array<'de, V: Visitor<'de>>(items: Vec<Value>, visitor: V) -> Result<V::Value
 
 fn object<'de, V: Visitor<'de>>(members: Map, visitor: V) -> Result<V::Value, Error> {
     let length = members.len();
-    let mut members = Members { members: members.into_iter(), next: None };
+    let mut members = ObjectAccess { members: members.into_iter(), next: None };
     let read = visitor.visit_map(&mut members)?;
     if members.members.len() > 0 {
         return Err(Error::invalid_length(length, &"fewer members in the object"));
@@ -172,19 +172,19 @@ fn unexpected(value: &Value) -> Unexpected<'_> {
     }
 }
 
-struct Items {
+struct ArrayAccess {
     items: std::vec::IntoIter<Value>,
     next: usize,
 }
 
-impl<'de> SeqAccess<'de> for &mut Items {
+impl<'de> SeqAccess<'de> for &mut ArrayAccess {
     type Error = Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
         let Some(item) = self.items.next() else { return Ok(None) };
         let index = self.next;
         self.next += 1;
-        seed.deserialize(ValueDeserializer(item)).map(Some).map_err(|error| error.under(Step::Index(index)))
+        seed.deserialize(ValueDeserializer(item)).map(Some).map_err(|error| error.under(ErrorStep::Index(index)))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -192,25 +192,25 @@ impl<'de> SeqAccess<'de> for &mut Items {
     }
 }
 
-struct Members {
+struct ObjectAccess {
     members: <Map as IntoIterator>::IntoIter,
     /// The member whose key was already read.
     next: Option<(String, Value)>,
 }
 
-impl<'de> MapAccess<'de> for &mut Members {
+impl<'de> MapAccess<'de> for &mut ObjectAccess {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
         let Some((key, value)) = self.members.next() else { return Ok(None) };
-        let read = seed.deserialize(Key(key.clone()));
+        let read = seed.deserialize(KeyDeserializer(key.clone()));
         self.next = Some((key.clone(), value));
-        read.map(Some).map_err(|error| error.under(Step::Key(key)))
+        read.map(Some).map_err(|error| error.under(ErrorStep::Key(key)))
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
         let (key, value) = self.next.take().ok_or_else(|| Error::custom("a value without its key"))?;
-        seed.deserialize(ValueDeserializer(value)).map_err(|error| error.under(Step::Key(key)))
+        seed.deserialize(ValueDeserializer(value)).map_err(|error| error.under(ErrorStep::Key(key)))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -219,7 +219,7 @@ impl<'de> MapAccess<'de> for &mut Members {
 }
 
 /// An object key, which types can also read as a number or a boolean.
-struct Key(String);
+struct KeyDeserializer(String);
 
 macro_rules! keys_as {
     ($($method:ident => $visit:ident)*) => {$(
@@ -232,7 +232,7 @@ macro_rules! keys_as {
     )*};
 }
 
-impl<'de> Deserializer<'de> for Key {
+impl<'de> Deserializer<'de> for KeyDeserializer {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -279,25 +279,25 @@ impl<'de> Deserializer<'de> for Key {
     }
 }
 
-struct Variant {
+struct EnumVariant {
     variant: String,
     value: Option<Value>,
 }
 
-impl<'de> EnumAccess<'de> for Variant {
+impl<'de> EnumAccess<'de> for EnumVariant {
     type Error = Error;
-    type Variant = Content;
+    type Variant = VariantContent;
 
-    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Content), Error> {
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, VariantContent), Error> {
         let variant: StringDeserializer<Error> = self.variant.into_deserializer();
-        Ok((seed.deserialize(variant)?, Content(self.value)))
+        Ok((seed.deserialize(variant)?, VariantContent(self.value)))
     }
 }
 
 /// The data of a variant.
-struct Content(Option<Value>);
+struct VariantContent(Option<Value>);
 
-impl<'de> VariantAccess<'de> for Content {
+impl<'de> VariantAccess<'de> for VariantContent {
     type Error = Error;
 
     fn unit_variant(self) -> Result<(), Error> {
@@ -338,7 +338,7 @@ impl<'de> VariantAccess<'de> for Content {
 /// Other deserializers pass numbers as integers and floats: a float becomes the shortest decimal that reads back as it.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_newtype_struct(lossless_transfer::NAME, Announced)
+        deserializer.deserialize_newtype_struct(lossless_transfer::NAME, TransferVisitor)
     }
 }
 
@@ -363,9 +363,9 @@ impl<'de> Deserialize<'de> for Number {
 }
 
 /// Takes the value that our deserializer offers, or reads one from another deserializer.
-struct Announced;
+struct TransferVisitor;
 
-impl<'de> Visitor<'de> for Announced {
+impl<'de> Visitor<'de> for TransferVisitor {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -20,17 +20,17 @@ pub fn differences<'a>(
     after: &'a Value,
     at_most: usize,
 ) -> Vec<Difference<'a>> {
-    let mut found = Found { list: Vec::new(), at_most };
+    let mut found = DifferenceCollector { list: Vec::new(), at_most };
     found.compare(root, Some(before), Some(after), MAX_DEPTH);
     found.list
 }
 
-struct Found<'a> {
+struct DifferenceCollector<'a> {
     list: Vec<Difference<'a>>,
     at_most: usize,
 }
 
-impl<'a> Found<'a> {
+impl<'a> DifferenceCollector<'a> {
     fn compare(&mut self, path: &str, before: Option<&'a Value>, after: Option<&'a Value>, depth: usize) {
         if self.list.len() >= self.at_most {
             return;

@@ -18,19 +18,19 @@ pub enum Error {
 pub struct DataError {
     message: String,
     /// The path of the value, innermost step first.
-    steps: Vec<Step>,
+    steps: Vec<ErrorStep>,
     position: Option<(usize, usize)>,
 }
 
 /// One step of the path to a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum ErrorStep {
     Key(String),
     Index(usize),
 }
 
 impl Error {
-    pub(super) fn under(mut self, step: Step) -> Self {
+    pub(super) fn under(mut self, step: ErrorStep) -> Self {
         if let Self::Data(error) = &mut self {
             error.steps.push(step);
         }
@@ -78,9 +78,9 @@ impl fmt::Display for Error {
         f.write_str(" at `")?;
         for (index, step) in error.steps.iter().rev().enumerate() {
             match step {
-                Step::Key(key) if index == 0 => f.write_str(key)?,
-                Step::Key(key) => write!(f, ".{key}")?,
-                Step::Index(at) => write!(f, "[{at}]")?,
+                ErrorStep::Key(key) if index == 0 => f.write_str(key)?,
+                ErrorStep::Key(key) => write!(f, ".{key}")?,
+                ErrorStep::Index(at) => write!(f, "[{at}]")?,
             }
         }
         f.write_str("`")

@@ -11,7 +11,7 @@ use super::Value;
 /// The newtype struct name by which a value identifies itself.
 pub(super) const NAME: &str = "$callgate::json::Value";
 
-enum Slot {
+enum TransferSlot {
     Empty,
     /// Our serializer accepts a whole value.
     Wanted,
@@ -19,12 +19,12 @@ enum Slot {
 }
 
 thread_local! {
-    static SLOT: RefCell<Slot> = const { RefCell::new(Slot::Empty) };
+    static SLOT: RefCell<TransferSlot> = const { RefCell::new(TransferSlot::Empty) };
 }
 
-fn replace(slot: Slot) -> Slot {
+fn replace(slot: TransferSlot) -> TransferSlot {
     // An error while the thread ends: then no value is transferred.
-    SLOT.try_with(|held| held.replace(slot)).unwrap_or(Slot::Empty)
+    SLOT.try_with(|held| held.replace(slot)).unwrap_or(TransferSlot::Empty)
 }
 
 /// Empties the slot on drop, however a transfer ends.
@@ -32,26 +32,26 @@ struct ResetOnDrop;
 
 impl Drop for ResetOnDrop {
     fn drop(&mut self) {
-        replace(Slot::Empty);
+        replace(TransferSlot::Empty);
     }
 }
 
 /// Runs the `Serialize` of a value that identified itself, and returns the value that it passed, if any.
 pub(super) fn receive<T>(serialize: impl FnOnce() -> T) -> (Option<Value>, T) {
     let _emptied = ResetOnDrop;
-    replace(Slot::Wanted);
+    replace(TransferSlot::Wanted);
     let returned = serialize();
-    match replace(Slot::Empty) {
-        Slot::Filled(value) => (Some(value), returned),
-        Slot::Empty | Slot::Wanted => (None, returned),
+    match replace(TransferSlot::Empty) {
+        TransferSlot::Filled(value) => (Some(value), returned),
+        TransferSlot::Empty | TransferSlot::Wanted => (None, returned),
     }
 }
 
 /// Passes a value to our serializer. Returns `false` if another serializer is running.
 pub(super) fn give(value: impl FnOnce() -> Value) -> bool {
-    let wanted = matches!(replace(Slot::Empty), Slot::Wanted);
+    let wanted = matches!(replace(TransferSlot::Empty), TransferSlot::Wanted);
     if wanted {
-        replace(Slot::Filled(value()));
+        replace(TransferSlot::Filled(value()));
     }
     wanted
 }
@@ -59,14 +59,14 @@ pub(super) fn give(value: impl FnOnce() -> Value) -> bool {
 /// Runs the visitor of a type that identified itself, with a value in the slot.
 pub(super) fn offer_to_visitor<T>(value: Value, visit: impl FnOnce() -> T) -> T {
     let _emptied = ResetOnDrop;
-    replace(Slot::Filled(value));
+    replace(TransferSlot::Filled(value));
     visit()
 }
 
 /// Takes the value that our deserializer offers. Returns `None` if another deserializer is running.
 pub(super) fn take() -> Option<Value> {
-    match replace(Slot::Empty) {
-        Slot::Filled(value) => Some(value),
-        Slot::Empty | Slot::Wanted => None,
+    match replace(TransferSlot::Empty) {
+        TransferSlot::Filled(value) => Some(value),
+        TransferSlot::Empty | TransferSlot::Wanted => None,
     }
 }

@@ -33,7 +33,7 @@ pub use error::{DataError, Error};
 pub use macros::json;
 pub use map::{Entry, Map};
 pub use number::{InvalidNumber, Number};
-pub use number_text::Text;
+pub use number_text::NumberText;
 pub use parse_error::{ParseError, ParseErrorKind};
 pub use parser::{LoneSurrogates, parse, parse_bytes, parse_with};
 pub use serde_json_interop::InexactNumber;

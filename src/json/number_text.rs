@@ -119,17 +119,17 @@ impl<'t> NumberScanner<'t> {
 
 /// The text of a [`Number`](super::Number). Dereferences to `str`.
 #[derive(Clone)]
-pub struct Text<'a>(Held<'a>);
+pub struct NumberText<'a>(NumberTextRepr<'a>);
 
 #[derive(Clone)]
-enum Held<'a> {
+enum NumberTextRepr<'a> {
     Borrowed(&'a str),
     Written(DigitBuffer),
 }
 
-impl<'a> Text<'a> {
+impl<'a> NumberText<'a> {
     pub(super) fn from_str(text: &'a str) -> Self {
-        Self(Held::Borrowed(text))
+        Self(NumberTextRepr::Borrowed(text))
     }
 
     pub(super) fn from_plain(coefficient: i64, scale: u8) -> Self {
@@ -148,28 +148,28 @@ impl<'a> Text<'a> {
         if coefficient < 0 {
             digits.push_front(b'-');
         }
-        Self(Held::Written(digits))
+        Self(NumberTextRepr::Written(digits))
     }
 }
 
-impl Deref for Text<'_> {
+impl Deref for NumberText<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
         match &self.0 {
-            Held::Borrowed(text) => text,
-            Held::Written(digits) => digits.as_str(),
+            NumberTextRepr::Borrowed(text) => text,
+            NumberTextRepr::Written(digits) => digits.as_str(),
         }
     }
 }
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for NumberText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self)
     }
 }
 
-impl fmt::Debug for Text<'_> {
+impl fmt::Debug for NumberText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self)
     }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use indexmap::map::Entry;
 
-use super::error::Step;
+use super::error::ErrorStep;
 use super::number_text::ScannedNumber;
 use super::parse_error::{ParseError, ParseErrorKind as Kind, position};
 use super::{MAX_DEPTH, Map, Number, Value};
@@ -54,8 +54,8 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Value, ParseError> {
 ///
 /// As [`parse`].
 pub fn parse_with(text: &str, surrogates: LoneSurrogates) -> Result<Value, ParseError> {
-    let mut reader = Reader { text, at: 0, surrogates };
-    reader.document().map_err(|Refused { kind, at }| {
+    let mut reader = JsonParser { text, at: 0, surrogates };
+    reader.document().map_err(|ErrorAtOffset { kind, at }| {
         let (line, column) = position(text, at);
         ParseError { kind, line, column }
     })
@@ -64,15 +64,15 @@ pub fn parse_with(text: &str, surrogates: LoneSurrogates) -> Result<Value, Parse
 /// Line and column of the value at a path, in a valid JSON text. Returns `None` if there is no such value.
 pub(super) fn position_of<'s>(
     text: &str,
-    mut path: impl Iterator<Item = &'s Step>,
+    mut path: impl Iterator<Item = &'s ErrorStep>,
 ) -> Option<(usize, usize)> {
-    let mut reader = Reader { text, at: 0, surrogates: LoneSurrogates::Replace };
+    let mut reader = JsonParser { text, at: 0, surrogates: LoneSurrogates::Replace };
     reader.skip_space();
     path.try_for_each(|step| reader.go_to(step))?;
     Some(position(text, reader.at))
 }
 
-struct Reader<'t> {
+struct JsonParser<'t> {
     text: &'t str,
     /// Always on a character boundary.
     at: usize,
@@ -80,13 +80,13 @@ struct Reader<'t> {
 }
 
 /// A parse error and its byte offset.
-struct Refused {
+struct ErrorAtOffset {
     kind: Kind,
     at: usize,
 }
 
-impl<'t> Reader<'t> {
-    fn document(&mut self) -> Result<Value, Refused> {
+impl<'t> JsonParser<'t> {
+    fn document(&mut self) -> Result<Value, ErrorAtOffset> {
         self.skip_space();
         let value = self.value(MAX_DEPTH)?;
         self.skip_space();
@@ -96,9 +96,9 @@ impl<'t> Reader<'t> {
         Ok(value)
     }
 
-    fn refused(&self, kind: Kind) -> Refused {
+    fn refused(&self, kind: Kind) -> ErrorAtOffset {
         let ended = self.at >= self.text.len() && !matches!(kind, Kind::DuplicateKey(_));
-        Refused { kind: if ended { Kind::UnexpectedEnd } else { kind }, at: self.at }
+        ErrorAtOffset { kind: if ended { Kind::UnexpectedEnd } else { kind }, at: self.at }
     }
 
     fn peek(&self) -> Option<u8> {
@@ -111,7 +111,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value, Refused> {
+    fn value(&mut self, depth: usize) -> Result<Value, ErrorAtOffset> {
         match self.peek() {
             Some(b'"') => Ok(Value::String(self.string()?.into_owned())),
             Some(b'{') => self.object(depth),
@@ -124,7 +124,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn literal(&mut self, word: &str, value: Value) -> Result<Value, Refused> {
+    fn literal(&mut self, word: &str, value: Value) -> Result<Value, ErrorAtOffset> {
         if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
             self.at += word.len();
             return Ok(value);
@@ -132,7 +132,7 @@ impl<'t> Reader<'t> {
         Err(self.refused(Kind::Expected("a value")))
     }
 
-    fn number(&mut self) -> Result<Value, Refused> {
+    fn number(&mut self) -> Result<Value, ErrorAtOffset> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let scanned = ScannedNumber::read(rest).ok_or_else(|| self.refused(Kind::InvalidNumber))?;
         let text = rest.get(..scanned.length).unwrap_or_default();
@@ -145,7 +145,7 @@ impl<'t> Reader<'t> {
         Ok(Value::Number(Number::from_scanned(text, &scanned)))
     }
 
-    fn array(&mut self, depth: usize) -> Result<Value, Refused> {
+    fn array(&mut self, depth: usize) -> Result<Value, ErrorAtOffset> {
         let depth = self.enter(depth)?;
         let mut items = Vec::new();
         if self.takes(b']') {
@@ -162,7 +162,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, Refused> {
+    fn object(&mut self, depth: usize) -> Result<Value, ErrorAtOffset> {
         let depth = self.enter(depth)?;
         let mut members = Map::new();
         if self.takes(b'}') {
@@ -177,7 +177,7 @@ impl<'t> Reader<'t> {
             let place = match members.entry(key) {
                 Entry::Vacant(place) => place,
                 Entry::Occupied(found) => {
-                    return Err(Refused { kind: Kind::DuplicateKey(found.key().clone()), at });
+                    return Err(ErrorAtOffset { kind: Kind::DuplicateKey(found.key().clone()), at });
                 }
             };
             self.skip_space();
@@ -194,7 +194,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads the bracket that opens an array or an object, and the space after it.
-    fn enter(&mut self, depth: usize) -> Result<usize, Refused> {
+    fn enter(&mut self, depth: usize) -> Result<usize, ErrorAtOffset> {
         let depth = depth.checked_sub(1).ok_or_else(|| self.refused(Kind::TooDeep))?;
         self.at += 1;
         self.skip_space();
@@ -207,21 +207,21 @@ impl<'t> Reader<'t> {
         takes
     }
 
-    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Refused> {
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), ErrorAtOffset> {
         if self.takes(byte) { Ok(()) } else { Err(self.refused(Kind::Expected(what))) }
     }
 
     /// Moves to a member or item of the value that starts here.
-    fn go_to(&mut self, step: &Step) -> Option<()> {
-        let opens = if matches!(step, Step::Key(_)) { b'{' } else { b'[' };
+    fn go_to(&mut self, step: &ErrorStep) -> Option<()> {
+        let opens = if matches!(step, ErrorStep::Key(_)) { b'{' } else { b'[' };
         if !self.takes(opens) {
             return None;
         }
         for index in 0.. {
             self.skip_space();
             let is_found = match step {
-                Step::Index(wanted) => index == *wanted,
-                Step::Key(wanted) => {
+                ErrorStep::Index(wanted) => index == *wanted,
+                ErrorStep::Key(wanted) => {
                     let key = self.string().ok()?;
                     self.skip_space();
                     self.expect(b':', "`:`").ok()?;
@@ -242,7 +242,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads a string, from its opening to its closing quote.
-    fn string(&mut self) -> Result<Cow<'t, str>, Refused> {
+    fn string(&mut self) -> Result<Cow<'t, str>, ErrorAtOffset> {
         self.at += 1;
         let mut read = String::new();
         loop {
@@ -267,7 +267,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, Refused> {
+    fn escape(&mut self) -> Result<char, ErrorAtOffset> {
         let invalid = |reader: &Self| reader.refused(Kind::InvalidEscape);
         let escaped = match self.text.as_bytes().get(self.at + 1) {
             Some(b'"') => '"',
@@ -280,13 +280,13 @@ impl<'t> Reader<'t> {
             Some(b't') => '\t',
             Some(b'u') => return self.unicode_escape(),
             Some(_) => return Err(invalid(self)),
-            None => return Err(Refused { kind: Kind::UnexpectedEnd, at: self.text.len() }),
+            None => return Err(ErrorAtOffset { kind: Kind::UnexpectedEnd, at: self.text.len() }),
         };
         self.at += 2;
         Ok(escaped)
     }
 
-    fn unicode_escape(&mut self) -> Result<char, Refused> {
+    fn unicode_escape(&mut self) -> Result<char, ErrorAtOffset> {
         let unit = self.code_unit(self.at).ok_or_else(|| self.refused(Kind::InvalidEscape))?;
         let second = self.code_unit(self.at + UNICODE_ESCAPE).filter(|_| (0xd800..0xdc00).contains(&unit));
         if let Some(second @ 0xdc00..=0xdfff) = second {
@@ -336,129 +336,4 @@ fn unescaped_prefix_len(bytes: &[u8]) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keeps_the_text_of_numbers_and_the_order_of_members() {
-        for text in [
-            r#"{"z":[1,1.0,1E400,12345678901234567890123],"a":{"b":null,"c":true}}"#,
-            r#"{"1e5":"2e5 \" 3E5","a\\":[-1e5,2E-7,[1e+5,{"b":-0.5e05}]],"c":0}"#,
-            r#"[-0,-0.0,0.10,1.50,"",[],{}]"#,
-        ] {
-            assert_eq!(parse(text).unwrap().to_string(), text);
-        }
-    }
-
-    #[test]
-    fn no_key_has_a_special_meaning() {
-        for text in [
-            r#"{"note":{"$serde_json::private::Number":"5"},"amount":99999,"z":1e0}"#,
-            r#"{"$serde_json::private::Number":"5"}"#,
-            r#"{"$serde_json::private::RawValue":"[1]"}"#,
-            r#"{"$callgate::json::Value":"5","$callgate::json::Number":{"$callgate::json::Value":[]}}"#,
-        ] {
-            assert_eq!(parse(text).unwrap().to_string(), text);
-        }
-        let escaped = r#"{"a":{"\u0024serde_json::private::Number":"5"},"amount":99999}"#;
-        let read = parse(escaped).unwrap();
-        assert_eq!(read["amount"].to_string(), "99999");
-        assert_eq!(read["a"]["$serde_json::private::Number"], "5");
-    }
-
-    #[test]
-    fn rejects_nested_and_escaped_duplicate_keys() {
-        for text in [r#"{"a":1,"a":2}"#, r#"[{"x":{"a":1,"\u0061":2}}]"#] {
-            let error = parse(text).unwrap_err();
-            assert_eq!(error.kind, Kind::DuplicateKey("a".to_owned()));
-            assert!(error.to_string().contains("duplicate key `a`"), "{error}");
-        }
-    }
-
-    #[test]
-    fn nesting_is_bounded() {
-        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(!crate::json::is_deeper_than(&parse(&nested(MAX_DEPTH)).unwrap(), MAX_DEPTH));
-        assert_eq!(parse(&nested(MAX_DEPTH + 1)).unwrap_err().kind, Kind::TooDeep);
-        for open in ["[", r#"{"a":"#, r#"[{"a":"#] {
-            assert_eq!(parse(&open.repeat(100_000)).unwrap_err().kind, Kind::TooDeep);
-        }
-    }
-
-    #[test]
-    fn errors_have_kind_line_and_column() {
-        for (text, expected) in [
-            ("", "unexpected end of the text at line 1 column 1"),
-            ("{", "unexpected end of the text at line 1 column 2"),
-            ("[1,\n 2", "unexpected end of the text at line 2 column 3"),
-            ("\"ab", "unexpected end of the text at line 1 column 4"),
-            (r#""\"#, "unexpected end of the text at line 1 column 3"),
-            ("nul", "expected a value at line 1 column 1"),
-            ("[1,]", "expected a value at line 1 column 4"),
-            ("{\"ä\" 1}", "expected `:` at line 1 column 6"),
-            ("{a: 1}", "expected a key in double quotes at line 1 column 2"),
-            ("{\"a\": 1,}", "expected a key in double quotes at line 1 column 9"),
-            ("[1 2]", "expected `,` or `]` at line 1 column 4"),
-            ("{\"a\": 1 \"b\": 2}", "expected `,` or `}` at line 1 column 9"),
-            ("{} {}", "unexpected text after the value at line 1 column 4"),
-            ("[\n\n  01]", "invalid number at line 3 column 3"),
-            ("[1.5.2]", "invalid number at line 1 column 2"),
-            ("[NaN]", "expected a value at line 1 column 2"),
-            (r#"["\x"]"#, "invalid escape in a string at line 1 column 3"),
-            (r#"["\u12g4"]"#, "invalid escape in a string at line 1 column 3"),
-            (r#"["\ud800"]"#, "lone surrogate in a string at line 1 column 3"),
-            ("[\"a\tb\"]", "unescaped control character in a string at line 1 column 4"),
-            ("{\"a\":1,\n\"a\":2}", "duplicate key `a` at line 2 column 1"),
-            ("\u{feff}{}", "expected a value at line 1 column 1"),
-        ] {
-            assert_eq!(parse(text).unwrap_err().to_string(), expected, "{text}");
-        }
-        assert_eq!(
-            parse_bytes(b"[\n\"a\xff\"]").unwrap_err().to_string(),
-            "the text is not UTF-8 at line 2 column 3"
-        );
-    }
-
-    #[test]
-    fn reads_escapes() {
-        let text = r#""\"\\\/\b\f\n\r\t\u0041\u00e9\ud83d\ude00\uD83D\uDE00""#;
-        assert_eq!(parse(text).unwrap(), "\"\\/\u{8}\u{c}\n\r\tA\u{e9}\u{1f600}\u{1f600}");
-    }
-
-    #[test]
-    fn replaces_only_lone_surrogates_and_only_on_request() {
-        for (text, expected) in [
-            (r#""hello \ud83d""#, "hello \u{fffd}"),
-            (r#""\uD83D\uDE00\uD800""#, "\u{1f600}\u{fffd}"),
-            (r#""\udE00\uD83d""#, "\u{fffd}\u{fffd}"),
-            (r#""\ud83d\ud83d\ude00\ude00""#, "\u{fffd}\u{1f600}\u{fffd}"),
-            (r#""\ud83d \ude00""#, "\u{fffd} \u{fffd}"),
-            (r#""\ud83dude00""#, "\u{fffd}ude00"),
-            (r#""\ud83d\\ude00""#, "\u{fffd}\\ude00"),
-            (r#""\ud83d\n""#, "\u{fffd}\n"),
-            (r#""\\\ud83d""#, "\\\u{fffd}"),
-        ] {
-            assert_eq!(parse_with(text, LoneSurrogates::Replace).unwrap(), expected, "{text}");
-            assert_eq!(parse(text).unwrap_err().kind, Kind::LoneSurrogate, "{text}");
-        }
-        for text in [r#""\u+d80""#, r#""\ud80""#, r#""\Ud800""#, r#""\ud83d\ude00\""#, r#""\ud83d\u""#] {
-            assert!(parse_with(text, LoneSurrogates::Replace).is_err(), "{text}");
-        }
-        let doubled = r#"{"\ud800":1,"\udc00":2}"#;
-        let error = parse_with(doubled, LoneSurrogates::Replace).unwrap_err();
-        assert_eq!(error.kind, Kind::DuplicateKey("\u{fffd}".to_owned()));
-    }
-
-    #[test]
-    fn plain_bytes_stop_at_the_first_byte_that_needs_an_escape() {
-        for length in 0..20 {
-            for byte in 0..=255_u8 {
-                let mut bytes = vec![b'a'; length];
-                bytes.push(byte);
-                bytes.extend([0x80, b'\\', 0xff, b'"', 0x1f, b'!', b'\\', 0, b'"', 0x80]);
-                let expected = bytes.iter().position(|byte| *byte < 0x20 || *byte == b'"' || *byte == b'\\');
-                assert_eq!(unescaped_prefix_len(&bytes), expected.unwrap(), "{bytes:?}");
-            }
-        }
-    }
-}
+mod tests;

@@ -71,13 +71,13 @@ macro_rules! primitives {
 impl ser::Serializer for ValueSerializer {
     type Ok = Value;
     type Error = Error;
-    type SerializeSeq = Items;
-    type SerializeTuple = Items;
-    type SerializeTupleStruct = Items;
-    type SerializeTupleVariant = Variant<Items>;
-    type SerializeMap = Members;
-    type SerializeStruct = Members;
-    type SerializeStructVariant = Variant<Members>;
+    type SerializeSeq = ArraySerializer;
+    type SerializeTuple = ArraySerializer;
+    type SerializeTupleStruct = ArraySerializer;
+    type SerializeTupleVariant = VariantSerializer<ArraySerializer>;
+    type SerializeMap = ObjectSerializer;
+    type SerializeStruct = ObjectSerializer;
+    type SerializeStructVariant = VariantSerializer<ObjectSerializer>;
 
     primitives! {
         serialize_bool: bool
@@ -146,16 +146,16 @@ impl ser::Serializer for ValueSerializer {
         Ok(Value::from_iter([(variant, value.serialize(self)?)]))
     }
 
-    fn serialize_seq(self, length: Option<usize>) -> Result<Items, Error> {
+    fn serialize_seq(self, length: Option<usize>) -> Result<ArraySerializer, Error> {
         // Limited, so that a wrong length reserves little.
-        Ok(Items(Vec::with_capacity(length.unwrap_or(0).min(1024))))
+        Ok(ArraySerializer(Vec::with_capacity(length.unwrap_or(0).min(1024))))
     }
 
-    fn serialize_tuple(self, length: usize) -> Result<Items, Error> {
+    fn serialize_tuple(self, length: usize) -> Result<ArraySerializer, Error> {
         self.serialize_seq(Some(length))
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<Items, Error> {
+    fn serialize_tuple_struct(self, _: &'static str, length: usize) -> Result<ArraySerializer, Error> {
         self.serialize_seq(Some(length))
     }
 
@@ -165,16 +165,16 @@ impl ser::Serializer for ValueSerializer {
         _: u32,
         variant: &'static str,
         length: usize,
-    ) -> Result<Variant<Items>, Error> {
-        Ok(Variant { variant, inner: self.serialize_seq(Some(length))? })
+    ) -> Result<VariantSerializer<ArraySerializer>, Error> {
+        Ok(VariantSerializer { variant, inner: self.serialize_seq(Some(length))? })
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Members, Error> {
-        Ok(Members::default())
+    fn serialize_map(self, _: Option<usize>) -> Result<ObjectSerializer, Error> {
+        Ok(ObjectSerializer::default())
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Members, Error> {
-        Ok(Members::default())
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<ObjectSerializer, Error> {
+        Ok(ObjectSerializer::default())
     }
 
     fn serialize_struct_variant(
@@ -183,8 +183,8 @@ impl ser::Serializer for ValueSerializer {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Variant<Members>, Error> {
-        Ok(Variant { variant, inner: Members::default() })
+    ) -> Result<VariantSerializer<ObjectSerializer>, Error> {
+        Ok(VariantSerializer { variant, inner: ObjectSerializer::default() })
     }
 
     fn collect_str<T: ?Sized + Display>(self, value: &T) -> Result<Value, Error> {
@@ -192,9 +192,9 @@ impl ser::Serializer for ValueSerializer {
     }
 }
 
-struct Items(Vec<Value>);
+struct ArraySerializer(Vec<Value>);
 
-impl Items {
+impl ArraySerializer {
     fn push<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Error> {
         self.0.push(value.serialize(ValueSerializer)?);
         Ok(())
@@ -206,13 +206,13 @@ impl Items {
 }
 
 #[derive(Default)]
-struct Members {
+struct ObjectSerializer {
     map: Map,
     /// The key of the next value.
     key: Option<String>,
 }
 
-impl Members {
+impl ObjectSerializer {
     fn insert<T: ?Sized + Serialize>(&mut self, key: String, value: &T) -> Result<(), Error> {
         self.map.insert(key, value.serialize(ValueSerializer)?);
         Ok(())
@@ -224,14 +224,14 @@ impl Members {
 }
 
 /// A variant with data: an object with the variant as its one key.
-struct Variant<I> {
+struct VariantSerializer<I> {
     variant: &'static str,
     inner: I,
 }
 
 macro_rules! sequences {
     ($($of:ident: $method:ident;)*) => {$(
-        impl ser::$of for Items {
+        impl ser::$of for ArraySerializer {
             type Ok = Value;
             type Error = Error;
 
@@ -252,7 +252,7 @@ sequences! {
     SerializeTupleStruct: serialize_field;
 }
 
-impl ser::SerializeTupleVariant for Variant<Items> {
+impl ser::SerializeTupleVariant for VariantSerializer<ArraySerializer> {
     type Ok = Value;
     type Error = Error;
 
@@ -265,7 +265,7 @@ impl ser::SerializeTupleVariant for Variant<Items> {
     }
 }
 
-impl ser::SerializeMap for Members {
+impl ser::SerializeMap for ObjectSerializer {
     type Ok = Value;
     type Error = Error;
 
@@ -289,7 +289,7 @@ impl ser::SerializeMap for Members {
     }
 }
 
-impl ser::SerializeStruct for Members {
+impl ser::SerializeStruct for ObjectSerializer {
     type Ok = Value;
     type Error = Error;
 
@@ -302,7 +302,7 @@ impl ser::SerializeStruct for Members {
     }
 }
 
-impl ser::SerializeStructVariant for Variant<Members> {
+impl ser::SerializeStructVariant for VariantSerializer<ObjectSerializer> {
     type Ok = Value;
     type Error = Error;
 
@@ -319,7 +319,7 @@ impl ser::SerializeStructVariant for Variant<Members> {
 /// a 128-bit integer. Fails if none of these has the exact value.
 impl Serialize for Value {
     fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_newtype_struct(lossless_transfer::NAME, &Announced(self))
+        serializer.serialize_newtype_struct(lossless_transfer::NAME, &TransferValue(self))
     }
 }
 
@@ -338,9 +338,9 @@ impl Serialize for Number {
 }
 
 /// A value that has identified itself by the newtype struct name.
-struct Announced<'a>(&'a Value);
+struct TransferValue<'a>(&'a Value);
 
-impl Serialize for Announced<'_> {
+impl Serialize for TransferValue<'_> {
     fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if lossless_transfer::give(|| self.0.clone()) {
             return serializer.serialize_unit();

@@ -2,30 +2,30 @@
 
 use smallvec::SmallVec;
 
-use super::limit_requests::Pending;
-use super::{Decision, Kernel, Subject};
+use super::limit_requests::LimitRequest;
+use super::{CallScope, Decision, Kernel};
 use crate::approval::{ApprovalRequirement, BoundContext, Permit, Remembered, name_comparison};
 use crate::argument_schema::{self, ArgumentSchema};
 use crate::call::{CallView, ContextReads, SessionState, ToolCall};
 use crate::json::{self, Digest, Value, json};
-use crate::middleware::{Approval, Kind};
-use crate::path::Places;
+use crate::middleware::{Approval, PolicyKind};
+use crate::path::ArgumentPointers;
 use crate::policy::Policy;
-use crate::principal::Comparison;
+use crate::principal::PrincipalComparison;
 
 /// The number of argument paths that a request names as relevant.
 const MAX_RELEVANT: usize = 64;
 
 /// What a call has already when it is decided.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Held<'h> {
+pub(crate) struct HeldResources<'h> {
     /// Acquired limits.
-    pub(crate) limits: &'h [Pending],
+    pub(crate) limits: &'h [LimitRequest],
     /// Given approvals.
     pub(crate) permits: &'h [Permit],
 }
 
-impl Held<'_> {
+impl HeldResources<'_> {
     /// Whether these arguments are approved, for this policy or for `defaults.unmatched`.
     pub(super) fn has_yes(&self, layer: u32, policy: Option<&Policy>, input: &Value) -> bool {
         !self.permits.is_empty() && self.permits.contains(&permit(layer, policy, json::digest(input)))
@@ -52,7 +52,7 @@ impl Kernel<'_> {
         let mut askers: Vec<ApprovalRequirement> = Vec::new();
         for reference in &decision.approvals {
             if let Some(policy) = reference.find(self.layers)
-                && let Kind::Approval(approval) = &policy.kind
+                && let PolicyKind::Approval(approval) = &policy.kind
             {
                 let paths = approval.edits.paths.iter();
                 askers.push(ApprovalRequirement {
@@ -86,7 +86,7 @@ impl Kernel<'_> {
     }
 
     /// The comparison of principals in the policies of a layer.
-    fn comparison(&self, layer: u32) -> Comparison {
+    fn comparison(&self, layer: u32) -> PrincipalComparison {
         let chains = self.layers.get(layer as usize);
         chains.map(|chains| chains.defaults().principals).unwrap_or_default()
     }
@@ -117,7 +117,7 @@ impl Kernel<'_> {
             let layer = self.layers.get(asker.permit.layer as usize);
             let named = |policy: &&Policy| Some(&policy.id) == asker.permit.policy.as_ref();
             let policy = layer.and_then(|chains| chains.policies().iter().find(named));
-            let Some(Kind::Approval(approval)) = policy.map(|policy| &policy.kind) else { continue };
+            let Some(PolicyKind::Approval(approval)) = policy.map(|policy| &policy.kind) else { continue };
             if let Some(schema) = &approval.edits.schema {
                 check(schema)?;
             }
@@ -139,11 +139,11 @@ impl Kernel<'_> {
             .approvals
             .iter()
             .filter_map(|reference| reference.find(self.layers))
-            .any(|policy| matches!(&policy.kind, Kind::Approval(approval) if approval.one_at_a_time))
+            .any(|policy| matches!(&policy.kind, PolicyKind::Approval(approval) if approval.one_at_a_time))
     }
 }
 
-impl Subject<'_> {
+impl CallScope<'_> {
     /// The arguments that matter most to an approver, and their parts, as JSON pointers: first those that the
     /// requesting policies read or name, then those of the other policies, then those that the tool requires.
     /// `input`: the redacted arguments.
@@ -151,7 +151,7 @@ impl Subject<'_> {
         let of_askers = asking.iter().flat_map(|policy| [&policy.named_arguments, &policy.arguments]);
         let of_all = self.chains.iter().flat_map(|chain| [&chain.arguments, &chain.named_arguments]);
         let names: Vec<_> = of_askers.chain(of_all).collect();
-        let mut places = Places::new(MAX_RELEVANT);
+        let mut places = ArgumentPointers::new(MAX_RELEVANT);
         names.iter().for_each(|names| places.add_named(names, input));
         let schema = self.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
         schema

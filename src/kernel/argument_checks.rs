@@ -1,13 +1,13 @@
 //! Checks the names and types of the final arguments of a call, before gate evaluates policies over them.
 
-use super::Subject;
+use super::CallScope;
 use crate::argument_schema;
 use crate::call::{Reason, reason_code};
 use crate::json::Value;
 use crate::path::ArgumentNames;
 use crate::policy::ArgumentCheck;
 
-impl Subject<'_> {
+impl CallScope<'_> {
     /// Why policies can't be evaluated over these arguments: a name that a server could mistake for one that
     /// policies read, or a value of another type than the tool's schema declares.
     pub(super) fn check_arguments(&self, input: &Value) -> Option<Reason> {

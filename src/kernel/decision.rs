@@ -6,13 +6,13 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::execution_result::ToolResponse;
-use super::limit_requests::Pending;
+use super::limit_requests::LimitRequest;
 use super::trace::{Layers, PolicyRef, Trace};
 use super::wrapper_selection::Wrapper;
 use crate::approval::{ApprovalRequirement, Permit, ScriptJournal};
 use crate::call::{Phase, PolicyTrace, Reason, ToolCall, Verdict, reason_code};
 use crate::json::{self, Digest, Value};
-use crate::middleware::Kind;
+use crate::middleware::PolicyKind;
 
 /// What a decision does with its call, in order of strictness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,7 +43,7 @@ pub(super) struct ScriptQuestion {
 
 /// An approval that something other than a policy or a script requires: a hook, or earlier approvers of other arguments.
 #[derive(Clone, Debug)]
-pub(crate) struct Requirement {
+pub(crate) struct ExtraApproval {
     /// Who requires it and who may answer. Its permit is bound to the final arguments of the decision.
     pub(crate) asker: ApprovalRequirement,
     /// What the approver reads.
@@ -65,13 +65,13 @@ pub struct Decision<'c> {
     pub(super) unmatched: SmallVec<[u32; 1]>,
     pub(super) answer: Option<PolicyRef>,
     /// The limits to acquire before the call runs.
-    pub(super) limits: Vec<Pending>,
+    pub(super) limits: Vec<LimitRequest>,
     /// The policies that wrap the execution, the outermost first.
     pub(super) wrappers: SmallVec<[Wrapper; 2]>,
     /// A request that a script makes.
     pub(super) question: Option<Box<ScriptQuestion>>,
     /// Required approvals beside those of policies.
-    pub(super) required: Vec<Requirement>,
+    pub(super) required: Vec<ExtraApproval>,
     /// A hook's answer in the tool's place, with the hook's id.
     pub(super) given: Option<Box<(String, Value)>>,
     /// The journals of scripts around the call, the innermost first, if one of them stopped it for a person.
@@ -152,7 +152,7 @@ impl<'c> Decision<'c> {
         &self.layers
     }
 
-    pub(crate) fn take_limits(&mut self) -> Vec<Pending> {
+    pub(crate) fn take_limits(&mut self) -> Vec<LimitRequest> {
         std::mem::take(&mut self.limits)
     }
 
@@ -180,7 +180,7 @@ impl<'c> Decision<'c> {
         }
         let reference = self.answer?;
         match &reference.find(&self.layers)?.kind {
-            Kind::Respond(respond) => Some(ToolResponse::by_policy(reference, respond.output.clone())),
+            PolicyKind::Respond(respond) => Some(ToolResponse::by_policy(reference, respond.output.clone())),
             _ => None,
         }
     }
@@ -206,7 +206,7 @@ impl<'c> Decision<'c> {
     }
 
     /// Requires an approval of the final arguments, unless the call has it already.
-    pub(crate) fn require_approval(&mut self, requirement: Requirement, permits: &[Permit]) {
+    pub(crate) fn require_approval(&mut self, requirement: ExtraApproval, permits: &[Permit]) {
         let mut requirement = requirement;
         let permit = &mut requirement.asker.permit;
         permit.about = json::digest(&self.input);

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::trace::{Layers, PolicyHandle, PolicyRef, Trace};
-use super::{Decision, Kernel, Subject};
+use super::{CallScope, Decision, Kernel};
 use crate::call::{Amount, CallView, Outcome, Phase, ToolCall, Verdict};
 use crate::host::ToolError;
 use crate::json::Value;
@@ -17,7 +17,7 @@ use crate::policy::Policy;
 /// panics.
 ///
 /// Events are not redacted.
-pub trait Listener: Send + Sync {
+pub trait EventListener: Send + Sync {
     /// Receives an event, which is borrowed for as long as this runs.
     fn hear(&self, event: &Event<'_>);
 }
@@ -31,13 +31,13 @@ pub enum Event<'a> {
     DecisionStarted(DecisionStarted<'a>),
     /// A policy was evaluated or skipped. Once a decision, in each phase that a call reaches, this is reported
     /// for every policy of that phase.
-    Asking(Asking<'a>),
+    Asking(PolicyEvaluated<'a>),
     /// Normalise and gate have ended.
     Decided(&'a Decision<'a>),
     /// A limit was checked in the store or in the session.
-    Limit(LimitAsked<'a>),
+    Limit(LimitChecked<'a>),
     /// A policy for errors (`retry` with attempts left, `recover`) was matched against an error.
-    Error(ErrorAsked<'a>),
+    Error(ErrorMatched<'a>),
     /// The execution of a call starts: the policies around it, and inside of them its tool.
     ExecutionStarted(&'a ToolCall),
     /// A call has its outcome.
@@ -55,7 +55,7 @@ pub struct DecisionStarted<'a> {
 
 /// The evaluation of a policy for a call, or why it was skipped.
 #[derive(Clone, Copy, Debug)]
-pub struct Asking<'a> {
+pub struct PolicyEvaluated<'a> {
     /// The policy.
     pub policy: &'a Policy,
     /// Its layer; the bundle is 0.
@@ -68,7 +68,7 @@ pub struct Asking<'a> {
     /// then, and in settle the result.
     pub view: CallView<'a>,
     /// The truth of its condition, or why that was not evaluated.
-    pub said: Said<'a>,
+    pub said: MatchStatus<'a>,
     /// The policy's verdict. `None` if it takes no part.
     pub verdict: Option<Verdict>,
     /// What it changed, or would have changed in shadow mode.
@@ -79,7 +79,7 @@ pub struct Asking<'a> {
 
 /// The match of a policy with a call.
 #[derive(Clone, Copy, Debug)]
-pub enum Said<'a> {
+pub enum MatchStatus<'a> {
     /// Its tool and server match, and its condition has this truth.
     Truth(&'a Truth),
     /// Its condition certainly does not hold: the index excluded it without evaluation.
@@ -87,12 +87,12 @@ pub enum Said<'a> {
     /// It is for other tools or servers.
     Elsewhere,
     /// It was skipped.
-    Unasked(Unasked),
+    Unasked(SkipReason),
 }
 
 /// Why a policy whose tool and server match is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unasked {
+pub enum SkipReason {
     /// The arguments are not a JSON object.
     NotAnObject,
     /// The arguments are invalid, and it is no stricter than that.
@@ -124,7 +124,7 @@ pub struct Change<'a> {
 
 /// The check of a limit for a call.
 #[derive(Clone, Copy, Debug)]
-pub struct LimitAsked<'a> {
+pub struct LimitChecked<'a> {
     /// The call.
     pub call: &'a ToolCall,
     /// The limit's policy.
@@ -145,7 +145,7 @@ pub struct LimitAsked<'a> {
 
 /// An error, and a policy that may be about it.
 #[derive(Clone, Copy, Debug)]
-pub struct ErrorAsked<'a> {
+pub struct ErrorMatched<'a> {
     /// The policy.
     pub policy: &'a Policy,
     /// Its layer; the bundle is 0.
@@ -154,11 +154,11 @@ pub struct ErrorAsked<'a> {
     pub error: &'a ToolError,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> PolicyEvaluated<'a> {
     /// Whether the policy counts as matching: its condition holds, or is undecided and the policy's kind
     /// applies then.
     pub fn matches(&self) -> bool {
-        let Said::Truth(truth) = self.said else { return false };
+        let MatchStatus::Truth(truth) = self.said else { return false };
         self.policy.kind.application(truth, self.phase.unwrap_or(Phase::Gate)).takes_part()
     }
 
@@ -169,7 +169,7 @@ impl<'a> Asking<'a> {
 }
 
 /// Notifies a listener. One that panics changes nothing.
-pub(crate) fn tell(listener: Option<&dyn Listener>, event: &Event<'_>) {
+pub(crate) fn tell(listener: Option<&dyn EventListener>, event: &Event<'_>) {
     if let Some(listener) = listener {
         let _ = catch_unwind(AssertUnwindSafe(|| listener.hear(event)));
     }
@@ -180,13 +180,13 @@ impl Kernel<'_> {
     pub(super) fn report_run_policy(&self, by: PolicyHandle<'_>, view: CallView<'_>, truth: Option<&Truth>) {
         let PolicyHandle { reference, policy } = by;
         let acts = truth.is_none_or(|truth| *truth != Truth::No);
-        let asking = Asking {
+        let asking = PolicyEvaluated {
             policy,
             layer: reference.layer,
             place: reference.index,
             phase: None,
             view,
-            said: truth.map_or(Said::Unasked(Unasked::Failed), Said::Truth),
+            said: truth.map_or(MatchStatus::Unasked(SkipReason::Failed), MatchStatus::Truth),
             verdict: acts.then_some(Verdict::Pass),
             change: None,
             problem: None,
@@ -198,7 +198,7 @@ impl Kernel<'_> {
 /// Records one phase of a call for a listener: the policies that were evaluated, and in the end those that were
 /// not.
 pub(super) struct PhaseRecorder<'h> {
-    listener: Option<&'h dyn Listener>,
+    listener: Option<&'h dyn EventListener>,
     phase: Phase,
     heard: RefCell<Vec<PolicyRef>>,
 }
@@ -206,7 +206,7 @@ pub(super) struct PhaseRecorder<'h> {
 /// How a policy was evaluated, and what it did.
 #[derive(Clone, Copy)]
 pub(super) struct Evaluation<'a> {
-    pub(super) said: Said<'a>,
+    pub(super) said: MatchStatus<'a>,
     /// `None` if the policy takes no part.
     pub(super) verdict: Option<Verdict>,
     pub(super) change: Option<Change<'a>>,
@@ -215,17 +215,17 @@ pub(super) struct Evaluation<'a> {
 
 impl<'a> Evaluation<'a> {
     pub(super) fn new(truth: &'a Truth, verdict: Option<Verdict>) -> Self {
-        Self::skipped(Said::Truth(truth), verdict)
+        Self::skipped(MatchStatus::Truth(truth), verdict)
     }
 
     /// A policy that was not evaluated, or not only by its condition.
-    pub(super) fn skipped(said: Said<'a>, verdict: Option<Verdict>) -> Self {
+    pub(super) fn skipped(said: MatchStatus<'a>, verdict: Option<Verdict>) -> Self {
         Self { said, verdict, change: None, problem: None }
     }
 }
 
 impl<'h> PhaseRecorder<'h> {
-    pub(super) fn of(listener: Option<&'h dyn Listener>, phase: Phase) -> Self {
+    pub(super) fn of(listener: Option<&'h dyn EventListener>, phase: Phase) -> Self {
         Self { listener, phase, heard: RefCell::default() }
     }
 
@@ -243,7 +243,7 @@ impl<'h> PhaseRecorder<'h> {
         evaluation: Evaluation<'a>,
     ) {
         if let Some(verdict) = evaluation.verdict {
-            let is_undecided = matches!(evaluation.said, Said::Truth(Truth::Undecided(_)));
+            let is_undecided = matches!(evaluation.said, MatchStatus::Truth(Truth::Undecided(_)));
             trace.note(by.reference, self.phase, verdict, is_undecided);
         }
         self.report(by, view, evaluation);
@@ -257,7 +257,7 @@ impl<'h> PhaseRecorder<'h> {
         let PolicyHandle { reference, policy } = by;
         self.heard.borrow_mut().push(reference);
         let Evaluation { said, verdict, change, problem } = evaluation;
-        let asking = Asking {
+        let asking = PolicyEvaluated {
             policy,
             layer: reference.layer,
             place: reference.index,
@@ -279,9 +279,9 @@ impl<'h> PhaseRecorder<'h> {
     /// Ends the phase: reports the policies of the phase that were not evaluated.
     pub(super) fn rest<'a>(
         &self,
-        subject: &Subject<'a>,
+        subject: &CallScope<'a>,
         view: &CallView<'a>,
-        why: impl Fn(&Policy) -> Said<'static>,
+        why: impl Fn(&Policy) -> MatchStatus<'static>,
     ) {
         if self.listener.is_none() {
             return;
@@ -296,7 +296,7 @@ impl<'h> PhaseRecorder<'h> {
                     continue;
                 }
                 let fits = policy.matcher.concerns(server, &subject.call.tool);
-                let said = if fits { why(policy) } else { Said::Elsewhere };
+                let said = if fits { why(policy) } else { MatchStatus::Elsewhere };
                 let by = PolicyHandle { reference, policy };
                 self.report(by, view, Evaluation::skipped(said, None));
             }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Subject;
+use super::CallScope;
 use super::decision::Decision;
 use super::trace::PolicyRef;
 use crate::call::{OutcomeKind, Reason, reason_code};
 use crate::durations::in_words;
 use crate::host::ToolError;
 use crate::json::{Map, Value};
-use crate::middleware::Kind;
+use crate::middleware::PolicyKind;
 
 /// What a tool gave, or what was given in its place.
 #[derive(Clone, Debug)]
@@ -146,7 +146,7 @@ impl OutcomeParts {
 
     pub(super) fn from_result(
         result: Result<ToolResponse, Broken>,
-        subject: &Subject<'_>,
+        subject: &CallScope<'_>,
         decision: &Decision<'_>,
     ) -> Self {
         let id = |reference: PolicyRef| subject.policy(reference).map(|policy| policy.id.clone());
@@ -158,7 +158,7 @@ impl OutcomeParts {
             Ok(ToolResponse { result: Err(error), source, .. }) => {
                 let by = source.policy();
                 let policy = by.and_then(|by| subject.policy(by));
-                let thrown = policy.is_some_and(|policy| matches!(policy.kind, Kind::Around(_)));
+                let thrown = policy.is_some_and(|policy| matches!(policy.kind, PolicyKind::Around(_)));
                 let code = by.and_then(|_| error.kind.clone());
                 let code = code.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
                 let reason = Reason { policy: by.and_then(id), code, message: error.message.clone() };

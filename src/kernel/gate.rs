@@ -2,16 +2,16 @@
 
 use smallvec::SmallVec;
 
-use super::Subject;
-use super::approval_requirements::Held;
+use super::CallScope;
+use super::approval_requirements::HeldResources;
 use super::decision::Effect;
-use super::events::{Evaluation, Said, Unasked};
-use super::limit_requests::{self, Pending};
-use super::redacted_call::Shown;
+use super::events::{Evaluation, MatchStatus, SkipReason};
+use super::limit_requests::{self, LimitRequest};
+use super::redacted_call::RedactedCall;
 use super::trace::{PolicyHandle, PolicyRef, Trace};
 use crate::call::{CallView, CardLabels, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::matcher::Truth;
-use crate::middleware::{Application, CardTemplates, CountedCalls, Kind, Limit, LimitCharge};
+use crate::middleware::{Application, CardTemplates, CountedCalls, Limit, LimitCharge, PolicyKind};
 use crate::policy::{Mode, Policy, Unmatched};
 use crate::template::Template;
 
@@ -27,7 +27,7 @@ pub(super) struct GateResult {
     /// The layers that require an approval because nothing in them permits the call.
     pub(super) unmatched: SmallVec<[u32; 1]>,
     pub(super) answer: Option<PolicyRef>,
-    pub(super) limits: Vec<Pending>,
+    pub(super) limits: Vec<LimitRequest>,
 }
 
 enum DecisionCause {
@@ -46,10 +46,10 @@ enum DecisionCause {
 /// Evaluates the policies of gate. If the arguments are invalid, only those that halt or count every attempt
 /// are evaluated: all others are no stricter.
 pub(super) fn run(
-    subject: &Subject<'_>,
+    subject: &CallScope<'_>,
     view: CallView<'_>,
     failure: Option<Reason>,
-    held: Held<'_>,
+    held: HeldResources<'_>,
     trace: &mut Trace,
 ) -> GateResult {
     let failed = failure.is_some();
@@ -82,24 +82,24 @@ pub(super) fn run(
         }
     }
     hearing.rest(subject, &view, |policy| match failed && !concerns_failures(&policy.kind) {
-        true => Said::Unasked(Unasked::InvalidArguments),
-        false => Said::LeftOut,
+        true => MatchStatus::Unasked(SkipReason::InvalidArguments),
+        false => MatchStatus::LeftOut,
     });
     conclusion
 }
 
 /// Whether a policy is evaluated for calls with invalid arguments.
-fn concerns_failures(kind: &Kind) -> bool {
+fn concerns_failures(kind: &PolicyKind) -> bool {
     let counts_them = kind.as_limit().is_some_and(|limit| limit.counted == CountedCalls::Attempts);
-    counts_them || matches!(kind, Kind::Halt(_))
+    counts_them || matches!(kind, PolicyKind::Halt(_))
 }
 
 fn verdict(policy: &Policy) -> Verdict {
     match policy.kind {
-        Kind::Deny(_) => Verdict::Deny,
-        Kind::Halt(_) => Verdict::Halt,
-        Kind::Approval(_) => Verdict::Suspend,
-        Kind::Respond(_) => Verdict::Answer,
+        PolicyKind::Deny(_) => Verdict::Deny,
+        PolicyKind::Halt(_) => Verdict::Halt,
+        PolicyKind::Approval(_) => Verdict::Suspend,
+        PolicyKind::Respond(_) => Verdict::Answer,
         _ => Verdict::Pass,
     }
 }
@@ -133,7 +133,7 @@ impl GateResult {
         by: PolicyHandle<'_>,
         truth: &Truth,
         view: &CallView<'_>,
-        held: Held<'_>,
+        held: HeldResources<'_>,
         trace: &mut Trace,
     ) -> Option<(Verdict, bool)> {
         let PolicyHandle { reference, policy } = by;
@@ -157,7 +157,7 @@ impl GateResult {
             let verdict = self.count(reference, policy, measured, view.session, trace, why.is_some())?;
             return Some((verdict, false));
         }
-        if let Kind::Approval(_) = policy.kind
+        if let PolicyKind::Approval(_) = policy.kind
             && policy.mode != Mode::Shadow
             && held.has_yes(reference.layer, Some(policy), view.input)
         {
@@ -199,7 +199,7 @@ impl GateResult {
         if let Some(cause) = cause.filter(|_| enforced) {
             self.tighten(limit_requests::effect(limit.on_exceed), cause);
         }
-        self.limits.extend(measure.map(|measure| Pending { policy: reference, measure }));
+        self.limits.extend(measure.map(|measure| LimitRequest { policy: reference, measure }));
         Some(verdict)
     }
 
@@ -211,14 +211,14 @@ impl GateResult {
     /// Applies a matching policy. Returns whether it lifts `defaults.unmatched`.
     fn hear(&mut self, reference: PolicyRef, policy: &Policy, why: Option<String>) -> bool {
         match policy.kind {
-            Kind::Deny(_) => self.tighten(Effect::Deny, DecisionCause::Policy(reference, why)),
-            Kind::Halt(_) => self.tighten(Effect::Halt, DecisionCause::Policy(reference, why)),
-            Kind::Approval(_) => {
+            PolicyKind::Deny(_) => self.tighten(Effect::Deny, DecisionCause::Policy(reference, why)),
+            PolicyKind::Halt(_) => self.tighten(Effect::Halt, DecisionCause::Policy(reference, why)),
+            PolicyKind::Approval(_) => {
                 self.approvals.push(reference);
                 self.tighten(Effect::Suspend, DecisionCause::Policy(reference, why));
                 return true;
             }
-            Kind::Respond(_) => {
+            PolicyKind::Respond(_) => {
                 self.permitted_by.get_or_insert(reference);
                 self.answer.get_or_insert(reference);
                 self.tighten(Effect::Answer, DecisionCause::Nothing);
@@ -241,7 +241,7 @@ impl GateResult {
     }
 
     /// Why the call does not run. Returns `None` if it runs.
-    pub(super) fn reason(&self, subject: &Subject<'_>, view: CallView<'_>) -> Option<Reason> {
+    pub(super) fn reason(&self, subject: &CallScope<'_>, view: CallView<'_>) -> Option<Reason> {
         let (code, policy, message) = match &self.cause {
             DecisionCause::Nothing => return None,
             DecisionCause::Failure(reason) => {
@@ -257,7 +257,7 @@ impl GateResult {
                 (reason_code::UNMATCHED, None, message)
             }
             DecisionCause::UsedUp(reference) => {
-                let shown = Shown::of(subject, view);
+                let shown = RedactedCall::of(subject, view);
                 let mut reason =
                     limit_requests::refusal(subject, subject.policy(*reference)?, None, &shown.view(view))?;
                 reason.message = shown.text(&reason.message);
@@ -265,7 +265,7 @@ impl GateResult {
             }
             DecisionCause::Policy(reference, why) => {
                 let policy = subject.policy(*reference)?;
-                let shown = Shown::of(subject, view);
+                let shown = RedactedCall::of(subject, view);
                 let (code, message) = match why {
                     Some(why) => (
                         reason_code::UNDECIDED,
@@ -279,7 +279,7 @@ impl GateResult {
                 (code, Some(policy.id.clone()), message)
             }
         };
-        let message = Shown::of(subject, view).text(&message);
+        let message = RedactedCall::of(subject, view).text(&message);
         Some(Reason { policy, code: code.to_owned(), message })
     }
 }
@@ -295,22 +295,25 @@ fn refusing(limit: &Limit) -> Verdict {
 /// The code and message of a policy that denies or halts.
 fn refusal<'p>(policy: &'p Policy, view: CallView<'_>) -> (&'p str, String) {
     let (code, template) = match &policy.kind {
-        Kind::Deny(deny) => (deny.code.as_str(), deny.message.as_ref()),
-        Kind::Halt(halt) => (reason_code::HALTED, halt.message.as_ref()),
+        PolicyKind::Deny(deny) => (deny.code.as_str(), deny.message.as_ref()),
+        PolicyKind::Halt(halt) => (reason_code::HALTED, halt.message.as_ref()),
         _ => (reason_code::DENIED, None),
     };
     (code, said(policy, template, view))
 }
 
 /// The message of the approval request: those of all policies that require one.
-pub(super) fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: CallView<'_>) -> String {
+pub(super) fn question(subject: &CallScope<'_>, approvals: &[PolicyRef], view: CallView<'_>) -> String {
     let questions = approvals.iter().filter_map(|reference| {
         let policy = subject.policy(*reference)?;
         match &policy.kind {
-            Kind::Approval(approval) if approval.message.is_none() && policy.description.is_none() => Some(
-                format!("May `{}` run? The policy `{}` requires an approval.", view.call.tool, policy.id),
-            ),
-            Kind::Approval(approval) => Some(said(policy, approval.message.as_ref(), view)),
+            PolicyKind::Approval(approval) if approval.message.is_none() && policy.description.is_none() => {
+                Some(format!(
+                    "May `{}` run? The policy `{}` requires an approval.",
+                    view.call.tool, policy.id
+                ))
+            }
+            PolicyKind::Approval(approval) => Some(said(policy, approval.message.as_ref(), view)),
             _ => None,
         }
     });
@@ -319,13 +322,13 @@ pub(super) fn question(subject: &Subject<'_>, approvals: &[PolicyRef], view: Cal
 
 /// The card texts of the first policy that has some.
 pub(super) fn card_texts(
-    subject: &Subject<'_>,
+    subject: &CallScope<'_>,
     approvals: &[PolicyRef],
     view: CallView<'_>,
     hide: impl Fn(&str) -> String,
 ) -> CardLabels {
     let mut templates = approvals.iter().filter_map(|reference| match &subject.policy(*reference)?.kind {
-        Kind::Approval(approval) if !approval.card.is_empty() => Some(&approval.card),
+        PolicyKind::Approval(approval) if !approval.card.is_empty() => Some(&approval.card),
         _ => None,
     });
     let Some(CardTemplates { title, approve, deny }) = templates.next() else { return CardLabels::default() };

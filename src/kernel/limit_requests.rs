@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use super::Subject;
+use super::CallScope;
 use super::decision::Effect;
 use super::trace::PolicyRef;
 use crate::call::{CallView, Reason, SessionState, reason_code};
 use crate::durations::in_words;
-use crate::middleware::{Kind, Limit, LimitCharge, OnExceed, Rule};
+use crate::middleware::{Limit, LimitCharge, LimitRule, OnExceed, PolicyKind};
 use crate::policy::Policy;
 
 /// A limit that a call must acquire before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pending {
+pub(crate) struct LimitRequest {
     pub(crate) policy: PolicyRef,
     pub(crate) measure: LimitCharge,
 }
@@ -40,16 +40,16 @@ pub(crate) fn measure(
 /// Whether a limit of the run has too little left. Other limits are checked by the store.
 pub(crate) fn is_used_up(limit: &Limit, measure: &LimitCharge, session: &SessionState) -> bool {
     match limit.rule {
-        Rule::Run(allowed) => {
+        LimitRule::Run(allowed) => {
             session.is_untrusted() || session.taken(&measure.key).plus(measure.cost) > allowed
         }
-        Rule::Store(_) | Rule::Conversation(_) => false,
+        LimitRule::Store(_) | LimitRule::Conversation(_) => false,
     }
 }
 
 /// The reason of a call that a limit refuses.
 pub(super) fn refusal(
-    subject: &Subject<'_>,
+    subject: &CallScope<'_>,
     policy: &Policy,
     retry_after: Option<Duration>,
     view: &CallView<'_>,
@@ -61,14 +61,14 @@ pub(super) fn refusal(
         None => {
             let again = match (&wait, &policy.kind) {
                 (Some(wait), _) => format!("; retry in {wait}"),
-                (None, Kind::Concurrency(_)) => "; retry when one of them has ended".to_owned(),
+                (None, PolicyKind::Concurrency(_)) => "; retry when one of them has ended".to_owned(),
                 (None, _) => String::new(),
             };
             format!("`{}` allows `{}` {}{again}", policy.id, subject.call.tool, limit.words)
         }
     };
     let code = match policy.kind {
-        Kind::Concurrency(_) => reason_code::CONCURRENCY_LIMITED,
+        PolicyKind::Concurrency(_) => reason_code::CONCURRENCY_LIMITED,
         _ => reason_code::RATE_LIMITED,
     };
     Some(Reason { policy: Some(policy.id.clone()), code: code.to_owned(), message })

@@ -22,13 +22,16 @@ mod argument_suggestions;
 mod trace;
 mod wrapper_selection;
 
-pub(crate) use approval_requirements::Held;
-pub(crate) use decision::Requirement;
+pub(crate) use approval_requirements::HeldResources;
+pub(crate) use decision::ExtraApproval;
 pub use decision::{Decision, Effect};
 pub(crate) use events::tell;
-pub use events::{Asking, Change, DecisionStarted, ErrorAsked, Event, LimitAsked, Listener, Said, Unasked};
+pub use events::{
+    Change, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus, PolicyEvaluated,
+    SkipReason,
+};
 pub(crate) use execution_result::{Broken, Execution, Records, Source, StoppedExecution, ToolResponse};
-pub(crate) use limit_requests::{Pending, effect as evaluate_effect, is_used_up, measure};
+pub(crate) use limit_requests::{LimitRequest, effect as evaluate_effect, is_used_up, measure};
 pub(crate) use run_policies::is_never_called;
 pub(crate) use session_use::SessionUse;
 pub use trace::Layers;
@@ -47,13 +50,13 @@ use crate::call::{
 };
 use crate::host::Clock;
 use crate::json::Value;
-use crate::middleware::Kind;
+use crate::middleware::PolicyKind;
 use crate::policy::{Mode, Policy, ToolPolicies};
 use crate::seal::Keys;
-use crate::tools::{Tool, ToolSet};
+use crate::tools::{KnownTool, ToolSet};
 use crate::work_limit::{self, WorkMeter};
 use events::PhaseRecorder;
-use redacted_call::{Ending, Redaction, Shown};
+use redacted_call::{RedactedCall, RedactedParts};
 
 /// Evaluates calls against the policies: the layers, each of one revision, the known tools and the clock.
 #[derive(Clone, Copy)]
@@ -67,7 +70,7 @@ pub struct Kernel<'k> {
     /// The keys of the digests that stand for arguments and redacted values.
     pub keys: &'k Keys,
     /// The listener, if there is one.
-    pub listener: Option<&'k dyn Listener>,
+    pub listener: Option<&'k dyn EventListener>,
 }
 
 impl std::fmt::Debug for Kernel<'_> {
@@ -83,7 +86,7 @@ impl<'k> Kernel<'k> {
     /// more than [`DECISION_UNITS`](crate::work_limit::DECISION_UNITS) of work.
     pub fn decide<'c>(&self, call: &'c ToolCall, session: &SessionState) -> Decision<'c> {
         let mut meter = WorkMeter::for_decision();
-        let mut decision = meter.run(|| self.decide_holding(call, session, Held::default()));
+        let mut decision = meter.run(|| self.decide_holding(call, session, HeldResources::default()));
         decision.work = meter.decision_units_used();
         decision
     }
@@ -93,7 +96,7 @@ impl<'k> Kernel<'k> {
         &self,
         call: &'c ToolCall,
         session: &SessionState,
-        held: Held<'_>,
+        held: HeldResources<'_>,
     ) -> Decision<'c> {
         let decision = WorkMeter::for_decision().or_outer(|| {
             let decision = guarded(call, || self.decide_unguarded(call, session, held));
@@ -114,7 +117,7 @@ impl<'k> Kernel<'k> {
         &self,
         call: &'c ToolCall,
         session: &SessionState,
-        held: Held<'_>,
+        held: HeldResources<'_>,
     ) -> Decision<'c> {
         let deciding = DecisionStarted { view: self.view(call, session), layers: self.layers };
         tell(self.listener, &Event::DecisionStarted(deciding));
@@ -141,7 +144,7 @@ impl<'k> Kernel<'k> {
                 conclusion.undecided(reference, why);
             }
         }
-        hearing.rest(&subject, &view, |_| Said::Unasked(Unasked::NotRun));
+        hearing.rest(&subject, &view, |_| MatchStatus::Unasked(SkipReason::NotRun));
         let reason = conclusion.reason(&subject, view);
         Decision {
             call: Cow::Borrowed(call),
@@ -199,7 +202,7 @@ impl<'k> Kernel<'k> {
     ) -> Reason {
         let subject = self.subject(&decision.call);
         let view = CallView { input: &decision.input, ..subject.view(session) };
-        let shown = Shown::of(&subject, view);
+        let shown = RedactedCall::of(&subject, view);
         let policy = by.find(self.layers);
         let reason = policy
             .and_then(|policy| limit_requests::refusal(&subject, policy, retry_after, &shown.view(view)));
@@ -212,7 +215,7 @@ impl<'k> Kernel<'k> {
     pub(crate) fn redacted_input(&self, decision: &Decision<'_>, session: &SessionState) -> Value {
         let subject = self.subject(&decision.call);
         let view = CallView { input: &decision.input, ..subject.view(session) };
-        Shown::of(&subject, view).input.into_owned()
+        RedactedCall::of(&subject, view).input.into_owned()
     }
 
     /// The reason of a call on which Callgate itself failed.
@@ -220,11 +223,11 @@ impl<'k> Kernel<'k> {
         Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message: UNDECIDABLE.to_owned() }
     }
 
-    fn subject<'a>(&'a self, call: &'a ToolCall) -> Subject<'a> {
+    fn subject<'a>(&'a self, call: &'a ToolCall) -> CallScope<'a> {
         let server = call.server.as_deref().unwrap_or("");
         let chains = self.layers.iter().map(|layer| layer.resolve(server, &call.tool)).collect();
         let (tool, listener) = (self.tools.get(call), self.listener);
-        Subject { call, layers: self.layers, chains, tool, listener, keys: self.keys }
+        CallScope { call, layers: self.layers, chains, tool, listener, keys: self.keys }
     }
 
     /// Halts the session by a decision. Later calls repeat the message, so it is redacted.
@@ -232,11 +235,10 @@ impl<'k> Kernel<'k> {
         let message = catch_unwind(AssertUnwindSafe(|| {
             let subject = self.subject(&decision.call);
             let view = CallView { input: &decision.input, ..subject.view(session) };
-            let message = Shown::of(&subject, view).text(&decision.reason().message);
+            let message = RedactedCall::of(&subject, view).text(&decision.reason().message);
             // A message of a script or a hook may contain anything.
-            let policies = subject.policies(|chain| &chain.settle);
-            let redactions = policies.filter_map(|by| Redaction::of(by.policy, &view, self.keys));
-            redactions.fold(message, |message, redaction| redaction.text(&message))
+            let redactions = subject.redactions(&view);
+            redactions.iter().fold(message, |message, redaction| redaction.text(&message))
         }));
         // Even if redaction panicked, the session is halted.
         session.halt(message.as_deref().unwrap_or(UNDECIDABLE));
@@ -245,7 +247,7 @@ impl<'k> Kernel<'k> {
     /// Whether a policy redacts results of a call.
     pub(crate) fn hides_results(&self, call: &ToolCall) -> bool {
         let subject = self.subject(call);
-        let hides = |policy: &Policy| matches!(&policy.kind, Kind::Redact(redact) if redact.output);
+        let hides = |policy: &Policy| matches!(&policy.kind, PolicyKind::Redact(redact) if redact.output);
         subject.policies(|chain| &chain.settle).any(|by| by.policy.mode == Mode::Enforce && hides(by.policy))
     }
 
@@ -257,13 +259,10 @@ impl<'k> Kernel<'k> {
             error: outcome.error.as_deref(),
             ..subject.view(session)
         };
-        let redactions: Vec<_> = subject
-            .policies(|chain| &chain.settle)
-            .filter_map(|by| Redaction::of(by.policy, &view, self.keys).filter(|redaction| redaction.output))
-            .collect();
+        let redactions = subject.redactions(&view);
         let mut masks = Masks::new();
-        for redaction in redactions {
-            let ending = Ending {
+        for redaction in redactions.into_iter().filter(|redaction| redaction.output) {
+            let ending = RedactedParts {
                 output: outcome.output.as_mut(),
                 error: outcome.error.as_mut(),
                 message: &mut outcome.reason.message,
@@ -301,16 +300,16 @@ fn guarded<'c>(call: &'c ToolCall, decide: impl FnOnce() -> Decision<'c>) -> Dec
 const UNDECIDABLE: &str = "Callgate failed to decide this call";
 
 /// A call with its policies and its tool, looked up once.
-struct Subject<'a> {
+struct CallScope<'a> {
     call: &'a ToolCall,
     layers: &'a Layers,
     chains: SmallVec<[Arc<ToolPolicies>; 3]>,
-    tool: Option<&'a Tool>,
-    listener: Option<&'a dyn Listener>,
+    tool: Option<&'a KnownTool>,
+    listener: Option<&'a dyn EventListener>,
     keys: &'a Keys,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> CallScope<'a> {
     fn view<'v>(&self, session: &'v SessionState) -> CallView<'v>
     where
         'a: 'v,

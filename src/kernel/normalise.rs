@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::Subject;
-use super::events::{Change, Evaluation, Said, Unasked};
+use super::CallScope;
+use super::events::{Change, Evaluation, MatchStatus, SkipReason};
 use super::trace::Trace;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::json::{JsonType, Value};
 use crate::matcher::Truth;
-use crate::middleware::{Application, Kind, OnUndecided, apply_steps};
+use crate::middleware::{Application, OnUndecided, PolicyKind, apply_steps};
 use crate::policy::{Mode, Policy};
 
 /// The arguments after this phase, or as far as it came.
@@ -20,7 +20,7 @@ pub(super) struct Normalised<'a> {
 
 /// Runs every policy of the phase, also after a failure: gate still evaluates policies that halt.
 pub(super) fn run<'c>(
-    subject: &Subject<'_>,
+    subject: &CallScope<'_>,
     input: &'c Value,
     view: CallView<'_>,
     trace: &mut Trace,
@@ -32,7 +32,7 @@ pub(super) fn run<'c>(
             code: reason_code::INVALID_ARGUMENTS.to_owned(),
             message: format!("arguments must be a JSON object, not {}", JsonType::of(input).with_article()),
         };
-        hearing.rest(subject, &view, |_| Said::Unasked(Unasked::NotAnObject));
+        hearing.rest(subject, &view, |_| MatchStatus::Unasked(SkipReason::NotAnObject));
         return Normalised { input: Cow::Borrowed(input), failure: Some(failure) };
     }
     let mut input = Cow::Borrowed(input);
@@ -66,7 +66,7 @@ pub(super) fn run<'c>(
         failure = failure.or(problem);
     }
     let failure = failure.or_else(|| subject.check_arguments(&input));
-    hearing.rest(subject, &CallView { input: &input, ..view }, |_| Said::LeftOut);
+    hearing.rest(subject, &CallView { input: &input, ..view }, |_| MatchStatus::LeftOut);
     Normalised { input, failure }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn run<'c>(
 /// problem with them, if there is one. A validation applies when undecided; for a transform neither applying
 /// nor skipping is known to be stricter.
 fn act(
-    subject: &Subject<'_>,
+    subject: &CallScope<'_>,
     policy: &Policy,
     truth: &Truth,
     view: CallView<'_>,
@@ -87,10 +87,10 @@ fn act(
             let message = format!("it is undecided whether `{}` applies: {why}", policy.id);
             (None, fail(reason_code::UNDECIDED, message))
         }
-        (Kind::Validate(validate), Application::Yes | Application::Undecided(..)) => {
+        (PolicyKind::Validate(validate), Application::Yes | Application::Undecided(..)) => {
             (None, validate.check(&policy.id, view.input, subject.tool).err())
         }
-        (Kind::Transform(transform), Application::Yes) => {
+        (PolicyKind::Transform(transform), Application::Yes) => {
             let mut changed = view.input.clone();
             match apply_steps(&transform.input, &view, &view, &mut changed) {
                 Ok(true) => (Some(changed), None),

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::events::{Evaluation, Said, Unasked};
-use super::redacted_call::{Redaction, Shown, WITHHELD};
+use super::events::{Evaluation, MatchStatus, SkipReason};
+use super::redacted_call::{RedactedCall, WITHHELD};
 use super::settle::OutcomeBuilder;
 use super::trace::{PolicyHandle, PolicyRef};
 use super::{Decision, Kernel, gate};
@@ -12,7 +12,7 @@ use crate::call::{
     Verdict, reason_code,
 };
 use crate::json::{Map, Value};
-use crate::middleware::Kind;
+use crate::middleware::PolicyKind;
 use crate::policy::Mode;
 use crate::seal::Purpose;
 
@@ -58,7 +58,7 @@ impl OutcomeBuilder<'_> {
     ) -> Outcome {
         let (input, (code, message, error), approval, (audit, audited)) = {
             let view = self.view(&decision.input, session);
-            let shown = Shown::of(&self.subject, view);
+            let shown = RedactedCall::of(&self.subject, view);
             let message = self.masks.text(&shown.text(&self.reason.message)).into_owned();
             // A request of a script or a hook may contain anything.
             let is_own = decision.question.is_some() || !decision.required.is_empty();
@@ -111,7 +111,7 @@ impl OutcomeBuilder<'_> {
             !matches!(self.kind, Denied | Invalid | Suspended) && (self.kind != Halted || self.attempts > 0);
         for by in self.policies() {
             // The redaction of a call that does not run is reported all the same.
-            if let Kind::Redact(_) = by.policy.kind
+            if let PolicyKind::Redact(_) = by.policy.kind
                 && !self.hearing.has_reported(by.reference)
             {
                 let truth = by.policy.matcher.eval(&view);
@@ -121,11 +121,11 @@ impl OutcomeBuilder<'_> {
         }
         let recovered = self.kind == Recovered;
         self.hearing.rest(&self.subject, &view, |policy| {
-            Said::Unasked(match policy.kind {
-                _ if !ran => Unasked::NotRun,
-                Kind::Recover(_) if recovered => Unasked::RecoveredBefore,
-                Kind::Recover(_) => Unasked::NoError,
-                _ => Unasked::NoResult,
+            MatchStatus::Unasked(match policy.kind {
+                _ if !ran => SkipReason::NotRun,
+                PolicyKind::Recover(_) if recovered => SkipReason::RecoveredBefore,
+                PolicyKind::Recover(_) => SkipReason::NoError,
+                _ => SkipReason::NoResult,
             })
         });
     }
@@ -137,7 +137,7 @@ impl OutcomeBuilder<'_> {
         kernel: &Kernel<'_>,
         decision: &Decision<'_>,
         reason: &str,
-        shown: &Shown<'_>,
+        shown: &RedactedCall<'_>,
         view: CallView<'_>,
     ) -> ApprovalRequest {
         let call = self.subject.call;
@@ -149,7 +149,7 @@ impl OutcomeBuilder<'_> {
         };
         let relevant = self.subject.relevant(&asking().collect::<Vec<_>>(), &shown.input);
         let lifetimes = asking().filter_map(|policy| match &policy.kind {
-            Kind::Approval(approval) => approval.expires,
+            PolicyKind::Approval(approval) => approval.expires,
             _ => None,
         });
         let lifetimes = lifetimes.chain(required.iter().filter_map(|requirement| requirement.expires));
@@ -185,23 +185,17 @@ impl OutcomeBuilder<'_> {
         }
     }
 
-    /// All redactions of this call.
-    pub(super) fn redactions(&self, view: CallView<'_>) -> Vec<Redaction<'_>> {
-        let keys = self.subject.keys;
-        self.policies().into_iter().filter_map(|by| Redaction::of(by.policy, &view, keys)).collect()
-    }
-
     /// A text with all redactions of this call.
     fn hidden(&self, text: &str, view: CallView<'_>) -> String {
-        let redactions = self.redactions(view);
+        let redactions = self.subject.redactions(&view);
         let redacted = redactions.iter().fold(text.to_owned(), |text, redaction| redaction.text(&text));
         self.masks.text(&redacted).into_owned()
     }
 
     /// The audit entries of policies around the execution. They may contain arguments and results in any place,
     /// so all redactions of this call apply.
-    fn recorded(&self, shown: &Shown<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
-        let redactions = self.redactions(view);
+    fn recorded(&self, shown: &RedactedCall<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
+        let redactions = self.subject.redactions(&view);
         let entry = |(by, fields): &(PolicyRef, Map)| {
             let mut value = Value::Object(fields.clone());
             let hidden = redactions.iter().all(|redaction| redaction.value(&mut value));
@@ -217,11 +211,15 @@ impl OutcomeBuilder<'_> {
 
     /// The entries of audit policies, and the policies. Conditions see the real call, entries its redacted
     /// form; an undecided policy records.
-    fn audit(&self, shown: &Shown<'_>, view: CallView<'_>) -> (Vec<AuditEntry>, Vec<(PolicyRef, bool)>) {
+    fn audit(
+        &self,
+        shown: &RedactedCall<'_>,
+        view: CallView<'_>,
+    ) -> (Vec<AuditEntry>, Vec<(PolicyRef, bool)>) {
         let (mut entries, mut audited) = (Vec::new(), Vec::new());
         for by in self.policies() {
             let PolicyHandle { reference, policy } = by;
-            let Kind::Audit(audit) = &policy.kind else { continue };
+            let PolicyKind::Audit(audit) = &policy.kind else { continue };
             let truth = policy.matcher.eval(&view);
             let application = policy.kind.application(&truth, Phase::Settle);
             let applies = application.takes_part();

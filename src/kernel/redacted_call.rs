@@ -10,10 +10,10 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use super::Subject;
+use super::CallScope;
 use crate::call::{CallView, Masks, Phase, SessionState};
 use crate::json::Value;
-use crate::middleware::{Kind, Redact};
+use crate::middleware::{PolicyKind, Redact};
 use crate::policy::{Mode, Policy};
 use crate::redaction::Redactor;
 use crate::seal::Keys;
@@ -29,10 +29,10 @@ pub(super) struct Redaction<'a> {
 }
 
 impl<'a> Redaction<'a> {
-    /// The redaction of an enforced `redact` policy that applies to this call; it applies when undecided.
-    pub(super) fn of(policy: &'a Policy, view: &CallView<'_>, keys: &Keys) -> Option<Self> {
+    /// The redaction of an enforced `redact` policy that applies to this call.
+    fn of(policy: &'a Policy, view: &CallView<'_>, keys: &Keys) -> Option<Self> {
         match &policy.kind {
-            Kind::Redact(redact)
+            PolicyKind::Redact(redact)
                 if policy.mode == Mode::Enforce
                     && policy.kind.application(&policy.matcher.eval(view), Phase::Settle).takes_part() =>
             {
@@ -67,9 +67,9 @@ impl<'a> Redaction<'a> {
 
     /// Redacts the result, error and message of a call with these arguments. Returns whether the result could
     /// be searched.
-    pub(super) fn ending(&self, input: &Value, ending: Ending<'_>) -> bool {
+    pub(super) fn ending(&self, input: &Value, ending: RedactedParts<'_>) -> bool {
         let of_input = if self.input { self.changes(input) } else { Masks::new() };
-        let Ending { output, error, message, masks } = ending;
+        let RedactedParts { output, error, message, masks } = ending;
         masks.unite(&of_input);
         let searched = output.is_none_or(|output| {
             let before = output.clone();
@@ -92,7 +92,7 @@ impl<'a> Redaction<'a> {
 }
 
 /// The parts of an outcome that are redacted.
-pub(super) struct Ending<'e> {
+pub(super) struct RedactedParts<'e> {
     pub(super) output: Option<&'e mut Value>,
     pub(super) error: Option<&'e mut String>,
     pub(super) message: &'e mut String,
@@ -100,27 +100,34 @@ pub(super) struct Ending<'e> {
     pub(super) masks: &'e mut Masks,
 }
 
+impl<'a> CallScope<'a> {
+    /// The redactions of the call: of every enforced `redact` policy that applies.
+    pub(super) fn redactions<'r>(&self, view: &CallView<'_>) -> SmallVec<[Redaction<'r>; 2]>
+    where
+        'a: 'r,
+    {
+        let policies = self.policies(|chain| &chain.settle);
+        policies.filter_map(|by| Redaction::of(by.policy, view, self.keys)).collect()
+    }
+}
+
 /// A redacted call, with the redactions for texts about it.
-pub(super) struct Shown<'a> {
+pub(super) struct RedactedCall<'a> {
     pub(super) input: Cow<'a, Value>,
     session: Cow<'a, SessionState>,
     redactions: SmallVec<[Redaction<'a>; 2]>,
     masks: Masks,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> RedactedCall<'a> {
     /// The call of `view`, redacted by every policy that applies.
-    pub(super) fn of<'v>(subject: &Subject<'a>, view: CallView<'v>) -> Shown<'v>
+    pub(super) fn of<'v>(subject: &CallScope<'a>, view: CallView<'v>) -> RedactedCall<'v>
     where
         'a: 'v,
     {
-        let redactions: SmallVec<[Redaction<'v>; 2]> = subject
-            .policies(|chain| &chain.settle)
-            .filter_map(|by| {
-                Redaction::of(by.policy, &view, subject.keys).filter(|redaction| redaction.input)
-            })
-            .collect();
-        let mut shown = Shown {
+        let mut redactions = subject.redactions(&view);
+        redactions.retain(|redaction| redaction.input);
+        let mut shown = RedactedCall {
             input: Cow::Borrowed(view.input),
             session: view.session.shown(),
             redactions,

@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::{Kernel, PolicyHandle, PolicyRef};
 use crate::call::{CallView, Reason, RunShadowEffect, SessionState, ToolCall, Verdict, reason_code};
 use crate::json::Value;
-use crate::lifecycle::Config;
+use crate::lifecycle::ModelConfig;
 use crate::matcher::Truth;
-use crate::middleware::{Budget, Kind, Model};
+use crate::middleware::{Budget, Model, PolicyKind};
 use crate::policy::{CompiledPolicies, Mode, Policy, Unmatched};
 
 impl<'k> Kernel<'k> {
@@ -38,7 +38,7 @@ impl<'k> Kernel<'k> {
     /// mode would have made.
     pub(crate) fn configure(
         &self,
-        config: &mut Config,
+        config: &mut ModelConfig,
         context: &Value,
         session: &SessionState,
         at_init: bool,
@@ -49,7 +49,7 @@ impl<'k> Kernel<'k> {
         let view = CallView::new(&call, &session_shown);
         let mut models: Vec<(u32, &Policy, &Model)> = Vec::new();
         for (reference, policy) in self.of_run(context, session) {
-            if let Kind::Model(model) = &policy.kind
+            if let PolicyKind::Model(model) = &policy.kind
                 && model.at_init == at_init
             {
                 models.push((reference.layer(), policy, model));
@@ -83,7 +83,7 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
     ) -> Vec<(PolicyRef, &'k Policy, &'k Budget)> {
         let budget = |(reference, policy): (PolicyRef, &'k Policy)| match &policy.kind {
-            Kind::Budget(budget) => Some((reference, policy, budget)),
+            PolicyKind::Budget(budget) => Some((reference, policy, budget)),
             _ => None,
         };
         self.of_run(context, session).into_iter().filter_map(budget).collect()
@@ -101,7 +101,7 @@ impl<'k> Kernel<'k> {
         let view = CallView::new(&call, &shown);
         let (mut halted, mut shadows) = (None, Vec::new());
         for (_, policy) in self.of_run(context, session) {
-            let Kind::Halt(halt) = &policy.kind else { continue };
+            let PolicyKind::Halt(halt) = &policy.kind else { continue };
             if policy.mode == Mode::Enforce && halted.is_some() {
                 continue;
             }
@@ -137,8 +137,10 @@ pub(crate) fn is_never_called(chains: &CompiledPolicies, server: &str, tool: &st
         let enforced = chains.policies().iter().filter(|policy| policy.mode == Mode::Enforce);
         enforced.filter(|policy| policy.matcher.concerns(server, tool))
     };
-    let denied = |policy: &Policy| matches!(policy.kind, Kind::Deny(_)) && policy.matcher.condition.is_none();
-    let permits =
-        |policy: &Policy| matches!(policy.kind, Kind::Allow(_) | Kind::Approval(_) | Kind::Respond(_));
+    let denied =
+        |policy: &Policy| matches!(policy.kind, PolicyKind::Deny(_)) && policy.matcher.condition.is_none();
+    let permits = |policy: &Policy| {
+        matches!(policy.kind, PolicyKind::Allow(_) | PolicyKind::Approval(_) | PolicyKind::Respond(_))
+    };
     concerned().any(denied) || chains.defaults().unmatched == Unmatched::Deny && !concerned().any(permits)
 }

@@ -3,7 +3,7 @@
 use super::{Effect, Kernel};
 use crate::call::{CallView, Phase, SessionState, ToolCall};
 use crate::matcher::Truth;
-use crate::middleware::{Kind, Rule};
+use crate::middleware::{LimitRule, PolicyKind};
 use crate::policy::Policy;
 use crate::work_limit::WorkMeter;
 
@@ -38,7 +38,7 @@ impl Kernel<'_> {
             })
             .collect();
         let reads_any = concerning.iter().any(|policy| reads_session(policy));
-        let can_halt = concerning.iter().any(|policy| matches!(policy.kind, Kind::Halt(_)));
+        let can_halt = concerning.iter().any(|policy| matches!(policy.kind, PolicyKind::Halt(_)));
         if session.halted().is_some() || !reads_any && !can_halt {
             return SessionUse { reads: false, may_halt: false };
         }
@@ -48,7 +48,7 @@ impl Kernel<'_> {
         let view = CallView { input: decision.input(), ..subject.view(&unknown) };
         let depends = |policy: &&Policy| match &policy.kind {
             kind if kind.is_active_in(Phase::Settle) => reads_session(policy),
-            Kind::Around(_) => policy.matcher.eval(&view) != Truth::No,
+            PolicyKind::Around(_) => policy.matcher.eval(&view) != Truth::No,
             _ if is_rewritten => reads_session(policy),
             _ if !reads_session(policy) => false,
             _ => match policy.matcher.eval(&view) {
@@ -68,5 +68,5 @@ fn reads_session(policy: &Policy) -> bool {
 }
 
 fn counts_by_run(policy: &Policy) -> bool {
-    policy.kind.as_limit().is_some_and(|limit| matches!(limit.rule, Rule::Run(_)))
+    policy.kind.as_limit().is_some_and(|limit| matches!(limit.rule, LimitRule::Run(_)))
 }

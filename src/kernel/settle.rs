@@ -6,22 +6,22 @@ use std::time::Instant;
 
 use super::argument_suggestions::suggestion;
 use super::decision::{Decision, Effect};
-use super::events::{Change, ErrorAsked, Evaluation, Event, PhaseRecorder, Said, Unasked, tell};
+use super::events::{Change, ErrorMatched, Evaluation, Event, MatchStatus, PhaseRecorder, SkipReason, tell};
 use super::execution_result::{Execution, OutcomeParts, Records};
-use super::redacted_call::{Ending, Redaction, Shown};
+use super::redacted_call::{RedactedCall, RedactedParts, Redaction};
 use super::trace::{PolicyHandle, Trace};
-use super::{Kernel, Subject, UNDECIDABLE};
+use super::{CallScope, Kernel, UNDECIDABLE};
 use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::host::ToolError;
 use crate::json::{Value, json};
 use crate::matcher::Truth;
-use crate::middleware::{Application, Found, Kind, Redact, apply_steps};
+use crate::middleware::{Application, ExtractedFact, PolicyKind, Redact, apply_steps};
 use crate::policy::{Mode, Policy};
 use crate::work_limit::{self, WorkLimitError, WorkMeter};
 
 /// A call that is being settled.
 pub(super) struct OutcomeBuilder<'a> {
-    pub(super) subject: Subject<'a>,
+    pub(super) subject: CallScope<'a>,
     pub(super) trace: Trace,
     pub(super) kind: OutcomeKind,
     pub(super) output: Option<Value>,
@@ -194,18 +194,18 @@ impl<'a> OutcomeBuilder<'a> {
     fn recover(&mut self, error: &ToolError, input: &Value, session: &mut SessionState) {
         for by in self.policies() {
             let PolicyHandle { reference, policy } = by;
-            let Kind::Recover(recover) = &policy.kind else { continue };
-            let asked = ErrorAsked { policy, layer: reference.layer, error };
+            let PolicyKind::Recover(recover) = &policy.kind else { continue };
+            let asked = ErrorMatched { policy, layer: reference.layer, error };
             tell(self.subject.listener, &Event::Error(asked));
             let invitations = session.invitations(&policy.id, &self.subject.call.tool);
             let view = self.view(input, session);
             let truth = recover.on.concern(error).then(|| policy.matcher.eval(&view));
             let (said, acts) = match &truth {
-                None => (Said::Unasked(Unasked::OtherError), false),
+                None => (MatchStatus::Unasked(SkipReason::OtherError), false),
                 Some(Truth::Yes) if invitations >= recover.attempts => {
-                    (Said::Unasked(Unasked::AttemptsExhausted), false)
+                    (MatchStatus::Unasked(SkipReason::AttemptsExhausted), false)
                 }
-                Some(truth) => (Said::Truth(truth), *truth == Truth::Yes),
+                Some(truth) => (MatchStatus::Truth(truth), *truth == Truth::Yes),
             };
             self.hearing.report(by, &view, Evaluation::skipped(said, acts.then_some(Verdict::Rewrite)));
             if !acts {
@@ -219,7 +219,7 @@ impl<'a> OutcomeBuilder<'a> {
             let message = {
                 // The message shows the arguments redacted.
                 let view = self.view(input, session);
-                let shown = Shown::of(&self.subject, view);
+                let shown = RedactedCall::of(&self.subject, view);
                 let suggestion = suggestion(schema, &shown.input, session.worked(&self.subject.call.tool));
                 let error = shown.text(&error.message);
                 recover.tell(&error, &suggestion, &CallView { error: Some(&error), ..shown.view(view) })
@@ -243,7 +243,7 @@ impl<'a> OutcomeBuilder<'a> {
         }
         for by in self.policies() {
             let PolicyHandle { reference, policy } = by;
-            let Kind::Transform(transform) = &policy.kind else { continue };
+            let PolicyKind::Transform(transform) = &policy.kind else { continue };
             let Some(mut output) = self.output.clone() else { return };
             let view = self.view(input, session);
             let truth = policy.matcher.eval(&view);
@@ -257,7 +257,7 @@ impl<'a> OutcomeBuilder<'a> {
                 Application::Undecided(_, why) => Err(format!("it is undecided whether it applies: {why}")),
                 // Values that it puts into the result are redacted.
                 Application::Yes => {
-                    let shown = Shown::of(&self.subject, view);
+                    let shown = RedactedCall::of(&self.subject, view);
                     apply_steps(&transform.output, &view, &shown.view(view), &mut output)
                 }
             };
@@ -288,7 +288,7 @@ impl<'a> OutcomeBuilder<'a> {
         }
         for by in self.policies() {
             let PolicyHandle { reference, policy } = by;
-            let Kind::Redact(redact) = &policy.kind else { continue };
+            let PolicyKind::Redact(redact) = &policy.kind else { continue };
             let truth = policy.matcher.eval(&self.view(input, session));
             let application = policy.kind.application(&truth, Phase::Settle);
             if self.hearing.is_public() {
@@ -303,7 +303,7 @@ impl<'a> OutcomeBuilder<'a> {
                 continue;
             }
             let redaction = Redaction::new(redact, self.subject.keys);
-            let ending = Ending {
+            let ending = RedactedParts {
                 output: self.output.as_mut(),
                 error: self.error.as_mut(),
                 message: &mut self.reason.message,
@@ -325,7 +325,7 @@ impl<'a> OutcomeBuilder<'a> {
         }
         let view = self.view(input, session);
         let mut masks = Masks::new();
-        for redaction in self.redactions(view).iter().filter(|redaction| redaction.output) {
+        for redaction in self.subject.redactions(&view).iter().filter(|redaction| redaction.output) {
             self.records.results.iter().for_each(|result| masks.unite(&redaction.changes(result)));
         }
         self.masks = masks;
@@ -379,10 +379,10 @@ impl<'a> OutcomeBuilder<'a> {
         let suggests = || {
             self.policies()
                 .iter()
-                .any(|by| by.policy.mode != Mode::Shadow && matches!(by.policy.kind, Kind::Recover(_)))
+                .any(|by| by.policy.mode != Mode::Shadow && matches!(by.policy.kind, PolicyKind::Recover(_)))
         };
         if self.kind == OutcomeKind::Executed && !self.dry && suggests() {
-            let shown = Shown::of(&self.subject, self.view(input, session)).input.into_owned();
+            let shown = RedactedCall::of(&self.subject, self.view(input, session)).input.into_owned();
             session.add_successful_input(&self.subject.call.tool, shown);
         }
     }
@@ -392,9 +392,9 @@ impl<'a> OutcomeBuilder<'a> {
         for by in self.policies() {
             let PolicyHandle { reference, policy } = by;
             let acts = match &policy.kind {
-                Kind::Label(_) => true,
+                PolicyKind::Label(_) => true,
                 // A cached result is one that the tool gave a short while ago.
-                Kind::Fact(_) => {
+                PolicyKind::Fact(_) => {
                     matches!(self.kind, OutcomeKind::Executed | OutcomeKind::Cached) && !self.dry
                 }
                 _ => false,
@@ -416,17 +416,17 @@ impl<'a> OutcomeBuilder<'a> {
                 continue;
             }
             match &policy.kind {
-                Kind::Label(label) if open => label.mark_unknown(session),
-                Kind::Label(label) => label.apply(session),
-                Kind::Fact(fact) if open => fact.mark_unknown(session),
-                Kind::Fact(fact) => {
+                PolicyKind::Label(label) if open => label.mark_unknown(session),
+                PolicyKind::Label(label) => label.apply(session),
+                PolicyKind::Fact(fact) if open => fact.mark_unknown(session),
+                PolicyKind::Fact(fact) => {
                     let view = self.view(input, session);
                     let found = fact.find(&view);
                     let masks = match &found {
-                        Found::Value(key, value) => {
-                            Shown::of(&self.subject, view).masks().matching(&json!([key, value]))
+                        ExtractedFact::Value(key, value) => {
+                            RedactedCall::of(&self.subject, view).masks().matching(&json!([key, value]))
                         }
-                        Found::Nothing | Found::Unreadable => Masks::new(),
+                        ExtractedFact::Nothing | ExtractedFact::Unreadable => Masks::new(),
                     };
                     fact.keep(found, session);
                     session.mask(&masks);

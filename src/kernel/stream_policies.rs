@@ -7,7 +7,7 @@ use super::{Kernel, PolicyHandle, PolicyRef};
 use crate::call::{CallView, RunShadowEffect, SessionState, ToolCall, Verdict};
 use crate::json::Value;
 use crate::matcher::Truth;
-use crate::middleware::{Kind, Stream, StreamFilter, StreamShadow};
+use crate::middleware::{PolicyKind, Stream, StreamFilter, StreamShadow};
 use crate::policy::{Mode, Policy};
 
 impl Kernel<'_> {
@@ -40,7 +40,7 @@ impl Kernel<'_> {
         let mut streams = Vec::new();
         for (layer, chains) in (0u32..).zip(self.layers) {
             for (index, policy) in (0u32..).zip(chains.policies()) {
-                let Kind::Stream(stream) = &policy.kind else { continue };
+                let PolicyKind::Stream(stream) = &policy.kind else { continue };
                 let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
                 let by = PolicyHandle { reference: PolicyRef { layer, index }, policy };
                 self.report_run_policy(by, view, says.as_ref().ok());

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::Subject;
+use super::CallScope;
 use super::events::{Evaluation, PhaseRecorder};
 use super::trace::{PolicyRef, Trace};
 use crate::call::{CallView, Phase, Verdict};
@@ -27,7 +27,7 @@ pub(super) struct Wrappers {
 
 /// Selects the wrappers of a call with these arguments.
 pub(super) fn find<'a>(
-    subject: &Subject<'a>,
+    subject: &CallScope<'a>,
     view: &CallView<'a>,
     trace: &mut Trace,
     hearing: &PhaseRecorder<'_>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::chunk::{Chunk, ChunkAction};
-use super::model_config::{Config, ModelConfigPatch};
+use super::model_config::{ModelConfig, ModelConfigPatch};
 use super::run_context::RunContext;
 use crate::call::{Outcome, RunShadowEffect, ToolCall};
 use crate::host::{BoxFuture, ToolError};
@@ -64,7 +64,7 @@ impl RequiredApproval {
 /// The verdict of a hook before a call is decided. The strictest of several applies (`Halt`, `Block`, `RequireApproval`,
 /// `Skip`). Edits and annotations are passed from hook to hook, and all required approvals apply.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Before {
+pub enum BeforeAction {
     /// Does not affect the call.
     #[default]
     Continue,
@@ -149,7 +149,7 @@ pub struct RunStats {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ending {
+pub enum RunEnd {
     /// The run finished normally.
     Finished {
         /// The finish reason, as the provider names it.
@@ -170,7 +170,7 @@ pub enum Ending {
 }
 
 /// Runs the inner layers of an `around` hook.
-pub trait NextStep: Send {
+pub trait NextHandler: Send {
     /// Runs them with these arguments and options. If the arguments differ from the call's, gate evaluates the call again.
     fn run<'s>(&'s mut self, input: Value, options: Value) -> BoxFuture<'s, Result<Value, ToolError>>;
 }
@@ -178,7 +178,7 @@ pub trait NextStep: Send {
 /// The inner layers of an `around` hook: further hooks, the policies that wrap the execution, and the tool.
 pub struct Next<'n> {
     call: &'n ToolCall,
-    step: &'n mut dyn NextStep,
+    step: &'n mut dyn NextHandler,
 }
 
 impl std::fmt::Debug for Next<'_> {
@@ -189,7 +189,7 @@ impl std::fmt::Debug for Next<'_> {
 
 impl<'n> Next<'n> {
     /// The inner layers for this call.
-    pub fn new(call: &'n ToolCall, step: &'n mut dyn NextStep) -> Self {
+    pub fn new(call: &'n ToolCall, step: &'n mut dyn NextHandler) -> Self {
         Self { call, step }
     }
 
@@ -233,8 +233,8 @@ pub trait Middleware: Send + Sync {
 
     /// Runs before a call is decided, when a call resumes after its approval was answered, and when an `around` hook or
     /// script calls the tool with other arguments.
-    fn before<'a>(&'a self, _call: &'a HookCall<'a>) -> BoxFuture<'a, Before> {
-        Box::pin(ready(Before::Continue))
+    fn before<'a>(&'a self, _call: &'a HookCall<'a>) -> BoxFuture<'a, BeforeAction> {
+        Box::pin(ready(BeforeAction::Continue))
     }
 
     /// Whether [`around`](Self::around) is implemented.
@@ -266,7 +266,7 @@ pub trait Middleware: Send + Sync {
 
     /// Changes the configuration at the start of the run and before each model call. Each hook sees the changes of the one
     /// before it.
-    fn on_config(&self, _run: &RunContext, _config: &Config) -> Option<ModelConfigPatch> {
+    fn on_config(&self, _run: &RunContext, _config: &ModelConfig) -> Option<ModelConfigPatch> {
         None
     }
 
@@ -309,7 +309,7 @@ pub trait Middleware: Send + Sync {
     /// # Errors
     /// A message for the host. The run has ended nevertheless: the error is reported to observers, and
     /// [`DeferredTasks::finish`](crate::session::Afterwork::finish) returns it.
-    fn on_end(&self, _run: &RunContext, _ending: &Ending, _stats: &RunStats) -> Result<(), String> {
+    fn on_end(&self, _run: &RunContext, _ending: &RunEnd, _stats: &RunStats) -> Result<(), String> {
         Ok(())
     }
 

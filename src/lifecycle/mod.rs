@@ -9,9 +9,9 @@ mod middleware;
 
 pub use chunk::{Chunk, ChunkAction};
 pub use middleware::{
-    Before, Ending, ErrorAction, HookCall, Middleware, Next, NextStep, RequiredApproval, RunStats,
+    BeforeAction, RunEnd, ErrorAction, HookCall, Middleware, Next, NextHandler, RequiredApproval, RunStats,
     ToolCallEnd, Usage,
 };
-pub use model_config::{Config, ModelConfigPatch};
-pub use run_context::{DeferredWork, Phase, RunContext};
+pub use model_config::{ModelConfig, ModelConfigPatch};
+pub use run_context::{DeferredWork, RunPhase, RunContext};
 pub use tool_hooks::ToolHooks;

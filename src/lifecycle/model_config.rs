@@ -6,7 +6,7 @@ use crate::tools::ToolDescriptor;
 
 /// The configuration of a model call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Config {
+pub struct ModelConfig {
     /// The conversation so far.
     pub messages: History,
     /// The system prompts, in order.
@@ -46,7 +46,7 @@ pub struct ModelConfigPatch {
     pub provider_options: Option<Map>,
 }
 
-impl Config {
+impl ModelConfig {
     /// Applies a patch.
     #[must_use]
     pub fn with_patch(self, patch: ModelConfigPatch) -> Self {

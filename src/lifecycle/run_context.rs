@@ -9,7 +9,7 @@ use crate::json::Value;
 
 /// The phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Phase {
+pub enum RunPhase {
     /// The run starts.
     #[default]
     Init,
@@ -23,7 +23,7 @@ pub enum Phase {
     AfterTools,
 }
 
-impl Phase {
+impl RunPhase {
     /// The name in rules: `$.session.phase`.
     pub fn name(self) -> &'static str {
         match self {
@@ -49,20 +49,20 @@ pub struct RunContext {
     /// The id of the conversation, if the host gave one.
     pub conversation_id: Option<String>,
     /// The current phase.
-    pub phase: Phase,
+    pub phase: RunPhase,
     /// The number of earlier model calls in the run, from 0.
     pub iteration: u64,
     /// The number of chunks that were passed on.
     pub chunk_index: u64,
     /// The context that the host provides; trusted.
     pub context: Value,
-    asked: Arc<Mutex<Asked>>,
+    asked: Arc<Mutex<HookRequests>>,
     ended: Arc<Notify>,
 }
 
 /// The requests of hooks to their run.
 #[derive(Default)]
-struct Asked {
+struct HookRequests {
     abort: Option<String>,
     deferred: Vec<DeferredWork>,
 }
@@ -84,7 +84,7 @@ impl RunContext {
             request_id,
             stream_id,
             conversation_id: None,
-            phase: Phase::Init,
+            phase: RunPhase::Init,
             iteration: 0,
             chunk_index: 0,
             context,
@@ -99,7 +99,7 @@ impl RunContext {
         Self { request_id, stream_id, ..self.clone() }
     }
 
-    fn asked(&self) -> MutexGuard<'_, Asked> {
+    fn asked(&self) -> MutexGuard<'_, HookRequests> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

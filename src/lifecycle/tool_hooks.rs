@@ -3,11 +3,11 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::middleware::{Before, ErrorAction, HookCall, Middleware, Next, ToolCallEnd};
+use super::middleware::{BeforeAction, ErrorAction, HookCall, Middleware, Next, ToolCallEnd};
 use crate::host::{BoxFuture, ToolError};
 use crate::json::Value;
 
-type BeforeHook = dyn Fn(&HookCall<'_>) -> BoxFuture<'static, Before> + Send + Sync;
+type BeforeHook = dyn Fn(&HookCall<'_>) -> BoxFuture<'static, BeforeAction> + Send + Sync;
 type AroundHook =
     dyn for<'a> Fn(&'a HookCall<'a>, Next<'a>) -> BoxFuture<'a, Result<Value, ToolError>> + Send + Sync;
 type AfterHook = dyn Fn(&ToolCallEnd<'_>) -> BoxFuture<'static, ()> + Send + Sync;
@@ -67,13 +67,13 @@ impl ToolHooks {
 
     /// Runs before a call is decided, and again when a call resumes after its approval was answered.
     #[must_use]
-    pub fn before(self, before: impl Fn(&HookCall<'_>) -> Before + Send + Sync + 'static) -> Self {
+    pub fn before(self, before: impl Fn(&HookCall<'_>) -> BeforeAction + Send + Sync + 'static) -> Self {
         self.before_async(move |call| std::future::ready(before(call)))
     }
 
     /// The async form of [`before`](Self::before).
     #[must_use]
-    pub fn before_async<F: Future<Output = Before> + Send + 'static>(
+    pub fn before_async<F: Future<Output = BeforeAction> + Send + 'static>(
         mut self,
         before: impl Fn(&HookCall<'_>) -> F + Send + Sync + 'static,
     ) -> Self {
@@ -143,10 +143,10 @@ impl Middleware for ToolHooks {
         self.concerns.as_ref().is_none_or(|concerns| concerns(call))
     }
 
-    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Before> {
+    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, BeforeAction> {
         match &self.before {
             Some(before) => before(call),
-            None => Box::pin(std::future::ready(Before::Continue)),
+            None => Box::pin(std::future::ready(BeforeAction::Continue)),
         }
     }
 

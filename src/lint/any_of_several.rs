@@ -1,14 +1,14 @@
 //! Lint: tests that permit a call if one of several values passes.
 
-use super::condition_source::{Each, TestSource};
-use super::lint_context::Checked;
-use super::{Lint, Needs};
+use super::condition_source::{EachMode, TestSource};
+use super::lint_context::LintContext;
+use super::{Lint, RequiredInput};
 use crate::call::Root;
 use crate::diagnostic::{ANY_OF_SEVERAL, Diagnostics};
 
-pub(super) static LINT: Lint = Lint { code: &ANY_OF_SEVERAL, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &ANY_OF_SEVERAL, needs: RequiredInput::Nothing, check };
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         let permits = written.is(&["allow", "respond"]);
         let restricts = written.is(&["deny", "halt", "approval"]);
@@ -41,5 +41,5 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 fn accepts_any_of_several(test: &TestSource<'_>) -> bool {
     let permissive =
         test.operators().any(|operator| !["ne", "not_in", "type", "length"].contains(&operator.key.as_str()));
-    test.each == Each::Any && !test.path.is_singular() && test.path.root() == Root::Input && permissive
+    test.each == EachMode::Any && !test.path.is_singular() && test.path.root() == Root::Input && permissive
 }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::lint_context::Checked;
+use super::lint_context::LintContext;
 use super::scalars::{replaceable_span, replacement_source};
-use super::{Lint, Needs};
+use super::{Lint, RequiredInput};
 use crate::approval::ApproverEntry;
 use crate::call::Root;
 use crate::diagnostic::{APPROVER_NAMES_ROLE, Diagnostics, Fix};
-use crate::path::Step;
-use crate::principal::{Comparison, Principal};
-use crate::source::Node;
+use crate::path::PathStep;
+use crate::principal::{Principal, PrincipalComparison};
+use crate::source::YamlNode;
 
-pub(super) static LINT: Lint = Lint { code: &APPROVER_NAMES_ROLE, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &APPROVER_NAMES_ROLE, needs: RequiredInput::Nothing, check };
 
 /// Last words of names that are probably roles, not people.
 const WORDS: [&str; 37] = [
@@ -55,10 +55,10 @@ const WORDS: [&str; 37] = [
     "team",
 ];
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
-    let known = Known::of(checked);
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
+    let known = KnownNames::of(checked);
     for written in checked.policies.iter().filter(|written| written.is(&["approval"])) {
-        let entries = written.kind.value.get("approvers").and_then(Node::items).unwrap_or_default();
+        let entries = written.kind.value.get("approvers").and_then(YamlNode::items).unwrap_or_default();
         for entry in entries {
             let Some(ApproverEntry::Principal(name)) = entry.as_str().map(ApproverEntry::parse) else {
                 continue;
@@ -84,29 +84,29 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// The names of roles and principals in the rules and their tests.
-struct Known {
+struct KnownNames {
     in_rules: BTreeSet<String>,
     in_tests: BTreeSet<String>,
     principals: Vec<Principal>,
 }
 
-impl Known {
-    fn of(checked: &Checked<'_>) -> Self {
+impl KnownNames {
+    fn of(checked: &LintContext<'_>) -> Self {
         let mut in_rules = BTreeSet::new();
         for test in checked.policies.iter().flat_map(|written| &written.tests) {
             let of_roles = test.path.steps().map_or_else(
                 || test.path.text().starts_with("$.context.roles"),
-                |steps| matches!(steps.first(), Some(Step::Name(name)) if name == "roles"),
+                |steps| matches!(steps.first(), Some(PathStep::Name(name)) if name == "roles"),
             );
             if test.path.root() == Root::Context && of_roles {
                 let operands = test.operators().map(|operator| &operator.value);
                 let nodes =
                     operands.flat_map(|operand| operand.items().unwrap_or(std::slice::from_ref(operand)));
-                in_rules.extend(nodes.filter_map(Node::as_str).map(str::to_owned));
+                in_rules.extend(nodes.filter_map(YamlNode::as_str).map(str::to_owned));
             }
         }
         let names = checked.tests.map(|tests| tests.suite.identities()).unwrap_or_default();
-        let parse = |name: &String| Principal::parse(name, Comparison::Canonical);
+        let parse = |name: &String| Principal::parse(name, PrincipalComparison::Canonical);
         Self {
             in_rules,
             in_tests: names.roles,
@@ -121,7 +121,8 @@ impl Known {
     }
 
     fn is_principal(&self, name: &str) -> bool {
-        Principal::parse(name, Comparison::Canonical).is_some_and(|name| self.principals.contains(&name))
+        Principal::parse(name, PrincipalComparison::Canonical)
+            .is_some_and(|name| self.principals.contains(&name))
     }
 }
 

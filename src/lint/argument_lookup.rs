@@ -2,18 +2,18 @@
 
 use std::collections::HashSet;
 
-use super::lint_context::Checked;
-use super::policy_source::Written;
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
 use crate::call::Root;
 use crate::json::{JsonType, Value};
-use crate::path::{Path, Step};
-use crate::source::Node;
+use crate::path::{Path, PathStep};
+use crate::source::YamlNode;
 
 /// Maximum depth of nested references and schemas.
 const MAX_DEPTH: usize = 16;
 
 /// Result of looking up a path in the schemas of all tools that a policy applies to.
-pub(super) enum Place<'t> {
+pub(super) enum PathLookup<'t> {
     /// The path exists. The schemas at it, of each tool that has it.
     Known(Vec<&'t Value>),
     /// No tool has the path. The names that exist at that level instead.
@@ -23,19 +23,21 @@ pub(super) enum Place<'t> {
 }
 
 /// Looks up paths in the schemas of the known tools.
-pub(super) struct Arguments<'c, 'a> {
-    checked: &'c Checked<'a>,
+pub(super) struct ArgumentLookup<'c, 'a> {
+    checked: &'c LintContext<'a>,
     /// The arguments that `transform` policies create or change before the call is evaluated.
     made: HashSet<String>,
 }
 
-impl<'c, 'a> Arguments<'c, 'a> {
-    pub(super) fn new(checked: &'c Checked<'a>) -> Self {
+impl<'c, 'a> ArgumentLookup<'c, 'a> {
+    pub(super) fn new(checked: &'c LintContext<'a>) -> Self {
         let mut made = HashSet::new();
-        for written in checked.policies.iter().filter(|written| Checked::changes_input(written)) {
-            for step in written.kind.value.get("input").and_then(Node::items).unwrap_or_default() {
-                made.extend(step.get("rename").and_then(Node::as_str).map(str::to_owned));
-                made.extend(step.get("path").and_then(Node::as_str).and_then(first_name).map(str::to_owned));
+        for written in checked.policies.iter().filter(|written| LintContext::changes_input(written)) {
+            for step in written.kind.value.get("input").and_then(YamlNode::items).unwrap_or_default() {
+                made.extend(step.get("rename").and_then(YamlNode::as_str).map(str::to_owned));
+                made.extend(
+                    step.get("path").and_then(YamlNode::as_str).and_then(first_name).map(str::to_owned),
+                );
             }
         }
         Self { checked, made }
@@ -43,28 +45,28 @@ impl<'c, 'a> Arguments<'c, 'a> {
 
     /// Looks up a path in the schemas of all tools that the policy applies to. Only the first step is looked up if the path is not
     /// singular.
-    pub(super) fn find(&self, written: &Written<'a>, path: &Path) -> Place<'a> {
-        let first: Vec<Step> =
-            first_name(path.text()).map(|name| Step::Name(name.to_owned())).into_iter().collect();
+    pub(super) fn find(&self, written: &PolicySource<'a>, path: &Path) -> PathLookup<'a> {
+        let first: Vec<PathStep> =
+            first_name(path.text()).map(|name| PathStep::Name(name.to_owned())).into_iter().collect();
         let steps = path.steps().unwrap_or(&first);
-        let made = matches!(steps.first(), Some(Step::Name(name)) if self.made.contains(name));
+        let made = matches!(steps.first(), Some(PathStep::Name(name)) if self.made.contains(name));
         if path.root() != Root::Input || steps.is_empty() || made {
-            return Place::Unknown;
+            return PathLookup::Unknown;
         }
         let (mut known, mut names, mut asked) = (Vec::new(), Vec::new(), false);
         for tool in self.checked.tools_for(written) {
             asked = true;
-            let Some(schema) = &tool.input_schema else { return Place::Unknown };
+            let Some(schema) = &tool.input_schema else { return PathLookup::Unknown };
             match look_up(schema, steps) {
-                Place::Known(schemas) => known.extend(schemas),
-                Place::Absent(instead) => names.extend(instead),
-                Place::Unknown => return Place::Unknown,
+                PathLookup::Known(schemas) => known.extend(schemas),
+                PathLookup::Absent(instead) => names.extend(instead),
+                PathLookup::Unknown => return PathLookup::Unknown,
             }
         }
         match (asked, known.is_empty()) {
-            (false, _) => Place::Unknown,
-            (true, false) => Place::Known(known),
-            (true, true) => Place::Absent(names),
+            (false, _) => PathLookup::Unknown,
+            (true, false) => PathLookup::Known(known),
+            (true, true) => PathLookup::Absent(names),
         }
     }
 }
@@ -76,54 +78,54 @@ pub(super) fn first_name(path: &str) -> Option<&str> {
     rest.get(..end).filter(|name| !name.is_empty())
 }
 
-fn look_up<'t>(root: &'t Value, steps: &[Step]) -> Place<'t> {
-    let Some(mut at) = alternatives(root, root, 0) else { return Place::Unknown };
+fn look_up<'t>(root: &'t Value, steps: &[PathStep]) -> PathLookup<'t> {
+    let Some(mut at) = alternatives(root, root, 0) else { return PathLookup::Unknown };
     for step in steps {
         let (mut next, mut names) = (Vec::new(), Vec::new());
         for schema in at {
             let found = match step {
-                Step::Name(name) => member(schema, name),
-                Step::Index(_) => item(schema),
+                PathStep::Name(name) => member(schema, name),
+                PathStep::Index(_) => item(schema),
             };
             match found {
-                Place::Known(schemas) => {
+                PathLookup::Known(schemas) => {
                     for schema in schemas {
-                        let Some(schemas) = alternatives(root, schema, 0) else { return Place::Unknown };
+                        let Some(schemas) = alternatives(root, schema, 0) else { return PathLookup::Unknown };
                         next.extend(schemas);
                     }
                 }
-                Place::Absent(instead) => names.extend(instead),
-                Place::Unknown => return Place::Unknown,
+                PathLookup::Absent(instead) => names.extend(instead),
+                PathLookup::Unknown => return PathLookup::Unknown,
             }
         }
         if next.is_empty() {
-            return Place::Absent(names);
+            return PathLookup::Absent(names);
         }
         at = next;
     }
-    Place::Known(at)
+    PathLookup::Known(at)
 }
 
-fn member<'t>(schema: &'t Value, name: &str) -> Place<'t> {
+fn member<'t>(schema: &'t Value, name: &str) -> PathLookup<'t> {
     let open = match schema.get("additionalProperties") {
         None | Some(Value::Bool(false)) => false,
         Some(_) => true,
     };
     match schema.get("properties").and_then(Value::as_object) {
         Some(properties) => match properties.get(name) {
-            Some(member) => Place::Known(vec![member]),
-            None if open || schema.get("patternProperties").is_some() => Place::Unknown,
-            None => Place::Absent(properties.keys().map(String::as_str).collect()),
+            Some(member) => PathLookup::Known(vec![member]),
+            None if open || schema.get("patternProperties").is_some() => PathLookup::Unknown,
+            None => PathLookup::Absent(properties.keys().map(String::as_str).collect()),
         },
-        None if is_closed_to_members(schema) => Place::Absent(Vec::new()),
-        None => Place::Unknown,
+        None if is_closed_to_members(schema) => PathLookup::Absent(Vec::new()),
+        None => PathLookup::Unknown,
     }
 }
 
-fn item(schema: &Value) -> Place<'_> {
+fn item(schema: &Value) -> PathLookup<'_> {
     match schema.get("items") {
-        Some(item @ Value::Object(_)) if schema.get("prefixItems").is_none() => Place::Known(vec![item]),
-        _ => Place::Unknown,
+        Some(item @ Value::Object(_)) if schema.get("prefixItems").is_none() => PathLookup::Known(vec![item]),
+        _ => PathLookup::Unknown,
     }
 }
 

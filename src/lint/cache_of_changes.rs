@@ -1,12 +1,12 @@
 //! Lint: caches for tools with side effects.
 
-use super::lint_context::Checked;
-use super::{Lint, Needs};
+use super::lint_context::LintContext;
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{CACHE_OF_CHANGES, Diagnostics};
 use crate::json::Value;
 use crate::matcher::NamePattern;
 
-pub(super) static LINT: Lint = Lint { code: &CACHE_OF_CHANGES, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &CACHE_OF_CHANGES, needs: RequiredInput::Nothing, check };
 
 /// First words of the names of tools with side effects.
 const MUTATING_VERBS: [&str; 40] = [
@@ -16,7 +16,7 @@ const MUTATING_VERBS: [&str; 40] = [
     "revoke", "send", "submit", "transfer", "update", "upload", "write",
 ];
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in checked.acting().filter(|written| written.is(&["cache"])) {
         for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
             let name = match pattern {

@@ -5,20 +5,20 @@
 //! by an argument that is not part of the key.
 
 use super::condition_source::TestSource;
-use super::lint_context::Checked;
-use super::policy_source::Written;
-use super::{Lint, Needs};
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
+use super::{Lint, RequiredInput};
 use crate::call::Root;
 use crate::diagnostic::{CACHE_SHARED_TOO_WIDELY, Diagnostics, Span};
-use crate::source::Node;
+use crate::source::YamlNode;
 
-pub(super) static LINT: Lint = Lint { code: &CACHE_SHARED_TOO_WIDELY, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &CACHE_SHARED_TOO_WIDELY, needs: RequiredInput::Nothing, check };
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for cache in checked.acting().filter(|written| written.is(&["cache"])) {
         let Some(scope) = cache.kind.value.get("scope") else { continue };
         let Some(word @ ("shared" | "tenant")) = scope.as_str() else { continue };
-        let key = Key::of(cache);
+        let key = CacheKeySource::of(cache);
         if key.reads_context {
             continue;
         }
@@ -38,22 +38,22 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// The key of a cache.
-struct Key<'a> {
+struct CacheKeySource<'a> {
     /// The paths. `None` if the key consists of all arguments, or is an expression.
     places: Option<Vec<&'a str>>,
     reads_context: bool,
 }
 
-impl<'a> Key<'a> {
-    fn of(cache: &Written<'a>) -> Self {
+impl<'a> CacheKeySource<'a> {
+    fn of(cache: &PolicySource<'a>) -> Self {
         let Some(node) = cache.kind.value.get("key") else {
             return Self { places: None, reads_context: false };
         };
-        if let Some(expression) = node.get("expr").and_then(Node::as_str) {
+        if let Some(expression) = node.get("expr").and_then(YamlNode::as_str) {
             return Self { places: None, reads_context: expression.contains("context") };
         }
         let nodes = node.items().unwrap_or(std::slice::from_ref(node));
-        let places: Vec<&str> = nodes.iter().filter_map(Node::as_str).collect();
+        let places: Vec<&str> = nodes.iter().filter_map(YamlNode::as_str).collect();
         let reads_context = places.iter().any(|place| place.starts_with("$.context"));
         Self { places: Some(places), reads_context }
     }
@@ -67,7 +67,11 @@ impl<'a> Key<'a> {
 }
 
 /// Returns how a policy makes a cached result depend on the caller, apart from what the scope separates.
-fn caller_dependence(other: &Written<'_>, scope: &str, key: &Key<'_>) -> Option<(Span, String)> {
+fn caller_dependence(
+    other: &PolicySource<'_>,
+    scope: &str,
+    key: &CacheKeySource<'_>,
+) -> Option<(Span, String)> {
     if other.is(&["around"]) {
         let script = other.kind.value.get("script")?;
         let reads = script.as_str()?.contains("context.");
@@ -89,6 +93,7 @@ fn caller_dependence(other: &Written<'_>, scope: &str, key: &Key<'_>) -> Option<
 fn reads_caller(test: &TestSource<'_>, scope: &str) -> bool {
     let kept_apart = |path: &str| scope == "tenant" && path.starts_with("$.context.tenant");
     let of_caller = |path: &str| path.starts_with("$.context") && !kept_apart(path);
-    let operands = test.operators().filter_map(|operator| operator.value.get("path").and_then(Node::as_str));
+    let operands =
+        test.operators().filter_map(|operator| operator.value.get("path").and_then(YamlNode::as_str));
     of_caller(test.path.text()) || operands.into_iter().any(of_caller)
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::path::Path;
-use crate::source::{Entry, Node};
+use crate::source::{MappingEntry, YamlNode};
 
 /// How a test applies to several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Each {
+pub(super) enum EachMode {
     Any,
     Every,
     None,
@@ -15,11 +15,11 @@ pub(super) enum Each {
 
 /// A test as written.
 pub(super) struct TestSource<'a> {
-    pub(super) node: &'a Node,
+    pub(super) node: &'a YamlNode,
     /// The node of its path.
-    pub(super) place: &'a Node,
+    pub(super) place: &'a YamlNode,
     pub(super) path: Arc<Path>,
-    pub(super) each: Each,
+    pub(super) each: EachMode,
     /// Whether the test is under an even number of `not`s, or none.
     pub(super) positive: bool,
     /// Whether the policy can only match if the test holds.
@@ -32,17 +32,17 @@ pub(super) struct TestSource<'a> {
 
 impl<'a> TestSource<'a> {
     /// The operators with their operands, without `exists`.
-    pub(super) fn operators(&self) -> impl Iterator<Item = &'a Entry> + use<'a> {
+    pub(super) fn operators(&self) -> impl Iterator<Item = &'a MappingEntry> + use<'a> {
         let entries = self.node.entries().unwrap_or_default().iter();
         entries.filter(|entry| !["path", "each", "absent", "base", "exists"].contains(&entry.key.as_str()))
     }
 
-    pub(super) fn operator(&self, key: &str) -> Option<&'a Entry> {
+    pub(super) fn operator(&self, key: &str) -> Option<&'a MappingEntry> {
         self.node.entries()?.iter().find(|entry| entry.key == key)
     }
 
     pub(super) fn exists(&self) -> Option<bool> {
-        self.node.get("exists").and_then(Node::as_bool)
+        self.node.get("exists").and_then(YamlNode::as_bool)
     }
 }
 
@@ -72,8 +72,8 @@ impl ScopeTree {
 }
 
 /// The conditions and tests of one policy.
-pub(super) struct Found<'a> {
-    pub(super) demands: Vec<&'a Node>,
+pub(super) struct ConditionSources<'a> {
+    pub(super) demands: Vec<&'a YamlNode>,
     pub(super) tests: Vec<TestSource<'a>>,
     pub(super) scopes: ScopeTree,
     absence_counts: bool,
@@ -81,21 +81,25 @@ pub(super) struct Found<'a> {
 
 /// The logical context of a condition.
 #[derive(Clone, Copy)]
-struct Standing {
+struct LogicalContext {
     scope: usize,
     positive: bool,
     required: bool,
 }
 
-impl<'a> Found<'a> {
+impl<'a> ConditionSources<'a> {
     pub(super) fn new(absence_counts: bool) -> Self {
         Self { demands: Vec::new(), tests: Vec::new(), scopes: ScopeTree::default(), absence_counts }
     }
 
     /// Reads `where`.
-    pub(super) fn read(&mut self, conditions: &'a Node, mut path: impl FnMut(&'a str) -> Option<Arc<Path>>) {
+    pub(super) fn read(
+        &mut self,
+        conditions: &'a YamlNode,
+        mut path: impl FnMut(&'a str) -> Option<Arc<Path>>,
+    ) {
         let scope = self.scopes.add(None);
-        let standing = Standing { scope, positive: true, required: true };
+        let standing = LogicalContext { scope, positive: true, required: true };
         for condition in conditions.items().unwrap_or(std::slice::from_ref(conditions)) {
             self.condition(condition, standing, &mut path);
         }
@@ -103,11 +107,11 @@ impl<'a> Found<'a> {
 
     fn condition(
         &mut self,
-        node: &'a Node,
-        standing: Standing,
+        node: &'a YamlNode,
+        standing: LogicalContext,
         path: &mut impl FnMut(&'a str) -> Option<Arc<Path>>,
     ) {
-        let items = |key| node.get(key).and_then(Node::items);
+        let items = |key| node.get(key).and_then(YamlNode::items);
         if let Some(all) = items("all") {
             for item in all {
                 self.condition(item, standing, path);
@@ -121,24 +125,24 @@ impl<'a> Found<'a> {
             for item in any {
                 let scope = self.scopes.add(Some(standing.scope));
                 let required = standing.required && any.len() == 1;
-                self.condition(item, Standing { scope, required, ..standing }, path);
+                self.condition(item, LogicalContext { scope, required, ..standing }, path);
             }
         } else if let Some(inner) = node.get("not") {
             let scope = self.scopes.add(None);
-            let standing = Standing { scope, positive: !standing.positive, required: false };
+            let standing = LogicalContext { scope, positive: !standing.positive, required: false };
             self.condition(inner, standing, path);
         } else if let Some(place) = node.get("path") {
             let Some(path) = place.as_str().and_then(path) else { return };
-            let each = match node.get("each").and_then(Node::as_str) {
-                Some("every") => Each::Every,
-                Some("none") => Each::None,
-                _ => Each::Any,
+            let each = match node.get("each").and_then(YamlNode::as_str) {
+                Some("every") => EachMode::Every,
+                Some("none") => EachMode::None,
+                _ => EachMode::Any,
             };
-            let absence_counts = match node.get("absent").and_then(Node::as_str) {
+            let absence_counts = match node.get("absent").and_then(YamlNode::as_str) {
                 Some(word) => word == "match",
                 None => self.absence_counts,
             };
-            let Standing { scope, positive, required } = standing;
+            let LogicalContext { scope, positive, required } = standing;
             self.tests.push(TestSource {
                 node,
                 place,

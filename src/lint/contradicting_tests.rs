@@ -1,29 +1,29 @@
 //! Lint: tests of the same path that no value can pass together.
 
-use super::condition_source::{Each, TestSource};
-use super::lint_context::Checked;
-use super::policy_source::Written;
+use super::condition_source::{EachMode, TestSource};
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
 use super::scalars::{is_literal, order};
 use super::subsumption::value_passes;
-use super::{Lint, Needs};
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{CONTRADICTING_TESTS, Diagnostic, Diagnostics, Span};
 use crate::json::{JsonType, Value};
-use crate::source::{Entry, Node};
+use crate::source::{MappingEntry, YamlNode};
 
-pub(super) static LINT: Lint = Lint { code: &CONTRADICTING_TESTS, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &CONTRADICTING_TESTS, needs: RequiredInput::Nothing, check };
 
 /// Maximum number of operators per policy that are compared; further ones are skipped.
 const MOST_COMPARED: usize = 32;
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         // With `absent: match` an absent value passes every test.
         let tests: Vec<&TestSource<'_>> = written
             .tests
             .iter()
-            .filter(|test| test.path.is_singular() && test.each != Each::None && !test.absence_counts)
+            .filter(|test| test.path.is_singular() && test.each != EachMode::None && !test.absence_counts)
             .collect();
-        let mut asked: Vec<(&TestSource<'_>, &Entry)> = Vec::new();
+        let mut asked: Vec<(&TestSource<'_>, &MappingEntry)> = Vec::new();
         for test in &tests {
             asked.extend(test.operators().map(|operator| (*test, operator)));
         }
@@ -43,7 +43,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Whether two tests have the same path and must hold together.
-fn together(written: &Written<'_>, a: &TestSource<'_>, b: &TestSource<'_>) -> bool {
+fn together(written: &PolicySource<'_>, a: &TestSource<'_>, b: &TestSource<'_>) -> bool {
     a.path.text() == b.path.text()
         && a.exists() != Some(false)
         && b.exists() != Some(false)
@@ -51,10 +51,10 @@ fn together(written: &Written<'_>, a: &TestSource<'_>, b: &TestSource<'_>) -> bo
 }
 
 fn contradiction_diagnostic(
-    written: &Written<'_>,
+    written: &PolicySource<'_>,
     test: &TestSource<'_>,
-    operator: &Entry,
-    (span, earlier): (Span, &Entry),
+    operator: &MappingEntry,
+    (span, earlier): (Span, &MappingEntry),
 ) -> Diagnostic {
     let message = format!(
         "no value of `{}` passes both `{}` and `{}`",
@@ -70,9 +70,9 @@ fn contradiction_diagnostic(
 }
 
 fn report_absent_and_tested(
-    written: &Written<'_>,
+    written: &PolicySource<'_>,
     test: &TestSource<'_>,
-    asked: &[(&TestSource<'_>, &Entry)],
+    asked: &[(&TestSource<'_>, &MappingEntry)],
     found: &mut Diagnostics,
 ) {
     let other = asked.iter().find(|(other, _)| {
@@ -93,12 +93,12 @@ fn report_absent_and_tested(
     found.push(diagnostic);
 }
 
-fn shown(operator: &Entry) -> String {
+fn shown(operator: &MappingEntry) -> String {
     format!("{}: {}", operator.key, super::scalars::shown(&operator.value.to_json()))
 }
 
 /// Whether it is certain that no value passes both operators.
-fn are_exclusive(a: &Entry, b: &Entry) -> bool {
+fn are_exclusive(a: &MappingEntry, b: &MappingEntry) -> bool {
     if !is_literal(&a.value) || !is_literal(&b.value) {
         return false;
     }
@@ -106,8 +106,8 @@ fn are_exclusive(a: &Entry, b: &Entry) -> bool {
 }
 
 /// Whether `a` lists all permitted values and none of them passes `b`.
-fn no_value_passes(a: &Entry, b: &Entry) -> bool {
-    let values: &[Node] = match a.key.as_str() {
+fn no_value_passes(a: &MappingEntry, b: &MappingEntry) -> bool {
+    let values: &[YamlNode] = match a.key.as_str() {
         "eq" => std::slice::from_ref(&a.value),
         "in" => a.value.items().unwrap_or_default(),
         _ => return false,
@@ -118,7 +118,7 @@ fn no_value_passes(a: &Entry, b: &Entry) -> bool {
         "gt" | "gte" | "lt" | "lte" => values.iter().all(|value| order(value, &b.value).is_some()),
         _ => false,
     };
-    let passes = |value: &Node| match b.key.as_str() {
+    let passes = |value: &YamlNode| match b.key.as_str() {
         // With a value of another type these are undecided, which another lint reports.
         "ne" => value.to_json() != b.value.to_json(),
         "not_in" => !b.value.items().is_some_and(|items| contains(items, value)),
@@ -127,12 +127,12 @@ fn no_value_passes(a: &Entry, b: &Entry) -> bool {
     judged && !values.is_empty() && !values.iter().any(passes)
 }
 
-fn contains(items: &[Node], value: &Node) -> bool {
+fn contains(items: &[YamlNode], value: &YamlNode) -> bool {
     items.iter().any(|item| item.to_json() == value.to_json())
 }
 
 /// Whether the lower bound `low` is above the upper bound `high`.
-fn apart(low: &Entry, high: &Entry) -> bool {
+fn apart(low: &MappingEntry, high: &MappingEntry) -> bool {
     let Some(order) = order(&low.value, &high.value) else { return false };
     match (low.key.as_str(), high.key.as_str()) {
         ("gte", "lte") => order.is_gt(),
@@ -142,19 +142,19 @@ fn apart(low: &Entry, high: &Entry) -> bool {
 }
 
 /// Whether the operators need values of different types.
-fn types_exclude(a: &Entry, b: &Entry) -> bool {
+fn types_exclude(a: &MappingEntry, b: &MappingEntry) -> bool {
     match (required_types(a), required_types(b)) {
         (Some(a), Some(b)) => !a.iter().any(|json_type| b.contains(json_type)),
         _ => false,
     }
 }
 
-fn required_types(operator: &Entry) -> Option<Vec<JsonType>> {
-    let of = |node: &Node| JsonType::of(&node.to_json());
+fn required_types(operator: &MappingEntry) -> Option<Vec<JsonType>> {
+    let of = |node: &YamlNode| JsonType::of(&node.to_json());
     Some(match operator.key.as_str() {
         "type" => {
             let words = operator.value.items().unwrap_or(std::slice::from_ref(&operator.value));
-            let schema = Value::Array(words.iter().map(Node::to_json).collect());
+            let schema = Value::Array(words.iter().map(YamlNode::to_json).collect());
             super::argument_lookup::types(&crate::json::json!({ "type": schema }))?
         }
         "gt" | "gte" | "lt" | "lte" | "eq" => vec![of(&operator.value)],

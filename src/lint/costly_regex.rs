@@ -1,23 +1,23 @@
 //! Lint: regular expressions with large repetition counts, which are slow to compile and to match.
 
-use super::lint_context::Checked;
-use super::policy_source::Written;
-use super::{Lint, Needs};
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{COSTLY_REGEX, Diagnostics};
-use crate::source::{Node, YamlValue};
+use crate::source::{YamlNode, YamlValue};
 
-pub(super) static LINT: Lint = Lint { code: &COSTLY_REGEX, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &COSTLY_REGEX, needs: RequiredInput::Nothing, check };
 
 /// Maximum product of nested repetition counts that is not reported.
 const MAX_REPETITIONS: u64 = 1000;
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         collect(written, written.node, false, found);
     }
 }
 
-fn collect(written: &Written<'_>, node: &Node, regex: bool, found: &mut Diagnostics) {
+fn collect(written: &PolicySource<'_>, node: &YamlNode, regex: bool, found: &mut Diagnostics) {
     match &node.value {
         YamlValue::String(text) if regex || text.text.starts_with('/') => {
             let times = max_repetitions(&text.text);

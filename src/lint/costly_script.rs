@@ -1,21 +1,21 @@
 //! Lint: scripts that are near the evaluation limits.
 
-use super::lint_context::Checked;
-use super::policy_source::Written;
-use super::{Lint, Needs};
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{COSTLY_SCRIPT, Diagnostics};
 use crate::script::{MAX_SCRIPT, SCRIPT_LIMITS};
-use crate::source::{Node, YamlValue, span_in};
+use crate::source::{YamlNode, YamlValue, span_in};
 
-pub(super) static LINT: Lint = Lint { code: &COSTLY_SCRIPT, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &COSTLY_SCRIPT, needs: RequiredInput::Nothing, check };
 
 /// Approximate minimum number of steps of a loop iteration.
 const STEPS_PER_ITERATION: u64 = 4;
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         let script = written.kind.value.get("script").filter(|_| written.is(&["around"]));
-        let mut texts: Vec<&Node> = script.into_iter().collect();
+        let mut texts: Vec<&YamlNode> = script.into_iter().collect();
         expressions(written.node, &mut texts);
         for node in texts {
             let text = node.as_str().unwrap_or_default();
@@ -36,9 +36,9 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 fn report_iterations(
-    checked: &Checked<'_>,
-    written: &Written<'_>,
-    node: &Node,
+    checked: &LintContext<'_>,
+    written: &PolicySource<'_>,
+    node: &YamlNode,
     at: usize,
     turns: u64,
     found: &mut Diagnostics,
@@ -57,7 +57,7 @@ fn report_iterations(
     found.push(written.tells(&COSTLY_SCRIPT, span, message).help("reduce the number of iterations"));
 }
 
-fn expressions<'a>(node: &'a Node, texts: &mut Vec<&'a Node>) {
+fn expressions<'a>(node: &'a YamlNode, texts: &mut Vec<&'a YamlNode>) {
     match &node.value {
         YamlValue::Sequence(items) => items.iter().for_each(|item| expressions(item, texts)),
         YamlValue::Mapping(entries) => {

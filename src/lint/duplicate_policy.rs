@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::lint_context::Checked;
-use super::policy_source::Written;
-use super::{Lint, Needs};
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{DUPLICATE_POLICY, Diagnostics, Fix, Span};
 use crate::json;
-use crate::source::{Node, YamlValue};
+use crate::source::{YamlNode, YamlValue};
 
-pub(super) static LINT: Lint = Lint { code: &DUPLICATE_POLICY, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &DUPLICATE_POLICY, needs: RequiredInput::Nothing, check };
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
-    let mut first: HashMap<String, &Written<'_>> = HashMap::new();
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
+    let mut first: HashMap<String, &PolicySource<'_>> = HashMap::new();
     for written in checked.acting() {
         let Some(earlier) = first.get(&behaviour(written)) else {
             first.insert(behaviour(written), written);
@@ -31,23 +31,23 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Whether two policies are the same except for their ids and descriptions.
-pub(super) fn is_same(a: &Written<'_>, b: &Written<'_>) -> bool {
+pub(super) fn is_same(a: &PolicySource<'_>, b: &PolicySource<'_>) -> bool {
     behaviour(a) == behaviour(b)
 }
 
-fn behaviour(written: &Written<'_>) -> String {
-    let matcher = written.node.get("match").map(Node::to_json);
+fn behaviour(written: &PolicySource<'_>) -> String {
+    let matcher = written.node.get("match").map(YamlNode::to_json);
     json::canonical(&crate::json::json!([matcher, written.kind.key, written.kind.value.to_json()]))
 }
 
 /// Whether removing the second of two equal policies changes nothing: neither a call's outcome nor how it is counted or recorded.
 /// Other policies may be evaluated between the two.
-fn idempotent(written: &Written<'_>) -> bool {
+fn idempotent(written: &PolicySource<'_>) -> bool {
     written.is(&["deny", "halt", "allow", "validate", "label"]) && written.node.get("description").is_none()
 }
 
 /// Returns a fix that removes the lines of a policy. Returns `None` if something else is on them.
-fn removal(checked: &Checked<'_>, written: &Written<'_>) -> Option<Fix> {
+fn removal(checked: &LintContext<'_>, written: &PolicySource<'_>) -> Option<Fix> {
     let span = written.node.span;
     let text = checked.text(span.source);
     let line = text.get(..span.start)?.rfind('\n').map_or(0, |at| at + 1);
@@ -59,7 +59,7 @@ fn removal(checked: &Checked<'_>, written: &Written<'_>) -> Option<Fix> {
 }
 
 /// Returns the end of a node's last token. Returns `None` if it can't be determined.
-fn end_of_node(text: &str, node: &Node) -> Option<usize> {
+fn end_of_node(text: &str, node: &YamlNode) -> Option<usize> {
     // Spans of flow collections and aliases are exact; a block collection ends with its last item.
     if text.get(node.span.start..)?.starts_with(['{', '[', '*']) {
         return Some(node.span.end);

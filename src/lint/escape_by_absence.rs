@@ -1,18 +1,18 @@
 //! Lint: restricting tests that a call bypasses by omitting the tested field.
 
-use super::condition_source::{Each, TestSource};
-use super::lint_context::Checked;
-use super::policy_source::Written;
-use super::{Lint, Needs};
+use super::condition_source::{EachMode, TestSource};
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
+use super::{Lint, RequiredInput};
 use crate::call::Root;
 use crate::diagnostic::{Diagnostics, ESCAPE_BY_ABSENCE, Fix, Span};
 use crate::json::Value;
-use crate::path::Step;
-use crate::source::Node;
+use crate::path::PathStep;
+use crate::source::YamlNode;
 
-pub(super) static LINT: Lint = Lint { code: &ESCAPE_BY_ABSENCE, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &ESCAPE_BY_ABSENCE, needs: RequiredInput::Nothing, check };
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in checked.policies.iter().filter(|written| written.is(&["deny", "halt", "approval"])) {
         let mut beside = None;
         for test in written.tests.iter().filter(|test| can_be_bypassed(written, test)) {
@@ -44,24 +44,24 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Whether an absent value makes the test false, and with it perhaps the policy.
-fn can_be_bypassed(written: &Written<'_>, test: &TestSource<'_>) -> bool {
+fn can_be_bypassed(written: &PolicySource<'_>, test: &TestSource<'_>) -> bool {
     let said = test.node.get("absent").is_some() || test.absence_counts || test.exists().is_some();
     // Under `not` an absent value makes the policy match. Next to a test with `exists` the author has considered absence.
     let thought_of =
         written.tests.iter().any(|other| other.exists().is_some() && other.path.text() == test.path.text());
     let inside = test.path.steps().is_some_and(|steps| !steps.is_empty());
     let by_client = matches!(test.path.root(), Root::Input | Root::Context);
-    test.positive && test.each == Each::Any && inside && by_client && !said && !thought_of
+    test.positive && test.each == EachMode::Any && inside && by_client && !said && !thought_of
 }
 
 /// Whether another policy or the tool's schema ensures that the value is present.
 fn is_required_elsewhere(
-    checked: &Checked<'_>,
-    written: &Written<'_>,
+    checked: &LintContext<'_>,
+    written: &PolicySource<'_>,
     test: &TestSource<'_>,
-    beside: &[&Written<'_>],
+    beside: &[&PolicySource<'_>],
 ) -> bool {
-    let Some([Step::Name(first), rest @ ..]) = test.path.steps() else { return false };
+    let Some([PathStep::Name(first), rest @ ..]) = test.path.steps() else { return false };
     let requires = |schema: &Value| {
         let required = schema.get("required").and_then(Value::as_array);
         required.is_some_and(|names| names.iter().any(|name| name.as_str() == Some(first))) && rest.is_empty()
@@ -83,8 +83,8 @@ fn is_required_elsewhere(
 }
 
 fn every_tool_requires(
-    checked: &Checked<'_>,
-    written: &Written<'_>,
+    checked: &LintContext<'_>,
+    written: &PolicySource<'_>,
     requires: impl Fn(&Value) -> bool,
 ) -> bool {
     let tools = checked.tools_for(written);
@@ -93,12 +93,12 @@ fn every_tool_requires(
 }
 
 /// Whether a `transform` sets an absent value.
-fn has_default(beside: &[&Written<'_>], test: &TestSource<'_>) -> bool {
-    let transforms = beside.iter().filter(|other| Checked::changes_input(other));
-    let mut steps =
-        transforms.flat_map(|other| other.kind.value.get("input").and_then(Node::items).unwrap_or_default());
+fn has_default(beside: &[&PolicySource<'_>], test: &TestSource<'_>) -> bool {
+    let transforms = beside.iter().filter(|other| LintContext::changes_input(other));
+    let mut steps = transforms
+        .flat_map(|other| other.kind.value.get("input").and_then(YamlNode::items).unwrap_or_default());
     steps.any(|step| {
-        let path = step.get("path").and_then(Node::as_str);
+        let path = step.get("path").and_then(YamlNode::as_str);
         path == Some(test.path.text())
             && ["default", "set", "template"].iter().any(|key| step.get(key).is_some())
     })
@@ -106,21 +106,21 @@ fn has_default(beside: &[&Written<'_>], test: &TestSource<'_>) -> bool {
 
 /// Returns the policies for the same calls that can ensure that a value is present.
 fn policies_ensuring_presence<'s, 'a>(
-    checked: &'s Checked<'a>,
-    written: &Written<'a>,
-) -> Vec<&'s Written<'a>> {
-    let tests_absence = |other: &Written<'_>| {
+    checked: &'s LintContext<'a>,
+    written: &PolicySource<'a>,
+) -> Vec<&'s PolicySource<'a>> {
+    let tests_absence = |other: &PolicySource<'_>| {
         other.is(&["deny", "halt"]) && other.tests.iter().any(|test| test.exists() == Some(false))
     };
     let mut beside = checked.beside(written);
     beside.retain(|other| {
-        other.acts() && (other.is(&["validate"]) || tests_absence(other) || Checked::changes_input(other))
+        other.acts() && (other.is(&["validate"]) || tests_absence(other) || LintContext::changes_input(other))
     });
     beside
 }
 
 /// Returns a fix that adds `absent: match` after the last key of a test.
-fn absence_fix(checked: &Checked<'_>, test: &TestSource<'_>) -> Option<Fix> {
+fn absence_fix(checked: &LintContext<'_>, test: &TestSource<'_>) -> Option<Fix> {
     let (first, last) = (test.node.entries()?.first()?, test.node.entries()?.last()?);
     let text = checked.text(test.node.span.source);
     // The text of an alias is elsewhere.

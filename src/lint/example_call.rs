@@ -1,16 +1,16 @@
 //! Example calls (witnesses): builds a call that a policy matches from its conditions, and confirms it with the engine.
 
 use super::condition_source::TestSource;
-use super::lint_context::Checked;
-use super::policy_source::Written;
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
 use super::scalars::is_literal;
 use crate::call::{CallView, Root, SessionState, ToolCall};
 use crate::host::SystemClock;
 use crate::json::{Map, Number, Value, json};
 use crate::kernel::{Effect, Kernel};
 use crate::matcher::{NamePattern, Truth};
-use crate::path::Step;
-use crate::source::{Entry, Node};
+use crate::path::PathStep;
+use crate::source::{MappingEntry, YamlNode};
 
 /// A call with its session state.
 pub(super) struct ExampleCall {
@@ -20,7 +20,7 @@ pub(super) struct ExampleCall {
 
 impl ExampleCall {
     /// Builds a call that the policy matches. Returns `None` if none could be built.
-    pub(super) fn of(checked: &Checked<'_>, written: &Written<'_>) -> Option<Self> {
+    pub(super) fn of(checked: &LintContext<'_>, written: &PolicySource<'_>) -> Option<Self> {
         let tools = &written.policy.matcher.tools;
         let known = || checked.tools_for(written).first().map(|tool| tool.name.clone());
         let tool =
@@ -54,7 +54,7 @@ impl ExampleCall {
     }
 
     /// Whether the engine refuses the call because of this policy.
-    pub(super) fn is_refused_by(&self, checked: &Checked<'_>, policy: &str) -> bool {
+    pub(super) fn is_refused_by(&self, checked: &LintContext<'_>, policy: &str) -> bool {
         let layers = [checked.chains.clone()].into_iter().collect();
         let Some(keys) = checked.keys() else { return false };
         let kernel =
@@ -104,10 +104,10 @@ fn build_session(document: &Value) -> Option<SessionState> {
     Some(session)
 }
 
-fn put(document: &mut Value, steps: &[Step], value: Value) -> Option<()> {
+fn put(document: &mut Value, steps: &[PathStep], value: Value) -> Option<()> {
     let mut at = document;
     for step in steps {
-        let Step::Name(name) = step else { return None };
+        let PathStep::Name(name) = step else { return None };
         let members = match at {
             Value::Object(members) => members,
             Value::Null => {
@@ -138,7 +138,7 @@ fn passing_value(test: &TestSource<'_>) -> Option<Value> {
     Some(value)
 }
 
-fn passing(operator: &Entry) -> Option<Value> {
+fn passing(operator: &MappingEntry) -> Option<Value> {
     let operand = &operator.value;
     let first = operand.items().map_or(Some(operand), |items| items.first())?;
     let text = first.as_str();
@@ -173,7 +173,7 @@ fn passing(operator: &Entry) -> Option<Value> {
 }
 
 /// Returns a neighbour of a number, or a longer string. Returns `None` if there is none.
-fn beyond(node: &Node, by: i64) -> Option<Value> {
+fn beyond(node: &YamlNode, by: i64) -> Option<Value> {
     match (node.as_number(), node.as_str()) {
         (Some(number), _) => {
             let whole = number.as_i64().and_then(|whole| whole.checked_add(by)).map(Number::from);

@@ -11,7 +11,7 @@ const MAX_FIX_PASSES: usize = 16;
 
 /// Result of applying fixes to a bundle.
 #[derive(Debug)]
-pub struct Fixed {
+pub struct FixResult {
     /// The bundle after the last pass, with the diagnostics that remain.
     pub linted: LintResult,
     /// The changed files by name, each with its text before and after.
@@ -22,8 +22,8 @@ pub struct Fixed {
 
 /// Applies the fixes of all diagnostics, and then of those in the fixed bundle. A pass that would cause an error is discarded. Nothing
 /// is written to disk.
-pub fn fix(linted: LintResult, beside: &LintInputs<'_>) -> Fixed {
-    let mut fixed = Fixed { linted, changed: BTreeMap::new(), fixes: 0 };
+pub fn fix(linted: LintResult, beside: &LintInputs<'_>) -> FixResult {
+    let mut fixed = FixResult { linted, changed: BTreeMap::new(), fixes: 0 };
     for _ in 0..MAX_FIX_PASSES {
         let Some((texts, made)) = apply_fixes(&fixed.linted) else { break };
         let next = lint(build_replacements(texts.clone(), &fixed.linted.sources), beside);

@@ -1,19 +1,19 @@
 //! Lint: gate policies that never match, because a `transform` changes the tested argument first.
 
 use super::condition_source::TestSource;
-use super::lint_context::Checked;
-use super::policy_source::Written;
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
 use super::scalars::{is_literal, order};
 use super::subsumption::{covers, value_passes};
-use super::{Lint, Needs};
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostics, GATE_BEHIND_TRANSFORM};
 use crate::json::Value;
-use crate::source::{Entry, Node};
+use crate::source::{MappingEntry, YamlNode};
 
-pub(super) static LINT: Lint = Lint { code: &GATE_BEHIND_TRANSFORM, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &GATE_BEHIND_TRANSFORM, needs: RequiredInput::Nothing, check };
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
-    if !checked.acting().any(Checked::changes_input) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
+    if !checked.acting().any(LintContext::changes_input) {
         return;
     }
     for gate in
@@ -29,12 +29,12 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
             continue;
         }
         let beside = checked.beside(gate);
-        let transforms: Vec<&Written<'_>> =
-            beside.into_iter().filter(|other| other.acts() && Checked::changes_input(other)).collect();
-        let steps: Vec<(&Written<'_>, &Node)> =
+        let transforms: Vec<&PolicySource<'_>> =
+            beside.into_iter().filter(|other| other.acts() && LintContext::changes_input(other)).collect();
+        let steps: Vec<(&PolicySource<'_>, &YamlNode)> =
             transforms.iter().flat_map(|transform| steps(transform).map(|step| (*transform, step))).collect();
         for test in required {
-            let touching: Vec<&(&Written<'_>, &Node)> =
+            let touching: Vec<&(&PolicySource<'_>, &YamlNode)> =
                 steps.iter().filter(|(_, step)| touches(step, test.path.text())).collect();
             // Not decided: several steps that change one value, and transforms that apply only to some of the calls.
             let [(transform, step)] = touching.as_slice() else { continue };
@@ -52,17 +52,17 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     }
 }
 
-fn steps<'a>(transform: &Written<'a>) -> impl Iterator<Item = &'a Node> + use<'a> {
-    transform.kind.value.get("input").and_then(Node::items).unwrap_or_default().iter()
+fn steps<'a>(transform: &PolicySource<'a>) -> impl Iterator<Item = &'a YamlNode> + use<'a> {
+    transform.kind.value.get("input").and_then(YamlNode::items).unwrap_or_default().iter()
 }
 
 /// Whether a step may change the value at a path.
-fn touches(step: &Node, path: &str) -> bool {
-    let Some(at) = step.get("path").and_then(Node::as_str) else { return true };
+fn touches(step: &YamlNode, path: &str) -> bool {
+    let Some(at) = step.get("path").and_then(YamlNode::as_str) else { return true };
     let below = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    let renamed = step.get("rename").and_then(Node::as_str).map(|name| {
+    let renamed = step.get("rename").and_then(YamlNode::as_str).map(|name| {
         let parent = at.rsplit_once('.').map_or("", |(parent, _)| parent);
         format!("{parent}.{name}")
     });
@@ -74,7 +74,7 @@ fn touches(step: &Node, path: &str) -> bool {
 }
 
 /// Returns the change of a step after which a test never holds, with a description.
-fn defeating_change<'a>(step: &'a Node, test: &TestSource<'_>) -> Option<(&'a Entry, String)> {
+fn defeating_change<'a>(step: &'a YamlNode, test: &TestSource<'_>) -> Option<(&'a MappingEntry, String)> {
     let at = step.get("path")?.as_str()?;
     let change = step.entries()?.iter().find(|entry| entry.key != "path")?;
     let (path, exact) = (test.path.text(), at == test.path.text());
@@ -110,7 +110,7 @@ fn defeating_change<'a>(step: &'a Node, test: &TestSource<'_>) -> Option<(&'a En
 }
 
 /// Whether a literal fails an operator for every call.
-fn always_fails(value: &Node, operator: &Entry) -> bool {
+fn always_fails(value: &YamlNode, operator: &MappingEntry) -> bool {
     let comparable = matches!(operator.key.as_str(), "eq" | "in" | "gt" | "gte" | "lt" | "lte");
     let json = value.to_json();
     comparable
@@ -122,7 +122,7 @@ fn always_fails(value: &Node, operator: &Entry) -> bool {
 }
 
 /// Whether a number within the bounds of a `clamp` never passes an operator.
-fn out_of_bounds(clamp: &Node, operator: &Entry) -> bool {
+fn out_of_bounds(clamp: &YamlNode, operator: &MappingEntry) -> bool {
     let against = |bound: &str| clamp.get(bound).and_then(|bound| order(bound, &operator.value));
     let (min, max) = (against("min"), against("max"));
     match operator.key.as_str() {

@@ -1,13 +1,13 @@
 //! Lint: rate limits whose key the agent controls, so that it can bypass them.
 
-use super::lint_context::Checked;
-use super::policy_source::Written;
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
 use super::subsumption_index::SubsumptionIndex;
-use super::{Lint, Needs};
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostics, KEY_CHOSEN_BY_CLIENT};
-use crate::source::Node;
+use crate::source::YamlNode;
 
-pub(super) static LINT: Lint = Lint { code: &KEY_CHOSEN_BY_CLIENT, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &KEY_CHOSEN_BY_CLIENT, needs: RequiredInput::Nothing, check };
 
 /// Paths to values that come with a call and not from the host. Facts and labels are set by Callgate.
 const CLIENT_CONTROLLED_PATHS: [&str; 7] = [
@@ -20,7 +20,7 @@ const CLIENT_CONTROLLED_PATHS: [&str; 7] = [
     "$.session.chunkIndex",
 ];
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let bounded = SubsumptionIndex::new(checked, |written| {
         written.is(&["rate_limit"]) && client_controlled_key(written).is_none()
     });
@@ -41,7 +41,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Returns the path in a limit's key that the agent controls.
-fn client_controlled_key<'a>(written: &Written<'a>) -> Option<&'a Node> {
+fn client_controlled_key<'a>(written: &PolicySource<'a>) -> Option<&'a YamlNode> {
     let key = written.kind.value.get("key")?;
     let mut places = key.items().unwrap_or(std::slice::from_ref(key)).iter();
     places.find(|place| {

@@ -5,24 +5,24 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::policy_source::{Writing, Written};
-use super::{LintInputs, Needs};
+use super::policy_source::{PolicySource, PolicySourceReader};
+use super::{LintInputs, RequiredInput};
 use crate::diagnostic::{SourceId, SourceMap};
 use crate::matcher::NamePattern;
-use crate::middleware::Kind;
+use crate::middleware::PolicyKind;
 use crate::policy::{CompiledPolicies, LoadedBundle};
 use crate::seal::Keys;
-use crate::source::{LoadedFile, Node};
+use crate::source::{LoadedFile, YamlNode};
 use crate::suite::LoadedSuite;
 use crate::tools::{ToolDescriptor, ToolSet};
 
 /// A list of known tools.
-type Tools<'a> = Rc<[&'a ToolDescriptor]>;
+type ToolList<'a> = Rc<[&'a ToolDescriptor]>;
 
 /// The bundle that is linted, with the known tools and the policy tests.
-pub(super) struct Checked<'a> {
+pub(super) struct LintContext<'a> {
     /// The policies that are not off, in evaluation order.
-    pub(super) policies: Vec<Written<'a>>,
+    pub(super) policies: Vec<PolicySource<'a>>,
     /// For each policy index of `chains`, the index in `policies`.
     places: HashMap<u32, usize>,
     pub(super) chains: &'a Arc<CompiledPolicies>,
@@ -33,13 +33,13 @@ pub(super) struct Checked<'a> {
     tools_are_known: bool,
     tools_by_name: HashMap<&'a str, Vec<&'a ToolDescriptor>>,
     /// Cache of the tools that match a pattern, by whether it is an exact name, and by its text.
-    matching_tools_cache: RefCell<HashMap<(bool, String), Tools<'a>>>,
+    matching_tools_cache: RefCell<HashMap<(bool, String), ToolList<'a>>>,
     tool_set: OnceCell<ToolSet>,
     keys: OnceCell<Option<Keys>>,
     pub(super) tests: Option<&'a LoadedSuite>,
 }
 
-impl<'a> Checked<'a> {
+impl<'a> LintContext<'a> {
     pub(super) fn new(
         chains: &'a Arc<CompiledPolicies>,
         built: &'a LoadedBundle,
@@ -48,9 +48,9 @@ impl<'a> Checked<'a> {
         let nodes = built
             .files
             .iter()
-            .flat_map(|file| file.root.get("policies").and_then(Node::items).unwrap_or_default());
-        let by_span: HashMap<_, &Node> = nodes.map(|node| (node.span, node)).collect();
-        let mut writing = Writing::new(chains.defaults());
+            .flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default());
+        let by_span: HashMap<_, &YamlNode> = nodes.map(|node| (node.span, node)).collect();
+        let mut writing = PolicySourceReader::new(chains.defaults());
         let (mut policies, mut places) = (Vec::new(), HashMap::new());
         for (index, policy) in (0u32..).zip(chains.policies()) {
             let written = by_span.get(&policy.span).and_then(|node| writing.of(policy, index, node));
@@ -80,29 +80,29 @@ impl<'a> Checked<'a> {
         }
     }
 
-    pub(super) fn knows(&self, needs: Needs) -> bool {
+    pub(super) fn knows(&self, needs: RequiredInput) -> bool {
         match needs {
-            Needs::Nothing => true,
-            Needs::Tools => self.tools_are_known,
-            Needs::Tests => self.tests.is_some_and(|tests| !tests.suite.is_empty()),
+            RequiredInput::Nothing => true,
+            RequiredInput::Tools => self.tools_are_known,
+            RequiredInput::Tests => self.tests.is_some_and(|tests| !tests.suite.is_empty()),
         }
     }
 
     /// The enforced policies, in evaluation order.
-    pub(super) fn acting(&self) -> impl Iterator<Item = &Written<'a>> {
+    pub(super) fn acting(&self) -> impl Iterator<Item = &PolicySource<'a>> {
         self.policies.iter().filter(|written| written.acts())
     }
 
     /// The policies whose tool patterns match this name, in evaluation order.
-    pub(super) fn fitting(&self, tool: &str) -> impl Iterator<Item = &Written<'a>> {
+    pub(super) fn fitting(&self, tool: &str) -> impl Iterator<Item = &PolicySource<'a>> {
         let indices = self.chains.fitting(tool).into_iter();
         indices.filter_map(|index| self.policies.get(*self.places.get(&index)?))
     }
 
     /// Returns the policies that may apply to the same calls, by their tool patterns: for exact names the policies that match one of
     /// them, for patterns those with the same pattern or for every tool.
-    pub(super) fn beside<'s>(&'s self, written: &Written<'a>) -> Vec<&'s Written<'a>> {
-        let mut found: Vec<&Written<'a>> = Vec::new();
+    pub(super) fn beside<'s>(&'s self, written: &PolicySource<'a>) -> Vec<&'s PolicySource<'a>> {
+        let mut found: Vec<&PolicySource<'a>> = Vec::new();
         for pattern in &written.policy.matcher.tools {
             found.extend(self.fitting(pattern.text()));
         }
@@ -125,7 +125,7 @@ impl<'a> Checked<'a> {
     }
 
     /// Returns the known tools that a policy applies to.
-    pub(super) fn tools_for(&self, written: &Written<'_>) -> Vec<&'a ToolDescriptor> {
+    pub(super) fn tools_for(&self, written: &PolicySource<'_>) -> Vec<&'a ToolDescriptor> {
         let matcher = &written.policy.matcher;
         let mut tools: Vec<&ToolDescriptor> = match matcher.tools.as_slice() {
             [] => self.tools.iter().collect(),
@@ -138,12 +138,12 @@ impl<'a> Checked<'a> {
     }
 
     /// Returns the known tools whose names match a pattern. The result is cached.
-    pub(super) fn matching_tools(&self, pattern: &NamePattern) -> Tools<'a> {
+    pub(super) fn matching_tools(&self, pattern: &NamePattern) -> ToolList<'a> {
         let key = (pattern.as_regex().is_some(), pattern.text().to_owned());
         if let Some(known) = self.matching_tools_cache.borrow().get(&key) {
             return Rc::clone(known);
         }
-        let fitting: Tools<'a> = match pattern {
+        let fitting: ToolList<'a> = match pattern {
             NamePattern::Exact(name) => {
                 self.tools_by_name.get(name.as_str()).into_iter().flatten().copied().collect()
             }
@@ -159,7 +159,7 @@ impl<'a> Checked<'a> {
     }
 
     /// Whether a policy changes arguments before the call is evaluated.
-    pub(super) fn changes_input(written: &Written<'_>) -> bool {
-        matches!(&written.policy.kind, Kind::Transform(transform) if !transform.input.is_empty())
+    pub(super) fn changes_input(written: &PolicySource<'_>) -> bool {
+        matches!(&written.policy.kind, PolicyKind::Transform(transform) if !transform.input.is_empty())
     }
 }

@@ -46,7 +46,7 @@ mod untested_policy;
 mod example_call;
 mod policy_source;
 
-pub use fixes::{Fixed, fix};
+pub use fixes::{FixResult, fix};
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ use crate::diagnostic::{ALLOWANCE_WITHOUT_REASON, Code, Diagnostics, UNUSED_ALLO
 use crate::policy::{CompiledPolicies, LoadedBundle};
 use crate::suite::LoadedSuite;
 use crate::tools::ToolDescriptor;
-use lint_context::Checked;
+use lint_context::LintContext;
 
 /// Optional inputs of the linter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,7 +67,7 @@ pub struct LintInputs<'b> {
 
 /// The input that a lint needs in addition to the bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum RequiredInput {
     /// No other input.
     Nothing,
     /// The known tools.
@@ -82,8 +82,8 @@ pub struct Lint {
     /// The code.
     pub code: &'static Code,
     /// The input that it needs.
-    pub needs: Needs,
-    check: fn(&Checked<'_>, &mut Diagnostics),
+    pub needs: RequiredInput,
+    check: fn(&LintContext<'_>, &mut Diagnostics),
 }
 
 /// Every lint, in the order of codes. Two more codes, [`ALLOWANCE_WITHOUT_REASON`] and [`UNUSED_ALLOWANCE`], are about suppression
@@ -137,7 +137,7 @@ impl std::ops::Deref for LintResult {
 /// Runs every lint whose input is available, and removes what comments in the files suppress. A bundle with errors is not linted.
 pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
     let Some(chains) = built.chains.take().map(Arc::new) else { return LintResult { chains: None, built } };
-    let checked = Checked::new(&chains, &built, beside);
+    let checked = LintContext::new(&chains, &built, beside);
     let mut found = Diagnostics::default();
     let asked: Vec<&Lint> = LINTS.into_iter().filter(|lint| checked.knows(lint.needs)).collect();
     for lint in &asked {

@@ -1,13 +1,13 @@
 //! Lint: policies about a tool's execution that never happens, because a `respond` policy returns a result instead.
 
-use super::lint_context::Checked;
+use super::lint_context::LintContext;
 use super::subsumption_index::SubsumptionIndex;
-use super::{Lint, Needs};
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostics, MOOT_BEHIND_RESPOND};
 
-pub(super) static LINT: Lint = Lint { code: &MOOT_BEHIND_RESPOND, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &MOOT_BEHIND_RESPOND, needs: RequiredInput::Nothing, check };
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let answering = SubsumptionIndex::new(checked, |written| written.is(&["respond"]));
     for narrow in checked.acting() {
         let what = match narrow.kind.key.as_str() {

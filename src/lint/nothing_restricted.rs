@@ -1,15 +1,15 @@
 //! Lint: bundles that restrict nothing.
 
-use super::lint_context::Checked;
-use super::{Lint, Needs};
+use super::lint_context::LintContext;
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostic, Diagnostics, NOTHING_RESTRICTED};
 use crate::policy::Unmatched;
 
-pub(super) static LINT: Lint = Lint { code: &NOTHING_RESTRICTED, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &NOTHING_RESTRICTED, needs: RequiredInput::Nothing, check };
 
 const RESTRICTING_KINDS: [&str; 6] = ["deny", "halt", "approval", "validate", "rate_limit", "concurrency"];
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let permissive = checked.chains.defaults().unmatched == Unmatched::Allow;
     if !permissive || checked.policies.iter().any(|written| written.is(&RESTRICTING_KINDS)) {
         return;

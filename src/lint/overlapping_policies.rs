@@ -1,17 +1,17 @@
 //! Lint: overlapping policies of one kind, of which only one has an effect, or whose effects multiply.
 
 use super::duplicate_policy::is_same;
-use super::lint_context::Checked;
-use super::policy_source::Written;
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
 use super::subsumption_index::SubsumptionIndex;
-use super::{Lint, Needs};
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostics, OVERLAPPING_POLICIES};
-use crate::middleware::Kind;
-use crate::source::Node;
+use crate::middleware::PolicyKind;
+use crate::source::YamlNode;
 
-pub(super) static LINT: Lint = Lint { code: &OVERLAPPING_POLICIES, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &OVERLAPPING_POLICIES, needs: RequiredInput::Nothing, check };
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for kind in ["respond", "cache", "retry", "timeout"] {
         let covering = SubsumptionIndex::new(checked, |written| written.is(&[kind]));
         for narrow in checked.acting().filter(|written| written.is(&[kind])) {
@@ -29,18 +29,18 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Returns the message and the help for two overlapping policies of one kind. Returns `None` if the overlap is harmless.
-fn told(wide: &Written<'_>, narrow: &Written<'_>) -> Option<(String, String)> {
+fn told(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> Option<(String, String)> {
     if is_same(wide, narrow) {
         return None;
     }
     let (outer, inner) = if wide.index < narrow.index { (wide, narrow) } else { (narrow, wide) };
     let (wide_id, narrow_id) = (wide.id(), narrow.id());
     Some(match (&wide.policy.kind, &narrow.policy.kind) {
-        (Kind::Respond(_), Kind::Respond(_)) if wide.index < narrow.index => (
+        (PolicyKind::Respond(_), PolicyKind::Respond(_)) if wide.index < narrow.index => (
             format!("`{narrow_id}` answers no call: `{wide_id}` answers them first"),
             format!("give `{narrow_id}` a higher `priority`, or remove it"),
         ),
-        (Kind::Cache(_), Kind::Cache(_)) => (
+        (PolicyKind::Cache(_), PolicyKind::Cache(_)) => (
             format!(
                 "calls of `{narrow_id}` are cached twice: first by `{}`, and on a miss by `{}`",
                 outer.id(),
@@ -50,13 +50,13 @@ fn told(wide: &Written<'_>, narrow: &Written<'_>) -> Option<(String, String)> {
                 "results can be as old as both `ttl`s together; exclude the tools of `{narrow_id}` from `{wide_id}`"
             ),
         ),
-        (Kind::Retry(_), Kind::Retry(_)) => {
-            let attempts = |written: &Written<'_>| {
+        (PolicyKind::Retry(_), PolicyKind::Retry(_)) => {
+            let attempts = |written: &PolicySource<'_>| {
                 written
                     .kind
                     .value
                     .get("attempts")
-                    .and_then(Node::as_number)
+                    .and_then(YamlNode::as_number)
                     .and_then(crate::json::Number::as_u64)
             };
             let product = attempts(wide)?.saturating_mul(attempts(narrow)?);
@@ -67,7 +67,7 @@ fn told(wide: &Written<'_>, narrow: &Written<'_>) -> Option<(String, String)> {
                 format!("exclude the tools of `{narrow_id}` from `{wide_id}`"),
             )
         }
-        (Kind::Timeout(all), Kind::Timeout(these)) if all.after < these.after => (
+        (PolicyKind::Timeout(all), PolicyKind::Timeout(these)) if all.after < these.after => (
             format!("`{narrow_id}` has no effect: `{wide_id}` cancels these calls after {}", all.words),
             format!(
                 "exclude the tools of `{narrow_id}` from `{wide_id}`; the shortest of several timeouts applies"

@@ -8,24 +8,24 @@ use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::path::Path;
 use crate::policy::{Defaults, Mode, Policy};
 use crate::rules_schema::Polarity;
-use crate::source::{Entry, Node};
+use crate::source::{MappingEntry, YamlNode};
 
 /// A compiled policy with its source.
-pub(super) struct Written<'a> {
+pub(super) struct PolicySource<'a> {
     pub(super) policy: &'a Policy,
     /// Its index in evaluation order.
     pub(super) index: u32,
-    pub(super) node: &'a Node,
+    pub(super) node: &'a YamlNode,
     /// The kind key with its value.
-    pub(super) kind: &'a Entry,
+    pub(super) kind: &'a MappingEntry,
     /// The conditions that must all hold.
-    pub(super) demands: Vec<&'a Node>,
+    pub(super) demands: Vec<&'a YamlNode>,
     /// All tests in its conditions.
     pub(super) tests: Vec<TestSource<'a>>,
     pub(super) scopes: ScopeTree,
 }
 
-impl<'a> Written<'a> {
+impl<'a> PolicySource<'a> {
     pub(super) fn acts(&self) -> bool {
         self.policy.mode == Mode::Enforce
     }
@@ -55,10 +55,10 @@ impl<'a> Written<'a> {
     }
 
     /// Returns the nodes of its tool patterns.
-    pub(super) fn tool_nodes(&self) -> Vec<&'a Node> {
+    pub(super) fn tool_nodes(&self) -> Vec<&'a YamlNode> {
         let Some(matcher) = self.node.get("match") else { return Vec::new() };
         let tools = if matcher.entries().is_some() { matcher.get("tool") } else { Some(matcher) };
-        let many = |node: &'a Node| node.items().unwrap_or(std::slice::from_ref(node));
+        let many = |node: &'a YamlNode| node.items().unwrap_or(std::slice::from_ref(node));
         tools.map(many).unwrap_or_default().iter().collect()
     }
 
@@ -69,27 +69,32 @@ impl<'a> Written<'a> {
 }
 
 /// Reads the sources of policies. Each distinct path is parsed once.
-pub(super) struct Writing<'a> {
+pub(super) struct PolicySourceReader<'a> {
     defaults: Defaults,
     paths: HashMap<&'a str, Option<Arc<Path>>>,
 }
 
-impl<'a> Writing<'a> {
+impl<'a> PolicySourceReader<'a> {
     pub(super) fn new(defaults: Defaults) -> Self {
         Self { defaults, paths: HashMap::new() }
     }
 
-    pub(super) fn of(&mut self, policy: &'a Policy, index: u32, node: &'a Node) -> Option<Written<'a>> {
+    pub(super) fn of(
+        &mut self,
+        policy: &'a Policy,
+        index: u32,
+        node: &'a YamlNode,
+    ) -> Option<PolicySource<'a>> {
         let entry = policy.kind.entry();
         let kind = node.entries()?.iter().find(|candidate| candidate.key == entry.name)?;
         let conditions = node.get("match").and_then(|matcher| matcher.get("where"));
         let absence = self.defaults.absent_matches && entry.polarity == Polarity::Restricting;
-        let mut found = condition_source::Found::new(absence);
+        let mut found = condition_source::ConditionSources::new(absence);
         if let Some(conditions) = conditions {
             found.read(conditions, |text| self.path(text));
         }
-        let condition_source::Found { demands, tests, scopes, .. } = found;
-        Some(Written { policy, index, node, kind, demands, tests, scopes })
+        let condition_source::ConditionSources { demands, tests, scopes, .. } = found;
+        Some(PolicySource { policy, index, node, kind, demands, tests, scopes })
     }
 
     fn path(&mut self, text: &'a str) -> Option<Arc<Path>> {

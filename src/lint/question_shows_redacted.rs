@@ -4,13 +4,13 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::lint_context::Checked;
+use super::lint_context::LintContext;
 use super::subsumption::covers;
-use super::{Lint, Needs};
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostics, QUESTION_SHOWS_REDACTED};
-use crate::source::{Node, span_in};
+use crate::source::{YamlNode, span_in};
 
-pub(super) static LINT: Lint = Lint { code: &QUESTION_SHOWS_REDACTED, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &QUESTION_SHOWS_REDACTED, needs: RequiredInput::Nothing, check };
 
 /// Detectors, each with names of arguments that hold its data.
 const DETECTED_ARGUMENTS: [(&str, &[&str]); 9] = [
@@ -29,7 +29,7 @@ const DETECTED_ARGUMENTS: [(&str, &[&str]); 9] = [
 static ARGUMENT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\{\{\s*(input(?:\.\w+)+)\s*\}\}").ok());
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let redactions: Vec<_> = checked
         .acting()
         .filter(|written| written.is(&["redact"]) && redacts_input(&written.kind.value))
@@ -77,7 +77,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
     }
 }
 
-fn redacts_input(redact: &Node) -> bool {
+fn redacts_input(redact: &YamlNode) -> bool {
     let readable = redact.get("with").is_some_and(|with| with.get("keep_last").is_some());
     let input = redact.get("in").is_none_or(|places| {
         places
@@ -89,12 +89,12 @@ fn redacts_input(redact: &Node) -> bool {
     input && !readable
 }
 
-fn detectors(redact: &Node) -> impl Iterator<Item = &Node> {
+fn detectors(redact: &YamlNode) -> impl Iterator<Item = &YamlNode> {
     let detect = redact.get("detect");
     detect.into_iter().flat_map(|detect| detect.items().unwrap_or(std::slice::from_ref(detect)))
 }
 
-fn holds(detector: &Node, name: &str) -> bool {
+fn holds(detector: &YamlNode, name: &str) -> bool {
     let of_detector = DETECTED_ARGUMENTS.iter().find(|(of, _)| detector.as_str() == Some(of));
     of_detector.is_some_and(|(_, names)| names.contains(&name))
 }

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use crate::diagnostic::{SourceMap, Span};
 use crate::json::Value;
-use crate::source::{Node, StringStyle, YamlValue};
+use crate::source::{StringStyle, YamlNode, YamlValue};
 
 /// Returns the order of two numbers or two strings. Returns `None` for other values.
-pub(super) fn order(a: &Node, b: &Node) -> Option<Ordering> {
+pub(super) fn order(a: &YamlNode, b: &YamlNode) -> Option<Ordering> {
     match (&a.value, &b.value) {
         (YamlValue::Number(a), YamlValue::Number(b)) => Some(a.cmp(b)),
         (YamlValue::String(a), YamlValue::String(b)) => Some(a.text.cmp(&b.text)),
@@ -16,7 +16,7 @@ pub(super) fn order(a: &Node, b: &Node) -> Option<Ordering> {
 }
 
 /// Whether this is a literal and not `{ path: … }`.
-pub(super) fn is_literal(node: &Node) -> bool {
+pub(super) fn is_literal(node: &YamlNode) -> bool {
     match node.entries() {
         Some([entry]) => entry.key != "path",
         _ => true,
@@ -37,7 +37,7 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 /// Returns the span of a scalar whose source is its exact text, so that it can be replaced. Returns `None` for aliases and block scalars.
-pub(super) fn replaceable_span(sources: &SourceMap, node: &Node) -> Option<Span> {
+pub(super) fn replaceable_span(sources: &SourceMap, node: &YamlNode) -> Option<Span> {
     let written = sources.get(node.span.source)?.text().get(node.span.start..node.span.end)?;
     let fits = match &node.value {
         YamlValue::String(text) => match text.style {
@@ -55,7 +55,7 @@ pub(super) fn replaceable_span(sources: &SourceMap, node: &Node) -> Option<Span>
 }
 
 /// Returns the source for a string that replaces a scalar, in quotes if the scalar had quotes or the string needs them.
-pub(super) fn replacement_source(node: &Node, text: &str) -> String {
+pub(super) fn replacement_source(node: &YamlNode, text: &str) -> String {
     let plain = matches!(&node.value, YamlValue::String(written) if written.style == StringStyle::Plain);
     let means_itself = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))

@@ -1,12 +1,12 @@
 //! Lint: hard-coded secrets (passwords, keys, tokens) in rules files.
 
-use super::lint_context::Checked;
-use super::{Lint, Needs};
+use super::lint_context::LintContext;
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostic, Diagnostics, SECRET_IN_RULES};
 use crate::redaction::Detector;
-use crate::source::{Node, YamlValue, span_in};
+use crate::source::{YamlNode, YamlValue, span_in};
 
-pub(super) static LINT: Lint = Lint { code: &SECRET_IN_RULES, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &SECRET_IN_RULES, needs: RequiredInput::Nothing, check };
 
 const DETECTORS: [Detector; 4] =
     [Detector::PrivateKey, Detector::ApiKey, Detector::Jwt, Detector::UrlCredentials];
@@ -14,13 +14,13 @@ const DETECTORS: [Detector; 4] =
 /// Minimum length of a token.
 const SHORTEST: usize = 16;
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for file in checked.files {
         collect(checked, &file.root, found);
     }
 }
 
-fn collect(checked: &Checked<'_>, node: &Node, found: &mut Diagnostics) {
+fn collect(checked: &LintContext<'_>, node: &YamlNode, found: &mut Diagnostics) {
     match &node.value {
         YamlValue::String(text) if may_contain_secret(&text.text) => {
             for detector in DETECTORS {

@@ -1,20 +1,20 @@
 //! Lint: policies that a stricter policy always overrides.
 
 use super::example_call::ExampleCall;
-use super::lint_context::Checked;
-use super::policy_source::Written;
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
 use super::subsumption_index::SubsumptionIndex;
-use super::{Lint, Needs};
+use super::{Lint, RequiredInput};
 use crate::call::Phase;
 use crate::diagnostic::{Diagnostics, SHADOWED_POLICY};
-use crate::middleware::{CountedCalls, Kind};
+use crate::middleware::{CountedCalls, PolicyKind};
 
-pub(super) static LINT: Lint = Lint { code: &SHADOWED_POLICY, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &SHADOWED_POLICY, needs: RequiredInput::Nothing, check };
 
 /// Maximum number of policy evaluations for confirming example calls. Each example evaluates every policy of its tool.
 const MAX_EVALUATIONS: usize = 200_000;
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let mut asked = 0;
     let refusing = SubsumptionIndex::new(checked, |written| written.is(&["deny", "halt"]));
     for narrow in checked.acting().filter(|written| can_be_overridden(written)) {
@@ -48,19 +48,19 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Whether a policy has no effect on calls that another policy refuses.
-fn can_be_overridden(written: &Written<'_>) -> bool {
+fn can_be_overridden(written: &PolicySource<'_>) -> bool {
     match &written.policy.kind {
-        Kind::RateLimit(limit) => limit.counted == CountedCalls::Executions,
+        PolicyKind::RateLimit(limit) => limit.counted == CountedCalls::Executions,
         kind => kind.is_active_in(Phase::Gate) || kind.is_active_in(Phase::Execute),
     }
 }
 
 /// Whether `wide` decides calls that both match. The first of equally strict policies provides the reason.
-fn overrides(wide: &Written<'_>, narrow: &Written<'_>) -> bool {
+fn overrides(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> bool {
     let earlier = wide.index < narrow.index;
     match (&wide.policy.kind, &narrow.policy.kind) {
-        (Kind::Deny(_), Kind::Halt(_)) => false,
-        (Kind::Deny(_), Kind::Deny(_)) | (Kind::Halt(_), Kind::Halt(_)) => {
+        (PolicyKind::Deny(_), PolicyKind::Halt(_)) => false,
+        (PolicyKind::Deny(_), PolicyKind::Deny(_)) | (PolicyKind::Halt(_), PolicyKind::Halt(_)) => {
             earlier
                 && wide.policy.behaviour != narrow.policy.behaviour
                 && !super::duplicate_policy::is_same(wide, narrow)

@@ -2,28 +2,28 @@
 
 use std::cmp::Ordering;
 
-use super::condition_source::{Each, TestSource};
-use super::policy_source::Written;
+use super::condition_source::{EachMode, TestSource};
+use super::policy_source::PolicySource;
 use super::scalars::{is_literal, order};
 use crate::json::JsonType;
 use crate::matcher::NamePattern;
-use crate::source::{Entry, Node};
+use crate::source::{MappingEntry, YamlNode};
 
 /// Whether `wide` is certain to match every call that `narrow` matches.
-pub(super) fn covers(wide: &Written<'_>, narrow: &Written<'_>) -> bool {
+pub(super) fn covers(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> bool {
     let (wide_calls, narrow_calls) = (&wide.policy.matcher, &narrow.policy.matcher);
     NamePattern::covers_all(&wide_calls.tools, &narrow_calls.tools)
         && NamePattern::covers_all(&wide_calls.servers, &narrow_calls.servers)
         && wide.demands.iter().all(|demand| is_implied(wide, demand, narrow))
 }
 
-fn is_implied(wide: &Written<'_>, demand: &Node, narrow: &Written<'_>) -> bool {
+fn is_implied(wide: &PolicySource<'_>, demand: &YamlNode, narrow: &PolicySource<'_>) -> bool {
     // The result for an absent value depends on the policy's polarity.
     let same_reading = wide.polarity() == narrow.polarity() || demand.get("path").is_none();
     if same_reading && narrow.demands.iter().any(|other| other.to_json() == demand.to_json()) {
         return true;
     }
-    let of = |written: &'_ Written<'_>, node: &Node| {
+    let of = |written: &'_ PolicySource<'_>, node: &YamlNode| {
         written.tests.iter().position(|test| std::ptr::eq(test.node, node))
     };
     let Some(wanted) = of(wide, demand).and_then(|place| wide.tests.get(place)) else { return false };
@@ -32,7 +32,7 @@ fn is_implied(wide: &Written<'_>, demand: &Node, narrow: &Written<'_>) -> bool {
 
 /// Whether a value that passes one test is certain to pass the other.
 fn test_implies(given: &TestSource<'_>, wanted: &TestSource<'_>) -> bool {
-    let single = given.path.is_singular() && given.each == Each::Any && wanted.each == Each::Any;
+    let single = given.path.is_singular() && given.each == EachMode::Any && wanted.each == EachMode::Any;
     if !single || given.path.text() != wanted.path.text() || given.node.get("base").is_some() {
         return false;
     }
@@ -47,7 +47,7 @@ fn test_implies(given: &TestSource<'_>, wanted: &TestSource<'_>) -> bool {
     there && wanted.operators().all(|wanted| given.operators().any(|given| operator_implies(given, wanted)))
 }
 
-fn operator_implies(given: &Entry, wanted: &Entry) -> bool {
+fn operator_implies(given: &MappingEntry, wanted: &MappingEntry) -> bool {
     if given.key == wanted.key && given.value.to_json() == wanted.value.to_json() {
         return true;
     }
@@ -68,7 +68,7 @@ fn operator_implies(given: &Entry, wanted: &Entry) -> bool {
     }
 }
 
-fn string_implies(given: &Entry, wanted: &Entry) -> bool {
+fn string_implies(given: &MappingEntry, wanted: &MappingEntry) -> bool {
     let (Some(given_text), Some(text)) = (given.value.as_str(), wanted.value.as_str()) else { return false };
     match (given.key.as_str(), wanted.key.as_str()) {
         ("starts_with", "starts_with") => given_text.starts_with(text),
@@ -78,16 +78,16 @@ fn string_implies(given: &Entry, wanted: &Entry) -> bool {
 }
 
 /// Whether a literal is certain to pass an operator with a literal operand.
-pub(super) fn value_passes(value: &Node, wanted: &Entry) -> bool {
+pub(super) fn value_passes(value: &YamlNode, wanted: &MappingEntry) -> bool {
     let operand = &wanted.value;
-    let same_type = |other: &Node| JsonType::of(&other.to_json()) == JsonType::of(&value.to_json());
-    let equal = |other: &Node| other.to_json() == value.to_json();
+    let same_type = |other: &YamlNode| JsonType::of(&other.to_json()) == JsonType::of(&value.to_json());
+    let equal = |other: &YamlNode| other.to_json() == value.to_json();
     let ordered = |fits: fn(Ordering) -> bool| order(value, operand).is_some_and(fits);
     let text = |fits: fn(&str, &str) -> bool| {
         let texts = operand.items().unwrap_or(std::slice::from_ref(operand));
         value
             .as_str()
-            .is_some_and(|value| texts.iter().filter_map(Node::as_str).any(|text| fits(value, text)))
+            .is_some_and(|value| texts.iter().filter_map(YamlNode::as_str).any(|text| fits(value, text)))
     };
     match wanted.key.as_str() {
         "eq" => equal(operand),

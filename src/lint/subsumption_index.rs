@@ -4,19 +4,19 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::lint_context::Checked;
-use super::policy_source::Written;
+use super::lint_context::LintContext;
+use super::policy_source::PolicySource;
 use super::subsumption::covers;
 use crate::json::{self, Value};
 use crate::matcher::NamePattern;
-use crate::source::Node;
+use crate::source::YamlNode;
 
 /// Maximum number of policies with the same tool pattern and first condition that are compared. Later ones are skipped.
 const MOST_COMPARED: usize = 64;
 
 /// Index of policies by what they cover.
 pub(super) struct SubsumptionIndex<'c, 'a> {
-    checked: &'c Checked<'a>,
+    checked: &'c LintContext<'a>,
     /// Indices of policies by tool pattern and first condition.
     wide: HashMap<String, HashMap<String, Vec<usize>>>,
     /// Cache of the patterns that match an exact name.
@@ -25,7 +25,7 @@ pub(super) struct SubsumptionIndex<'c, 'a> {
 
 impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     /// Indexes the enforced policies for which `is_wide` returns `true`.
-    pub(super) fn new(checked: &'c Checked<'a>, is_wide: impl Fn(&Written<'a>) -> bool) -> Self {
+    pub(super) fn new(checked: &'c LintContext<'a>, is_wide: impl Fn(&PolicySource<'a>) -> bool) -> Self {
         let mut wide: HashMap<String, HashMap<String, Vec<usize>>> = HashMap::new();
         for (place, written) in checked.policies.iter().enumerate() {
             if !written.acts() || !is_wide(written) {
@@ -46,8 +46,8 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     }
 
     /// Returns the policies that cover this one, in evaluation order, without the policy itself.
-    pub(super) fn of(&self, narrow: &Written<'a>) -> Vec<&'c Written<'a>> {
-        let mut found: Vec<&Written<'a>> = Vec::new();
+    pub(super) fn of(&self, narrow: &PolicySource<'a>) -> Vec<&'c PolicySource<'a>> {
+        let mut found: Vec<&PolicySource<'a>> = Vec::new();
         let mut demands = None;
         for tool in self.candidate_patterns(narrow).iter() {
             let Some(of_tool) = self.wide.get(tool) else { continue };
@@ -63,7 +63,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     }
 
     /// Returns the patterns that cover the first pattern of a policy, and so may cover all of them.
-    fn candidate_patterns(&self, narrow: &Written<'a>) -> Rc<Vec<String>> {
+    fn candidate_patterns(&self, narrow: &PolicySource<'a>) -> Rc<Vec<String>> {
         match narrow.policy.matcher.tools.first() {
             None => Rc::new(vec!["*".to_owned()]),
             Some(NamePattern::Regex(regex)) => Rc::new(vec!["*".to_owned(), format!("/{}/", regex.as_str())]),
@@ -101,7 +101,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     }
 }
 
-fn patterns(written: &Written<'_>) -> Vec<String> {
+fn patterns(written: &PolicySource<'_>) -> Vec<String> {
     match written.policy.matcher.tools.as_slice() {
         [] => vec!["*".to_owned()],
         tools => tools.iter().map(pattern_text).collect(),
@@ -116,9 +116,9 @@ fn pattern_text(pattern: &NamePattern) -> String {
 }
 
 /// Returns the index keys of a policy's first condition: for a test for certain values, one key per value.
-fn first_condition_keys(written: &Written<'_>) -> Vec<String> {
+fn first_condition_keys(written: &PolicySource<'_>) -> Vec<String> {
     let Some(demand) = written.demands.first() else { return vec![String::new()] };
-    let Some(path) = demand.get("path").and_then(Node::as_str) else { return vec![whole(demand)] };
+    let Some(path) = demand.get("path").and_then(YamlNode::as_str) else { return vec![whole(demand)] };
     match wanted_values(demand) {
         Some(values) => values.iter().map(|value| with_value(path, value)).collect(),
         None => vec![format!("{path} ?")],
@@ -126,10 +126,10 @@ fn first_condition_keys(written: &Written<'_>) -> Vec<String> {
 }
 
 /// Returns the keys of all conditions that hold whenever a policy matches.
-fn implied_keys(written: &Written<'_>) -> Vec<String> {
+fn implied_keys(written: &PolicySource<'_>) -> Vec<String> {
     let mut keys = vec![String::new()];
     for demand in &written.demands {
-        let Some(path) = demand.get("path").and_then(Node::as_str) else {
+        let Some(path) = demand.get("path").and_then(YamlNode::as_str) else {
             keys.push(whole(demand));
             continue;
         };
@@ -139,8 +139,9 @@ fn implied_keys(written: &Written<'_>) -> Vec<String> {
     keys
 }
 
-fn wanted_values(demand: &Node) -> Option<Vec<Value>> {
-    let scalar = |node: &Node| (node.entries().is_none() && node.items().is_none()).then(|| node.to_json());
+fn wanted_values(demand: &YamlNode) -> Option<Vec<Value>> {
+    let scalar =
+        |node: &YamlNode| (node.entries().is_none() && node.items().is_none()).then(|| node.to_json());
     match (demand.get("eq"), demand.get("in")) {
         (Some(value), _) => scalar(value).map(|value| vec![value]),
         (None, Some(list)) => list.items()?.iter().map(scalar).collect(),
@@ -153,6 +154,6 @@ fn with_value(path: &str, value: &Value) -> String {
     format!("{path} = {}", json::canonical(value))
 }
 
-fn whole(demand: &Node) -> String {
+fn whole(demand: &YamlNode) -> String {
     json::canonical(&demand.to_json())
 }

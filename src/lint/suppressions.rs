@@ -1,7 +1,7 @@
 //! Suppression comments: `# callgate: allow CG511 because the gateway refuses calls without it`, on the line of the lint or above it.
 
 use super::LINTS;
-use super::lint_context::Checked;
+use super::lint_context::LintContext;
 use crate::diagnostic::{
     ALLOWANCE_WITHOUT_REASON, Code, Diagnostic, Diagnostics, Fix, Span, UNUSED_ALLOWANCE, by_name, nearest,
 };
@@ -9,7 +9,7 @@ use crate::source::{DirectiveComment, comments};
 
 /// Removes the diagnostics that comments suppress from `found`, and adds diagnostics for the comments themselves. `asked` are the
 /// lints that ran.
-pub(super) fn apply(checked: &Checked<'_>, asked: &[&'static Code], found: &mut Diagnostics) {
+pub(super) fn apply(checked: &LintContext<'_>, asked: &[&'static Code], found: &mut Diagnostics) {
     let mut about = Diagnostics::default();
     for file in checked.files {
         let Some(source) = checked.sources.get(file.source) else { continue };
@@ -52,7 +52,7 @@ pub(super) fn apply(checked: &Checked<'_>, asked: &[&'static Code], found: &mut 
 }
 
 /// The problem of a code in a comment.
-struct Unused {
+struct SuppressionProblem {
     message: String,
     help: String,
     /// The lint that the author probably meant.
@@ -60,16 +60,18 @@ struct Unused {
 }
 
 /// Returns the problem of a code that suppressed nothing. Returns `None` if its lint did not run.
-fn unused(code: Option<&'static Code>, word: &str, asked: &[&'static Code]) -> Option<Unused> {
+fn unused(code: Option<&'static Code>, word: &str, asked: &[&'static Code]) -> Option<SuppressionProblem> {
     let lints = || LINTS.iter().map(|lint| lint.code);
-    let of = |message: String, help: &str| Some(Unused { message, help: help.to_owned(), meant: None });
+    let of = |message: String, help: &str| {
+        Some(SuppressionProblem { message, help: help.to_owned(), meant: None })
+    };
     let Some(code) = code else {
         let meant = nearest(word, lints().flat_map(|code| [code.id, code.name]));
         let help = match meant {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "`callgate rule` lists all codes".to_owned(),
         };
-        return Some(Unused { message: format!("unknown lint `{word}`"), help, meant });
+        return Some(SuppressionProblem { message: format!("unknown lint `{word}`"), help, meant });
     };
     if !lints().any(|lint| lint == code) {
         let help = "remove it: only lints can be suppressed, not errors";

@@ -1,20 +1,20 @@
 //! Lint: tests that need a value of another type than the tool's schema permits.
 
-use super::argument_lookup::{Arguments, Place, types};
-use super::lint_context::Checked;
+use super::argument_lookup::{ArgumentLookup, PathLookup, types};
+use super::lint_context::LintContext;
 use super::scalars::{is_literal, quoted, replaceable_span};
-use super::{Lint, Needs};
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostics, Fix, SourceMap, TEST_OF_WRONG_TYPE};
 use crate::json::{JsonType, Value};
-use crate::source::{Entry, Node};
+use crate::source::{MappingEntry, YamlNode};
 
-pub(super) static LINT: Lint = Lint { code: &TEST_OF_WRONG_TYPE, needs: Needs::Tools, check };
+pub(super) static LINT: Lint = Lint { code: &TEST_OF_WRONG_TYPE, needs: RequiredInput::Tools, check };
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
-    let arguments = Arguments::new(checked);
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
+    let arguments = ArgumentLookup::new(checked);
     for written in &checked.policies {
         for test in written.tests.iter().filter(|test| test.path.is_singular()) {
-            let Place::Known(schemas) = arguments.find(written, &test.path) else { continue };
+            let PathLookup::Known(schemas) = arguments.find(written, &test.path) else { continue };
             let taken: Option<Vec<Vec<JsonType>>> = schemas.into_iter().map(types).collect();
             let Some(taken) = taken.map(|taken| taken.concat()) else { continue };
             for operator in test.operators().filter(|operator| is_literal(&operator.value)) {
@@ -47,8 +47,8 @@ fn words(types: &[JsonType]) -> String {
 }
 
 /// Returns the types of values that an operator can decide. Returns an empty list if it decides all types.
-fn needed(operator: &Entry) -> Vec<JsonType> {
-    let of = |node: &Node| JsonType::of(&node.to_json());
+fn needed(operator: &MappingEntry) -> Vec<JsonType> {
+    let of = |node: &YamlNode| JsonType::of(&node.to_json());
     let operand = &operator.value;
     match operator.key.as_str() {
         "eq" | "ne" | "gt" | "gte" | "lt" | "lte" if of(operand) != JsonType::Null => vec![of(operand)],
@@ -58,7 +58,7 @@ fn needed(operator: &Entry) -> Vec<JsonType> {
         }
         "starts_with" | "ends_with" | "matches" | "inside" | "host" | "domain" => vec![JsonType::String],
         "contains" => vec![JsonType::String, JsonType::Array],
-        "length" => match operand.get("of").and_then(Node::as_str) {
+        "length" => match operand.get("of").and_then(YamlNode::as_str) {
             Some("characters") => vec![JsonType::String],
             Some("items") => vec![JsonType::Array],
             Some("members") => vec![JsonType::Object],
@@ -69,7 +69,7 @@ fn needed(operator: &Entry) -> Vec<JsonType> {
 }
 
 /// Returns a fix that writes the same literal in the tool's type. Returns `None` if the conversion is ambiguous.
-fn conversion_fix(sources: &SourceMap, literal: &Node, taken: &[JsonType]) -> Option<Fix> {
+fn conversion_fix(sources: &SourceMap, literal: &YamlNode, taken: &[JsonType]) -> Option<Fix> {
     let (taken, others) = taken.split_first()?;
     if others.iter().any(|other| other != taken) {
         return None;

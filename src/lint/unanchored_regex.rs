@@ -1,14 +1,14 @@
 //! Lint: unanchored regular expressions as allowlists, which also match parts of longer strings.
 
-use super::lint_context::Checked;
-use super::{Lint, Needs};
+use super::lint_context::LintContext;
+use super::{Lint, RequiredInput};
 use crate::call::Root;
 use crate::diagnostic::{Diagnostics, UNANCHORED_REGEX};
 use crate::matcher::NamePattern;
 
-pub(super) static LINT: Lint = Lint { code: &UNANCHORED_REGEX, needs: Needs::Nothing, check };
+pub(super) static LINT: Lint = Lint { code: &UNANCHORED_REGEX, needs: RequiredInput::Nothing, check };
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         let permits = written.is(&["allow"]);
         let restricts = written.is(&["deny", "halt", "approval"]);

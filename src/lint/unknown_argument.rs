@@ -1,27 +1,27 @@
 //! Lint: paths to arguments that no tool has.
 
-use super::argument_lookup::{Arguments, Place, first_name};
-use super::lint_context::Checked;
-use super::{Lint, Needs};
+use super::argument_lookup::{ArgumentLookup, PathLookup, first_name};
+use super::lint_context::LintContext;
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostics, UNKNOWN_ARGUMENT, nearest};
-use crate::path::{Path, Step};
-use crate::source::{Node, YamlValue, span_in};
+use crate::path::{Path, PathStep};
+use crate::source::{YamlNode, YamlValue, span_in};
 
-pub(super) static LINT: Lint = Lint { code: &UNKNOWN_ARGUMENT, needs: Needs::Tools, check };
+pub(super) static LINT: Lint = Lint { code: &UNKNOWN_ARGUMENT, needs: RequiredInput::Tools, check };
 
 /// The keys that have paths as values.
 const KEYS: [&str; 6] = ["path", "key", "cost", "fields", "edits", "value"];
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
-    let arguments = Arguments::new(checked);
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
+    let arguments = ArgumentLookup::new(checked);
     for written in &checked.policies {
         let mut places = Vec::new();
         collect(written.node, false, &mut places);
         for node in places {
             let Some(path) = node.as_str().and_then(|text| Path::parse(text).ok()) else { continue };
-            let Place::Absent(names) = arguments.find(written, &path) else { continue };
-            let step = match path.steps().and_then(<[Step]>::last) {
-                Some(Step::Name(name)) => name.as_str(),
+            let PathLookup::Absent(names) = arguments.find(written, &path) else { continue };
+            let step = match path.steps().and_then(<[PathStep]>::last) {
+                Some(PathStep::Name(name)) => name.as_str(),
                 _ => first_name(path.text()).unwrap_or_default(),
             };
             let help = match nearest(step, names.iter().copied()) {
@@ -43,7 +43,7 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Collects the strings under a node that are paths into the arguments. `here` is whether the node itself may be one.
-fn collect<'a>(node: &'a Node, here: bool, places: &mut Vec<&'a Node>) {
+fn collect<'a>(node: &'a YamlNode, here: bool, places: &mut Vec<&'a YamlNode>) {
     match &node.value {
         YamlValue::String(text) if here && text.text.starts_with("$.input") => places.push(node),
         YamlValue::Sequence(items) => items.iter().for_each(|item| collect(item, here, places)),

@@ -1,20 +1,20 @@
 //! Lint: literals that the tool's schema does not permit.
 
-use super::argument_lookup::{Arguments, Place, values};
-use super::lint_context::Checked;
+use super::argument_lookup::{ArgumentLookup, PathLookup, values};
+use super::lint_context::LintContext;
 use super::scalars::{is_literal, replaceable_span, replacement_source, shown};
-use super::{Lint, Needs};
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_ENUM_VALUE, nearest};
 use crate::json::Value;
-use crate::source::Node;
+use crate::source::YamlNode;
 
-pub(super) static LINT: Lint = Lint { code: &UNKNOWN_ENUM_VALUE, needs: Needs::Tools, check };
+pub(super) static LINT: Lint = Lint { code: &UNKNOWN_ENUM_VALUE, needs: RequiredInput::Tools, check };
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
-    let arguments = Arguments::new(checked);
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
+    let arguments = ArgumentLookup::new(checked);
     for written in &checked.policies {
         for test in written.tests.iter().filter(|test| test.path.is_singular()) {
-            let Place::Known(schemas) = arguments.find(written, &test.path) else { continue };
+            let PathLookup::Known(schemas) = arguments.find(written, &test.path) else { continue };
             let taken: Option<Vec<Vec<&Value>>> = schemas.into_iter().map(values).collect();
             let Some(taken) = taken.map(|taken| taken.concat()) else { continue };
             for literal in literals(test.node) {
@@ -52,13 +52,13 @@ fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
 }
 
 /// Returns the literals that a test compares whole values with.
-fn literals(test: &Node) -> Vec<&Node> {
+fn literals(test: &YamlNode) -> Vec<&YamlNode> {
     let mut found = Vec::new();
     for key in ["eq", "ne"] {
         found.extend(test.get(key).filter(|operand| is_literal(operand)));
     }
     for key in ["in", "not_in"] {
-        found.extend(test.get(key).and_then(Node::items).into_iter().flatten());
+        found.extend(test.get(key).and_then(YamlNode::items).into_iter().flatten());
     }
     found
 }

@@ -2,18 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::lint_context::Checked;
+use super::lint_context::LintContext;
 use super::scalars::{replaceable_span, replacement_source};
-use super::{Lint, Needs};
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_TOOL, nearest};
 use crate::matcher::NamePattern;
 
-pub(super) static LINT: Lint = Lint { code: &UNKNOWN_TOOL, needs: Needs::Tools, check };
+pub(super) static LINT: Lint = Lint { code: &UNKNOWN_TOOL, needs: RequiredInput::Tools, check };
 
 /// Maximum number of unknown names with a suggestion. If more are unknown, the list of tools is probably wrong.
 const MOST_COMPARED: usize = 50;
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let names: Vec<&str> = checked.tools.iter().map(|tool| tool.name.as_str()).collect();
     // For each unknown pattern, the name that was probably meant.
     let mut unknown: HashMap<&str, Option<&str>> = HashMap::new();

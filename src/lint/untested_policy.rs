@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::lint_context::Checked;
-use super::{Lint, Needs};
+use super::lint_context::LintContext;
+use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostics, UNTESTED_POLICY};
 
-pub(super) static LINT: Lint = Lint { code: &UNTESTED_POLICY, needs: Needs::Tests, check };
+pub(super) static LINT: Lint = Lint { code: &UNTESTED_POLICY, needs: RequiredInput::Tests, check };
 
-fn check(checked: &Checked<'_>, found: &mut Diagnostics) {
+fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     // Tests with errors don't show that a policy is untested.
     let Some(tests) = checked.tests.filter(|tests| !tests.diagnostics.has_errors()) else { return };
     let report = tests.suite.run(checked.chains);

@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering;
 
-use super::operand::Compared;
+use super::operand::ResolvedOperand;
 use super::operator::LengthBounds;
 use super::truth::Truth;
-use crate::call::Node;
+use crate::call::NodeRef;
 use crate::json::{JsonType, Value};
 
 /// Comparison operator for two values of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum FieldComparison {
     Eq,
     Ne,
     Gt,
@@ -19,7 +19,7 @@ pub enum Comparison {
     Lte,
 }
 
-impl Comparison {
+impl FieldComparison {
     pub const ALL: [Self; 6] = [Self::Eq, Self::Ne, Self::Gt, Self::Gte, Self::Lt, Self::Lte];
 
     pub fn name(self) -> &'static str {
@@ -44,14 +44,14 @@ impl Comparison {
         }
     }
 
-    pub fn eval(self, node: Node<'_>, operand: Compared<'_>) -> Truth {
+    pub fn eval(self, node: NodeRef<'_>, operand: ResolvedOperand<'_>) -> Truth {
         if matches!(self, Self::Eq | Self::Ne) {
             return equality(node, operand, self.name())
                 .map_or_else(|open| open, |equal| (equal == (self == Self::Eq)).into());
         }
         let operand = operand.value;
         let ordering = match (node, operand) {
-            (Node::Json(Value::Number(a)), Node::Json(Value::Number(b))) => a.cmp(b),
+            (NodeRef::Json(Value::Number(a)), NodeRef::Json(Value::Number(b))) => a.cmp(b),
             (a, b) => match (a.as_str(), b.as_str()) {
                 (Some(a), Some(b)) => a.cmp(b),
                 _ => return type_mismatch(node, self.name(), operand.json_type().with_article()),
@@ -61,21 +61,21 @@ impl Comparison {
     }
 }
 
-pub fn with_string(node: Node<'_>, operator: &str, test: impl FnOnce(&str) -> Truth) -> Truth {
+pub fn with_string(node: NodeRef<'_>, operator: &str, test: impl FnOnce(&str) -> Truth) -> Truth {
     match node.as_str() {
         Some(text) => test(text),
         None => type_mismatch(node, operator, "a string"),
     }
 }
 
-fn type_mismatch(node: Node<'_>, operator: &str, wanted: &str) -> Truth {
+fn type_mismatch(node: NodeRef<'_>, operator: &str, wanted: &str) -> Truth {
     Truth::Undecided(format!("it is {}, `{operator}` needs {wanted}", node.json_type().with_article()))
 }
 
 /// Returns whether two values of one type are equal. Only a `null` written in the rules can be compared with values of every type; a
 /// `null` in the call is a value of another type.
-fn equality(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Result<bool, Truth> {
-    let Compared { value, written } = operand;
+fn equality(node: NodeRef<'_>, operand: ResolvedOperand<'_>, operator: &str) -> Result<bool, Truth> {
+    let ResolvedOperand { value, written } = operand;
     let asks_for_null = written && value.json_type() == JsonType::Null;
     if asks_for_null || node.json_type() == value.json_type() {
         Ok(node.equals(value))
@@ -84,13 +84,13 @@ fn equality(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Result<boo
     }
 }
 
-pub fn equals(node: Node<'_>, operand: Compared<'_>, operator: &str) -> Truth {
+pub fn equals(node: NodeRef<'_>, operand: ResolvedOperand<'_>, operator: &str) -> Truth {
     equality(node, operand, operator).map_or_else(|open| open, Truth::from)
 }
 
 /// Returns whether a value is one of the literals. A set with several types is decided for values of each of its types.
-pub fn member(node: Node<'_>, values: &[Value], operator: &str) -> Truth {
-    if values.iter().any(|value| node.equals(Node::Json(value))) {
+pub fn member(node: NodeRef<'_>, values: &[Value], operator: &str) -> Truth {
+    if values.iter().any(|value| node.equals(NodeRef::Json(value))) {
         return Truth::Yes;
     }
     let types = || values.iter().map(JsonType::of).filter(|json_type| *json_type != JsonType::Null);
@@ -102,10 +102,10 @@ pub fn member(node: Node<'_>, values: &[Value], operator: &str) -> Truth {
     }
 }
 
-pub fn contains(node: Node<'_>, operand: Compared<'_>) -> Truth {
+pub fn contains(node: NodeRef<'_>, operand: ResolvedOperand<'_>) -> Truth {
     match node {
-        Node::Json(Value::Array(items)) => {
-            Truth::any(items.iter().map(|item| equals(Node::Json(item), operand, "contains")))
+        NodeRef::Json(Value::Array(items)) => {
+            Truth::any(items.iter().map(|item| equals(NodeRef::Json(item), operand, "contains")))
         }
         _ => match (node.as_str(), operand.value.as_str()) {
             (Some(text), Some(part)) => text.contains(part).into(),
@@ -117,22 +117,22 @@ pub fn contains(node: Node<'_>, operand: Compared<'_>) -> Truth {
     }
 }
 
-pub fn is_of_type(node: Node<'_>, word: &str) -> bool {
+pub fn is_of_type(node: NodeRef<'_>, word: &str) -> bool {
     match node {
-        Node::Json(Value::Number(number)) if word == "integer" => number.is_integer(),
+        NodeRef::Json(Value::Number(number)) if word == "integer" => number.is_integer(),
         _ => node.json_type().name() == word,
     }
 }
 
-pub fn length(node: Node<'_>, asked: &LengthBounds) -> Truth {
+pub fn length(node: NodeRef<'_>, asked: &LengthBounds) -> Truth {
     if let Some(of) = asked.of
         && of != node.json_type()
     {
         return type_mismatch(node, "length", of.with_article());
     }
     let length = match node {
-        Node::Json(Value::Array(items)) => items.len(),
-        Node::Json(Value::Object(map)) => map.len(),
+        NodeRef::Json(Value::Array(items)) => items.len(),
+        NodeRef::Json(Value::Object(map)) => map.len(),
         _ => match node.as_str() {
             Some(text) => text.chars().count(),
             None => return type_mismatch(node, "length", "a string, an array or an object"),

@@ -1,24 +1,24 @@
 //! `where`: three-valued conditions over the call document, nested with `all`, `any` and `not`.
 
-use super::field_test::{self, Test};
+use super::field_test::{self, FieldTest};
 use super::truth::Truth;
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
-use crate::rules_schema::{Field, Reader, Record, ScriptProblem, Shape, head};
+use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, ScriptProblem, Shape, head};
 use crate::script::Predicate;
-use crate::source::Node;
+use crate::source::YamlNode;
 
 /// A compiled condition.
 #[derive(Debug)]
 pub struct Condition {
     /// The location in the rules.
     pub(super) span: Span,
-    pub(super) form: Form,
+    pub(super) form: ConditionNode,
 }
 
 /// The forms of a condition.
 #[derive(Debug)]
-pub(super) enum Form {
+pub(super) enum ConditionNode {
     /// All conditions hold.
     All(Vec<Condition>),
     /// At least one condition holds.
@@ -26,7 +26,7 @@ pub(super) enum Form {
     /// The condition does not hold.
     Not(Box<Condition>),
     /// The value at a path passes its tests.
-    Test(Box<Test>),
+    Test(Box<FieldTest>),
     /// A Rhai expression returns `true`.
     Expr(Box<Expr>),
 }
@@ -39,22 +39,22 @@ pub(super) struct Expr {
 }
 
 /// The keys of a condition: a test of a path, or exactly one of `all`, `any`, `not`, `expr`.
-pub static CONDITION_RECORD: Record = Record {
+pub static CONDITION_RECORD: RecordShape = RecordShape {
     name: "condition",
     doc: "A test of the value at a `path` of the call document, or one of `all`, `any`, `not`, `expr`.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "all",
             Shape::List(&Shape::Record(&CONDITION_RECORD)),
             "All of these conditions hold.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "any",
             Shape::List(&Shape::Record(&CONDITION_RECORD)),
             "At least one of these conditions holds.",
         ),
-        Field::optional("not", Shape::Record(&CONDITION_RECORD), "This condition does not hold."),
-        Field::optional(
+        FieldShape::optional("not", Shape::Record(&CONDITION_RECORD), "This condition does not hold."),
+        FieldShape::optional(
             "expr",
             Shape::Text("a Rhai expression"),
             "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session` and `annotations` \
@@ -90,23 +90,22 @@ const FORMS: [&str; 5] = ["path", "all", "any", "not", "expr"];
 
 impl Condition {
     /// Reads a list of conditions that must all hold, or a single condition.
-    pub fn read_all(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    pub fn read_all(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         match node.items() {
-            Some(_) => {
-                Self::read_list(node, reader).map(|all| Self { span: node.span, form: Form::All(all) })
-            }
+            Some(_) => Self::read_list(node, reader)
+                .map(|all| Self { span: node.span, form: ConditionNode::All(all) }),
             None => Self::read(node, reader),
         }
     }
 
-    fn read_list(node: &Node, reader: &mut Reader<'_>) -> Option<Vec<Self>> {
+    fn read_list(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Vec<Self>> {
         // Read every item before failing, so that every problem is reported.
         let conditions: Vec<Option<Self>> =
             node.items()?.iter().map(|item| Self::read(item, reader)).collect();
         conditions.into_iter().collect()
     }
 
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let entries = node.entries()?;
         let mut forms = entries.iter().filter(|entry| FORMS.contains(&entry.key.as_str()));
         let Some(form) = forms.next() else {
@@ -150,11 +149,11 @@ impl Condition {
             return None;
         }
         let form = match form.key.as_str() {
-            "all" => Self::read_list(&form.value, reader).map(Form::All),
-            "any" => Self::read_list(&form.value, reader).map(Form::Any),
-            "not" => Self::read(&form.value, reader).map(|inner| Form::Not(Box::new(inner))),
-            "expr" => read_expr(&form.value, reader).map(|expr| Form::Expr(Box::new(expr))),
-            _ => Test::read(node, reader).map(|test| Form::Test(Box::new(test))),
+            "all" => Self::read_list(&form.value, reader).map(ConditionNode::All),
+            "any" => Self::read_list(&form.value, reader).map(ConditionNode::Any),
+            "not" => Self::read(&form.value, reader).map(|inner| ConditionNode::Not(Box::new(inner))),
+            "expr" => read_expr(&form.value, reader).map(|expr| ConditionNode::Expr(Box::new(expr))),
+            _ => FieldTest::read(node, reader).map(|test| ConditionNode::Test(Box::new(test))),
         };
         Some(Self { span: node.span, form: form? })
     }
@@ -162,22 +161,26 @@ impl Condition {
     /// Evaluates the condition for a call.
     pub fn eval(&self, view: &CallView<'_>) -> Truth {
         match &self.form {
-            Form::All(conditions) => Truth::all(conditions.iter().map(|condition| condition.eval(view))),
-            Form::Any(conditions) => Truth::any(conditions.iter().map(|condition| condition.eval(view))),
-            Form::Not(condition) => !condition.eval(view),
-            Form::Test(test) => test.eval(view),
-            Form::Expr(expr) => expr.eval(view),
+            ConditionNode::All(conditions) => {
+                Truth::all(conditions.iter().map(|condition| condition.eval(view)))
+            }
+            ConditionNode::Any(conditions) => {
+                Truth::any(conditions.iter().map(|condition| condition.eval(view)))
+            }
+            ConditionNode::Not(condition) => !condition.eval(view),
+            ConditionNode::Test(test) => test.eval(view),
+            ConditionNode::Expr(expr) => expr.eval(view),
         }
     }
 
     /// Returns the tests that must all hold for the condition to hold.
-    pub fn required_tests(&self) -> impl Iterator<Item = &Test> {
+    pub fn required_tests(&self) -> impl Iterator<Item = &FieldTest> {
         let conditions = match &self.form {
-            Form::All(conditions) => conditions.as_slice(),
+            ConditionNode::All(conditions) => conditions.as_slice(),
             _ => std::slice::from_ref(self),
         };
         conditions.iter().filter_map(|condition| match &condition.form {
-            Form::Test(test) => Some(&**test),
+            ConditionNode::Test(test) => Some(&**test),
             _ => None,
         })
     }
@@ -193,7 +196,7 @@ impl Expr {
     }
 }
 
-fn read_expr(node: &Node, reader: &mut Reader<'_>) -> Option<Expr> {
+fn read_expr(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Expr> {
     let text = node.as_str()?;
     match Predicate::compile(text) {
         Ok(predicate) => {

@@ -2,17 +2,17 @@
 //! with their reasons as [`ExaminedMatcher`]. Decisions don't use it, because it costs more.
 
 use super::Matcher;
-use super::condition::{Condition, Form};
+use super::condition::{Condition, ConditionNode};
 use super::examination_result::{
-    Asked, Compared, ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedPattern, ExaminedTest,
-    ExaminedValue, Found,
+    ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedOperand, ExaminedOperator, ExaminedPattern,
+    ExaminedTest, ExaminedValue, TestedValues,
 };
-use super::field_test::{EXISTS, Each, Test};
+use super::field_test::{EXISTS, FieldTest, Quantifier};
 use super::name_pattern::NamePattern;
 use super::operand::{self, Operand, OperandSet, PatternSet};
 use super::operator::Operator;
 use super::truth::Truth;
-use crate::call::{CallView, Node};
+use crate::call::{CallView, NodeRef};
 use crate::diagnostic::Span;
 use crate::path::{Nodes, Path};
 
@@ -50,20 +50,20 @@ impl Condition {
 
     fn examine_part<'a>(&'a self, view: &CallView<'a>, reached: bool) -> ExaminedCondition<'a> {
         let (truth, form) = match &self.form {
-            Form::All(conditions) => {
+            ConditionNode::All(conditions) => {
                 let parts = examine_parts(conditions, view, reached, &Truth::No);
                 (Truth::all(truths(&parts)), ExaminedForm::All(parts))
             }
-            Form::Any(conditions) => {
+            ConditionNode::Any(conditions) => {
                 let parts = examine_parts(conditions, view, reached, &Truth::Yes);
                 (Truth::any(truths(&parts)), ExaminedForm::Any(parts))
             }
-            Form::Not(condition) => {
+            ConditionNode::Not(condition) => {
                 let part = condition.examine_part(view, reached);
                 (!part.truth.clone(), ExaminedForm::Not(Box::new(part)))
             }
-            Form::Test(test) => (test.eval(view), ExaminedForm::Test(test.examine(view))),
-            Form::Expr(expr) => (expr.eval(view), ExaminedForm::Expr(&expr.text)),
+            ConditionNode::Test(test) => (test.eval(view), ExaminedForm::Test(test.examine(view))),
+            ConditionNode::Expr(expr) => (expr.eval(view), ExaminedForm::Expr(&expr.text)),
         };
         ExaminedCondition { span: self.span, truth, reached, form }
     }
@@ -89,22 +89,22 @@ fn truths<'p>(parts: &'p [ExaminedCondition<'_>]) -> impl Iterator<Item = Truth>
     parts.iter().map(|part| part.truth.clone())
 }
 
-impl Test {
+impl FieldTest {
     /// Finds the values at the test's path and evaluates each operator for them.
     fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedTest<'a> {
         let nodes = operand::nodes(&self.path, view);
         let found = nodes.as_ref().map(|nodes| nodes.as_slice()).unwrap_or_default();
-        let exists = self.exists.map(|wanted| Asked {
+        let exists = self.exists.map(|wanted| ExaminedOperator {
             key: EXISTS.name,
             span: self.written.exists.unwrap_or(self.written.path),
-            operand: Compared::Bool(wanted),
+            operand: ExaminedOperand::Bool(wanted),
             operand_path: None,
             truth: nodes.as_ref().ok().map(|nodes| Truth::from(wanted != nodes.is_empty())),
         });
         let asked = self.operators.iter().zip(&self.written.operators).map(|(operator, (key, span))| {
             let (operand, path) = operator.compared(view);
             let answers = || found.iter().map(|node| self.answer(operator, *node, view));
-            Asked {
+            ExaminedOperator {
                 key,
                 span: *span,
                 operand,
@@ -119,16 +119,18 @@ impl Test {
             each: self.each,
             operators: exists.into_iter().chain(asked).collect(),
             found: match &nodes {
-                Err(Truth::Undecided(why)) => Found::TypeMismatch(why.clone()),
-                Err(_) => Found::Absent,
-                Ok(nodes) if nodes.is_empty() => Found::Absent,
-                Ok(nodes) => Found::Values { first: self.reported_values(nodes, view), count: nodes.len() },
+                Err(Truth::Undecided(why)) => TestedValues::TypeMismatch(why.clone()),
+                Err(_) => TestedValues::Absent,
+                Ok(nodes) if nodes.is_empty() => TestedValues::Absent,
+                Ok(nodes) => {
+                    TestedValues::Values { first: self.reported_values(nodes, view), count: nodes.len() }
+                }
             },
         }
     }
 
     fn reported_values<'a>(&'a self, nodes: &Nodes<'a>, view: &CallView<'a>) -> Vec<ExaminedValue<'a>> {
-        let decides = if self.each == Each::Every { Truth::No } else { Truth::Yes };
+        let decides = if self.each == Quantifier::Every { Truth::No } else { Truth::Yes };
         let (mut kept, mut decided) = (Vec::new(), false);
         for node in nodes {
             let truth = self.eval_node(*node, view);
@@ -146,20 +148,20 @@ impl Test {
 
 impl Operator {
     /// Returns the operand, and the path that it is read from.
-    fn compared<'a>(&'a self, view: &CallView<'a>) -> (Compared<'a>, Option<&'a Path>) {
+    fn compared<'a>(&'a self, view: &CallView<'a>) -> (ExaminedOperand<'a>, Option<&'a Path>) {
         match self {
             Self::Compare(_, operand) | Self::Contains(operand) => match operand {
-                Operand::Literal(value) => (Compared::One(Node::Json(value)), None),
+                Operand::Literal(value) => (ExaminedOperand::One(NodeRef::Json(value)), None),
                 Operand::Path(path) => (one(path, view), Some(path)),
             },
-            Self::In { set: OperandSet::Literals(values), .. } => (Compared::Literals(values), None),
+            Self::In { set: OperandSet::Literals(values), .. } => (ExaminedOperand::Literals(values), None),
             Self::In { set: OperandSet::Path { path, .. }, .. } => (several(path, view), Some(path)),
             Self::StartsWith(texts) | Self::EndsWith(texts) => pattern_operand(texts, view),
-            Self::Matches(regex) => (Compared::Text(regex.as_str()), None),
-            Self::Type(words) => (Compared::Strings(words), None),
+            Self::Matches(regex) => (ExaminedOperand::Text(regex.as_str()), None),
+            Self::Type(words) => (ExaminedOperand::Strings(words), None),
             Self::Length(bounds) => {
                 let bounds = bounds.bounds.iter().map(|(comparison, bound)| (comparison.name(), *bound));
-                (Compared::Bounds(bounds.collect()), None)
+                (ExaminedOperand::Bounds(bounds.collect()), None)
             }
             Self::Inside { directories, .. } => pattern_operand(directories, view),
             Self::Host(patterns) => pattern_operand(patterns, view),
@@ -168,27 +170,32 @@ impl Operator {
     }
 }
 
-fn pattern_operand<'a, P>(set: &'a PatternSet<P>, view: &CallView<'a>) -> (Compared<'a>, Option<&'a Path>) {
+fn pattern_operand<'a, P>(
+    set: &'a PatternSet<P>,
+    view: &CallView<'a>,
+) -> (ExaminedOperand<'a>, Option<&'a Path>) {
     match set {
-        PatternSet::Literals(_, texts) => (Compared::Strings(texts), None),
+        PatternSet::Literals(_, texts) => (ExaminedOperand::Strings(texts), None),
         PatternSet::Path(path) => (several(path, view), Some(path)),
     }
 }
 
-fn one<'a>(path: &Path, view: &CallView<'a>) -> Compared<'a> {
+fn one<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
     match operand::nodes(path, view) {
-        Ok(nodes) => nodes.first().map_or(Compared::Open(Truth::Absent), |node| Compared::One(*node)),
-        Err(open) => Compared::Open(open),
+        Ok(nodes) => {
+            nodes.first().map_or(ExaminedOperand::Open(Truth::Absent), |node| ExaminedOperand::One(*node))
+        }
+        Err(open) => ExaminedOperand::Open(open),
     }
 }
 
-fn several<'a>(path: &Path, view: &CallView<'a>) -> Compared<'a> {
+fn several<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
     match operand::nodes(path, view) {
-        Ok(nodes) if nodes.is_empty() => Compared::Open(Truth::Absent),
+        Ok(nodes) if nodes.is_empty() => ExaminedOperand::Open(Truth::Absent),
         Ok(nodes) if path.is_singular() => {
-            nodes.first().map_or(Compared::Open(Truth::Absent), |node| Compared::One(*node))
+            nodes.first().map_or(ExaminedOperand::Open(Truth::Absent), |node| ExaminedOperand::One(*node))
         }
-        Ok(nodes) => Compared::Several(nodes),
-        Err(open) => Compared::Open(open),
+        Ok(nodes) => ExaminedOperand::Several(nodes),
+        Err(open) => ExaminedOperand::Open(open),
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! The values are those of the call and not redacted. Redact them before showing them.
 
-use super::comparison::Comparison;
-use super::field_test::Each;
+use super::comparison::FieldComparison;
+use super::field_test::Quantifier;
 use super::truth::Truth;
-use crate::call::{Node, Root};
+use crate::call::{NodeRef, Root};
 use crate::diagnostic::Span;
 use crate::json::Value;
 use crate::path::Nodes;
@@ -110,16 +110,16 @@ pub struct ExaminedTest<'a> {
     /// The location of the path in the rules.
     pub path_span: Span,
     /// How the operators apply to several values.
-    pub each: Each,
+    pub each: Quantifier,
     /// The values at the path.
-    pub found: Found<'a>,
+    pub found: TestedValues<'a>,
     /// The operators with their results, `exists` first.
-    pub operators: Vec<Asked<'a>>,
+    pub operators: Vec<ExaminedOperator<'a>>,
 }
 
 /// The values at the path of a test.
 #[derive(Clone, Debug)]
-pub enum Found<'a> {
+pub enum TestedValues<'a> {
     /// There is no value.
     Absent,
     /// A value on the path has a type that does not fit the path; with a description.
@@ -137,7 +137,7 @@ pub enum Found<'a> {
 #[derive(Clone, Debug)]
 pub struct ExaminedValue<'a> {
     /// The value.
-    pub value: Node<'a>,
+    pub value: NodeRef<'a>,
     /// The combined result of the operators for it, without `exists`.
     pub truth: Truth,
     /// The result of each operator.
@@ -146,13 +146,13 @@ pub struct ExaminedValue<'a> {
 
 /// An operator of a test, with its result.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct ExaminedOperator<'a> {
     /// The key, such as `gt`.
     pub key: &'static str,
     /// The location of the key and the operand.
     pub span: Span,
     /// The operand.
-    pub operand: Compared<'a>,
+    pub operand: ExaminedOperand<'a>,
     /// The path of the operand, and the member of the call document that it starts from. `None` for a literal.
     pub operand_path: Option<(&'a str, Root)>,
     /// The combined result for all values. `None` if there are no values.
@@ -161,9 +161,9 @@ pub struct Asked<'a> {
 
 /// The operand that a value is compared with.
 #[derive(Clone, Debug)]
-pub enum Compared<'a> {
+pub enum ExaminedOperand<'a> {
     /// One value.
-    One(Node<'a>),
+    One(NodeRef<'a>),
     /// Literals of the rules file.
     Literals(&'a [Value]),
     /// Strings of the rules file: patterns, types.
@@ -180,7 +180,7 @@ pub enum Compared<'a> {
     Open(Truth),
 }
 
-impl Compared<'_> {
+impl ExaminedOperand<'_> {
     /// Returns a copy as JSON. Returns `None` if there is no operand.
     pub fn to_value(&self) -> Option<Value> {
         Some(match self {
@@ -191,7 +191,7 @@ impl Compared<'_> {
             Self::Text(text) => Value::from(*text),
             Self::Several(nodes) => nodes.iter().map(|node| node.to_value()).collect(),
             Self::Bounds(bounds) => match bounds.as_slice() {
-                [(key, bound)] if *key == Comparison::Eq.name() => Value::from(*bound),
+                [(key, bound)] if *key == FieldComparison::Eq.name() => Value::from(*bound),
                 bounds => {
                     bounds.iter().map(|(key, bound)| ((*key).to_owned(), Value::from(*bound))).collect()
                 }

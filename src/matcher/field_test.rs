@@ -5,11 +5,11 @@ use std::hash::BuildHasher;
 use super::operand;
 use super::operator::{COUNT, LENGTH_RECORD, Operator, PATH_OPERAND};
 use super::truth::Truth;
-use crate::call::{CallView, Node, Root};
+use crate::call::{CallView, NodeRef, Root};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, Span};
 use crate::json::{JsonType, Number, Value};
 use crate::path::Path;
-use crate::rules_schema::{Field, Polarity, Reader, Shape, head};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, Shape, head};
 use crate::source;
 use crate::work_limit;
 
@@ -20,41 +20,48 @@ const TEXTS: Shape = Shape::Either(&[
     Shape::Record(&PATH_OPERAND),
 ]);
 
-pub const PATH: Field = Field::optional(
+pub const PATH: FieldShape = FieldShape::optional(
     "path",
     Shape::Text("a JSONPath such as `$.input.amount`"),
     "The path of the value to test: JSONPath (RFC 9535) over `$.tool`, `$.server`, `$.id`, `$.input`, `$.output`, `$.error`, \
      `$.context`, `$.session` and `$.annotations`.",
 );
-pub const EQ: Field = Field::optional("eq", OPERAND, "The value equals this: a literal, or `{ path: … }`.");
-pub const NE: Field = Field::optional("ne", OPERAND, "The value is present and does not equal this.");
-pub const GT: Field =
-    Field::optional("gt", OPERAND, "The value is greater than this number, or sorts after this string.");
-pub const GTE: Field = Field::optional("gte", OPERAND, "The value equals this, or is greater.");
-pub const LT: Field =
-    Field::optional("lt", OPERAND, "The value is less than this number, or sorts before this string.");
-pub const LTE: Field = Field::optional("lte", OPERAND, "The value equals this, or is less.");
+pub const EQ: FieldShape =
+    FieldShape::optional("eq", OPERAND, "The value equals this: a literal, or `{ path: … }`.");
+pub const NE: FieldShape =
+    FieldShape::optional("ne", OPERAND, "The value is present and does not equal this.");
+pub const GT: FieldShape =
+    FieldShape::optional("gt", OPERAND, "The value is greater than this number, or sorts after this string.");
+pub const GTE: FieldShape = FieldShape::optional("gte", OPERAND, "The value equals this, or is greater.");
+pub const LT: FieldShape =
+    FieldShape::optional("lt", OPERAND, "The value is less than this number, or sorts before this string.");
+pub const LTE: FieldShape = FieldShape::optional("lte", OPERAND, "The value equals this, or is less.");
 const SET: Shape = Shape::Either(&[Shape::List(&Shape::Any), Shape::Record(&PATH_OPERAND)]);
-pub const IN: Field = Field::optional("in", SET, "The value equals one of these: a list, or `{ path: … }`.");
-pub const NOT_IN: Field = Field::optional("not_in", SET, "The value is present and equals none of these.");
-pub const CONTAINS: Field = Field::optional(
+pub const IN: FieldShape =
+    FieldShape::optional("in", SET, "The value equals one of these: a list, or `{ path: … }`.");
+pub const NOT_IN: FieldShape =
+    FieldShape::optional("not_in", SET, "The value is present and equals none of these.");
+pub const CONTAINS: FieldShape = FieldShape::optional(
     "contains",
     OPERAND,
     "The value is a string that contains this, or an array with an item that equals this.",
 );
-pub const STARTS_WITH: Field = Field::optional(
+pub const STARTS_WITH: FieldShape = FieldShape::optional(
     "starts_with",
     TEXTS,
     "The value is a string that starts with this, or with one of these.",
 );
-pub const ENDS_WITH: Field =
-    Field::optional("ends_with", TEXTS, "The value is a string that ends with this, or with one of these.");
-pub const MATCHES: Field = Field::optional(
+pub const ENDS_WITH: FieldShape = FieldShape::optional(
+    "ends_with",
+    TEXTS,
+    "The value is a string that ends with this, or with one of these.",
+);
+pub const MATCHES: FieldShape = FieldShape::optional(
     "matches",
     Shape::Text("a regular expression"),
     "The value is a string in which this regular expression matches anywhere; `^` and `$` anchor it.",
 );
-pub const EXISTS: Field = Field::optional(
+pub const EXISTS: FieldShape = FieldShape::optional(
     "exists",
     Shape::Bool,
     "Whether the value must be present (`true`) or absent (`false`); `null` is present.",
@@ -68,37 +75,37 @@ const TYPE_WORDS: Shape = Shape::Word(&[
     ("array", "an array"),
     ("object", "an object"),
 ]);
-pub const TYPE: Field =
-    Field::optional("type", Shape::OneOrMany(&TYPE_WORDS), "The value has this type, or one of these.");
+pub const TYPE: FieldShape =
+    FieldShape::optional("type", Shape::OneOrMany(&TYPE_WORDS), "The value has this type, or one of these.");
 const LENGTHS: Shape = Shape::Either(&[COUNT, Shape::Record(&LENGTH_RECORD)]);
-pub const LENGTH: Field = Field::optional(
+pub const LENGTH: FieldShape = FieldShape::optional(
     "length",
     LENGTHS,
     "The number of characters (of a string), items (of an array) or members (of an object): a number, or `{ of: items, gt: 3, lte: 10 }`.",
 );
-pub const INSIDE: Field = Field::optional(
+pub const INSIDE: FieldShape = FieldShape::optional(
     "inside",
     TEXTS,
     "The value is a file path inside this directory, or one of these, after `.`, `..` and `//` are resolved (symlinks are not). The test \
      is undecided for a path that programs may interpret differently.",
 );
-pub const BASE: Field = Field::optional(
+pub const BASE: FieldShape = FieldShape::optional(
     "base",
     Shape::Text("an absolute directory"),
     "For `inside`: the directory that relative paths start from.",
 );
-pub const HOST: Field = Field::optional(
+pub const HOST: FieldShape = FieldShape::optional(
     "host",
     TEXTS,
     "The value is a URL whose host is this or one of these; `*.example.com` matches subdomains.",
 );
-pub const DOMAIN: Field = Field::optional(
+pub const DOMAIN: FieldShape = FieldShape::optional(
     "domain",
     TEXTS,
     "The value is a list of mail addresses in which the domain of every address is this or one of these; `*.example.com` matches \
      subdomains.",
 );
-pub const EACH: Field = Field::optional(
+pub const EACH: FieldShape = FieldShape::optional(
     "each",
     Shape::Word(&[
         ("any", "at least one value passes the tests"),
@@ -107,7 +114,7 @@ pub const EACH: Field = Field::optional(
     ]),
     "For a path that may return several values: how many of them must pass the tests.",
 );
-pub const ABSENT: Field = Field::optional(
+pub const ABSENT: FieldShape = FieldShape::optional(
     "absent",
     Shape::Word(&[("no_match", "the test is false"), ("match", "the test is true")]),
     "Result of the test if the value is absent. Default: `defaults.absent`.",
@@ -115,7 +122,7 @@ pub const ABSENT: Field = Field::optional(
 
 /// How a test applies to several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Each {
+pub enum Quantifier {
     /// At least one value passes.
     Any,
     /// All values pass.
@@ -124,7 +131,7 @@ pub enum Each {
     None,
 }
 
-impl Each {
+impl Quantifier {
     /// The name in rules files.
     pub fn name(self) -> &'static str {
         match self {
@@ -145,7 +152,7 @@ impl Each {
 }
 
 /// The keys that are operators.
-const TESTS: [Field; 18] = [
+const TESTS: [FieldShape; 18] = [
     EQ,
     NE,
     GT,
@@ -179,28 +186,28 @@ enum Absence {
 
 /// A compiled test. All operators must hold for a value.
 #[derive(Debug)]
-pub struct Test {
+pub struct FieldTest {
     pub(super) path: Path,
-    pub(super) each: Each,
+    pub(super) each: Quantifier,
     absence: Absence,
     pub(super) exists: Option<bool>,
     pub(super) operators: Vec<Operator>,
-    pub(super) written: Box<Written>,
+    pub(super) written: Box<TestSpans>,
 }
 
 /// The locations of the parts of a test.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct TestSpans {
     pub(super) path: Span,
     pub(super) exists: Option<Span>,
     /// For each operator its key, and the location of key and operand.
     pub(super) operators: Vec<(&'static str, Span)>,
 }
 
-impl Written {
-    fn of(test: &source::Node) -> Self {
+impl TestSpans {
+    fn of(test: &source::YamlNode) -> Self {
         let entries = || test.entries().unwrap_or_default().iter();
-        let whole = |entry: &source::Entry| Span { end: entry.value.span.end, ..entry.key_span };
+        let whole = |entry: &source::MappingEntry| Span { end: entry.value.span.end, ..entry.key_span };
         let operators = entries().filter_map(|entry| {
             let key = TESTS.iter().find(|test| test.name == entry.key && test.name != EXISTS.name)?;
             Some((key.name, whole(entry)))
@@ -213,11 +220,11 @@ impl Written {
     }
 }
 
-impl Test {
+impl FieldTest {
     /// Reads a test and reports problems to `reader`.
-    pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
+    pub fn read(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let path = node.get("path").and_then(|node| reader.path(node));
-        let exists = node.get("exists").and_then(source::Node::as_bool);
+        let exists = node.get("exists").and_then(source::YamlNode::as_bool);
         let operators = Operator::read_all(node, reader);
         if exists.is_none()
             && !TESTS.iter().any(|test| super::CONDITION_RECORD.has_misspelling_of(node, test.name))
@@ -233,12 +240,12 @@ impl Test {
             return None;
         }
         let path = path?;
-        let each = match node.get("each").and_then(source::Node::as_str) {
-            Some("every") => Each::Every,
-            Some("none") => Each::None,
-            Some(_) => Each::Any,
+        let each = match node.get("each").and_then(source::YamlNode::as_str) {
+            Some("every") => Quantifier::Every,
+            Some("none") => Quantifier::None,
+            Some(_) => Quantifier::Any,
             None if path.is_singular() || reader.polarity != Polarity::Permitting || operators.is_empty() => {
-                Each::Any
+                Quantifier::Any
             }
             None => {
                 reader.report(
@@ -252,7 +259,7 @@ impl Test {
                 return None;
             }
         };
-        let written = node.get("absent").and_then(source::Node::as_str);
+        let written = node.get("absent").and_then(source::YamlNode::as_str);
         let absence = match (reader.polarity, written) {
             (Polarity::Restricting, Some("match")) => Absence::Acts,
             (Polarity::Restricting, None) if reader.absent_matches => Absence::Acts,
@@ -260,7 +267,7 @@ impl Test {
             _ => Absence::NoMatch,
         };
         let operators = operators.into_iter().collect::<Option<_>>()?;
-        Some(Self { path, each, absence, exists, operators, written: Box::new(Written::of(node)) })
+        Some(Self { path, each, absence, exists, operators, written: Box::new(TestSpans::of(node)) })
     }
 
     /// Evaluates the test for a call.
@@ -277,19 +284,19 @@ impl Test {
         if nodes.is_empty() {
             return match (self.absence, self.each) {
                 (Absence::Acts, _) => Truth::Absent,
-                (Absence::Match, _) | (Absence::NoMatch, Each::None) => Truth::Yes,
-                (Absence::NoMatch, Each::Any | Each::Every) => Truth::No,
+                (Absence::Match, _) | (Absence::NoMatch, Quantifier::None) => Truth::Yes,
+                (Absence::NoMatch, Quantifier::Any | Quantifier::Every) => Truth::No,
             };
         }
         self.each.of(nodes.iter().map(|node| self.eval_node(*node, view)))
     }
 
-    pub(super) fn eval_node(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
+    pub(super) fn eval_node(&self, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
         Truth::all(self.operators.iter().map(|operator| self.answer(operator, node, view)))
     }
 
     /// Evaluates one operator for one value, with the path and the absence rule of this test.
-    pub(super) fn answer(&self, operator: &Operator, node: Node<'_>, view: &CallView<'_>) -> Truth {
+    pub(super) fn answer(&self, operator: &Operator, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
         match self.ask(operator, node, view) {
             Truth::Undecided(why) => Truth::Undecided(format!("`{}`: {why}", self.path.text())),
             // An absent operand counts like an absent value.
@@ -302,7 +309,7 @@ impl Test {
         }
     }
 
-    fn ask(&self, operator: &Operator, node: Node<'_>, view: &CallView<'_>) -> Truth {
+    fn ask(&self, operator: &Operator, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
         if let Err(exceeded) = work_limit::spend(operator.cost(node)) {
             return Truth::Undecided(exceeded.to_string());
         }
@@ -316,7 +323,7 @@ impl Test {
     /// literals of one type, and an absent value does not match. Returns `None` for other tests.
     pub fn lookup(&self) -> Option<(&Path, Vec<ScalarKey<'_>>)> {
         if !self.path.is_singular()
-            || self.each != Each::Any
+            || self.each != Quantifier::Any
             || self.absence != Absence::NoMatch
             || self.exists == Some(false)
         {
@@ -324,7 +331,7 @@ impl Test {
         }
         let keys = self.operators.iter().find_map(Operator::literals)?;
         let keys: Vec<_> =
-            keys.iter().map(|value| ScalarKey::of(Node::Json(value))).collect::<Option<_>>()?;
+            keys.iter().map(|value| ScalarKey::of(NodeRef::Json(value))).collect::<Option<_>>()?;
         let first = keys.first()?.json_type();
         keys.iter().all(|key| key.json_type() == first).then_some((&self.path, keys))
     }
@@ -343,13 +350,13 @@ pub enum ScalarKey<'a> {
 
 impl<'a> ScalarKey<'a> {
     /// Returns the key of a node. Returns `None` if it is not a scalar, or is `null`.
-    pub fn of(node: Node<'a>) -> Option<Self> {
+    pub fn of(node: NodeRef<'a>) -> Option<Self> {
         match node {
-            Node::Text(text) => Some(Self::String(text)),
-            Node::Json(Value::String(text)) => Some(Self::String(text)),
-            Node::Json(Value::Number(number)) => Some(Self::Number(number)),
-            Node::Json(Value::Bool(value)) => Some(Self::Boolean(*value)),
-            Node::Json(_) => None,
+            NodeRef::Text(text) => Some(Self::String(text)),
+            NodeRef::Json(Value::String(text)) => Some(Self::String(text)),
+            NodeRef::Json(Value::Number(number)) => Some(Self::Number(number)),
+            NodeRef::Json(Value::Bool(value)) => Some(Self::Boolean(*value)),
+            NodeRef::Json(_) => None,
         }
     }
 

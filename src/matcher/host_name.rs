@@ -9,7 +9,7 @@ use crate::safe_text::{inert, is_hidden};
 
 /// A host name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum HostName {
     /// A DNS name in lower-case ASCII, without a trailing dot.
     Dns(String),
     /// An IPv4 address.
@@ -18,7 +18,7 @@ pub(super) enum Name {
     V6(Ipv6Addr),
 }
 
-impl Name {
+impl HostName {
     /// Parses a host name or an address (IPv6 in brackets).
     ///
     /// # Errors
@@ -86,7 +86,7 @@ fn embeds_ipv4(address: Ipv6Addr) -> bool {
 /// An exact name, or all subdomains of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DnsPattern {
-    name: Name,
+    name: HostName,
     subdomains: bool,
 }
 
@@ -113,18 +113,18 @@ impl DnsPattern {
                 "`{shown}` has a port or is an IPv6 address: remove the port, which is ignored, or put the address in brackets"
             ));
         }
-        let name = Name::read(rest)
+        let name = HostName::read(rest)
             .map_err(|Undecided(reason)| format!("`{shown}` is not a valid host: {reason}"))?;
-        if subdomains && !matches!(name, Name::Dns(_)) {
+        if subdomains && !matches!(name, HostName::Dns(_)) {
             return Err(format!("`{shown}` has a wildcard before an IP address, which has no subdomains"));
         }
         Ok(Self { name, subdomains })
     }
 
     /// Whether the pattern matches a name. `*.example.com` matches every name under `example.com`, but not `example.com` itself.
-    pub(super) fn covers(&self, name: &Name) -> bool {
+    pub(super) fn covers(&self, name: &HostName) -> bool {
         match (&self.name, name) {
-            (Name::Dns(parent), Name::Dns(name)) if self.subdomains => {
+            (HostName::Dns(parent), HostName::Dns(name)) if self.subdomains => {
                 name.strip_suffix(parent.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
             }
             (expected, found) => expected == found,
@@ -133,6 +133,6 @@ impl DnsPattern {
 
     /// Whether the pattern is an IP address instead of a DNS name.
     pub(super) fn is_address(&self) -> bool {
-        !matches!(self.name, Name::Dns(_))
+        !matches!(self.name, HostName::Dns(_))
     }
 }

@@ -5,7 +5,7 @@
 //! special characters), comments outside of addresses, and groups.
 
 use super::Undecided;
-use super::host_name::{DnsPattern, Name};
+use super::host_name::{DnsPattern, HostName};
 use crate::safe_text::{inert, is_hidden};
 use crate::unicode::ascii_form;
 
@@ -31,7 +31,7 @@ impl DomainPattern {
 
     /// Whether the pattern matches a domain from [`parse_address_domains`].
     pub fn covers(&self, domain: &str) -> bool {
-        self.0.covers(&Name::Dns(domain.to_owned()))
+        self.0.covers(&HostName::Dns(domain.to_owned()))
     }
 }
 
@@ -231,8 +231,8 @@ fn parse_domain(address: &[AddressToken<'_>]) -> Result<String, Undecided> {
     if !plain {
         return Err(Undecided("the part before the `@` has characters that mail programs treat differently"));
     }
-    match Name::read(domain)? {
-        Name::Dns(domain) => Ok(domain),
+    match HostName::read(domain)? {
+        HostName::Dns(domain) => Ok(domain),
         _ => Err(Undecided("the domain of an address is an IP address")),
     }
 }

@@ -17,10 +17,10 @@ mod undecided;
 
 pub use condition::{CONDITION_RECORD, Condition};
 pub use examination_result::{
-    Asked, Compared, ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedPattern, ExaminedTest,
-    ExaminedValue, Found,
+    ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedOperand, ExaminedOperator, ExaminedPattern,
+    ExaminedTest, ExaminedValue, TestedValues,
 };
-pub use field_test::{Each, ScalarKey, Test};
+pub use field_test::{FieldTest, Quantifier, ScalarKey};
 pub use mail_domain::{DomainPattern, every_domain_matches, parse_address_domains};
 pub use name_pattern::NamePattern;
 pub use path_containment::Directory;
@@ -30,27 +30,27 @@ pub use url_host::HostPattern;
 
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, Span};
-use crate::rules_schema::{Field, Reader, Record, Shape};
-use crate::source::{Node, YamlValue};
+use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
+use crate::source::{YamlNode, YamlValue};
 
 const PATTERN: Shape =
     Shape::Text("an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`");
 
-static MATCHER: Record = Record {
+static MATCHER: RecordShape = RecordShape {
     name: "matcher",
     doc: "The calls that a policy applies to. All keys must match.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "tool",
             Shape::OneOrMany(&PATTERN),
             "The tool's name, without its server. Default: every tool.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "server",
             Shape::OneOrMany(&PATTERN),
             "The name of the MCP server that provides the tool. Default: every server.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "where",
             Shape::OneOrMany(&Shape::Record(&CONDITION_RECORD)),
             "Conditions that must all hold.",
@@ -76,7 +76,7 @@ pub struct Matcher {
 
 impl Matcher {
     /// Reads `match:` and reports problems to `reader`.
-    pub fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
+    pub fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Self {
         if !matches!(node.value, YamlValue::Mapping(_)) {
             let tools = NamePattern::read_list(node, reader);
             return Self { tools, places: [pattern_places(Some(node)), Box::default()], ..Self::default() };
@@ -96,7 +96,7 @@ impl Matcher {
     }
 
     /// Reads the `match:` of a policy that applies to a run instead of to calls. It can only have `where`.
-    pub fn read_for_run(node: &Node, kind: &str, reader: &mut Reader<'_>) -> Self {
+    pub fn read_for_run(node: &YamlNode, kind: &str, reader: &mut PolicyReader<'_>) -> Self {
         let mut refuse = |span, what: &str| {
             let message = format!("a `{kind}` policy applies to a run, which has no {what}");
             reader.report(
@@ -129,7 +129,7 @@ impl Matcher {
 }
 
 /// Returns the location of each pattern.
-fn pattern_places(node: Option<&Node>) -> Box<[Span]> {
+fn pattern_places(node: Option<&YamlNode>) -> Box<[Span]> {
     let nodes = node.map(|node| node.items().unwrap_or(std::slice::from_ref(node)));
     nodes.unwrap_or_default().iter().map(|node| node.span).collect()
 }

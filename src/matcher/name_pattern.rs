@@ -3,8 +3,8 @@
 use regex::Regex;
 
 use crate::diagnostic::{Diagnostic, INVALID_PATTERN};
-use crate::rules_schema::Reader;
-use crate::source::Node;
+use crate::rules_schema::PolicyReader;
+use crate::source::YamlNode;
 
 /// The maximum length of a pattern.
 const MAX_BYTES: usize = 1024;
@@ -51,7 +51,7 @@ impl NamePattern {
     }
 
     /// Reads a pattern. Reports an invalid one and returns `None`.
-    pub fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    pub fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let text = node.as_str()?;
         let (problem, help) = if text.len() > MAX_BYTES {
             (
@@ -85,7 +85,7 @@ impl NamePattern {
     }
 
     /// Reads one pattern or a list of patterns.
-    pub fn read_list(node: &Node, reader: &mut Reader<'_>) -> Vec<Self> {
+    pub fn read_list(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Vec<Self> {
         let nodes = node.items().unwrap_or(std::slice::from_ref(node));
         nodes.iter().filter_map(|node| Self::read(node, reader)).collect()
     }

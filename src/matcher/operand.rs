@@ -3,18 +3,18 @@
 use smallvec::SmallVec;
 
 use super::truth::Truth;
-use crate::call::{CallView, Node};
+use crate::call::{CallView, NodeRef};
 use crate::diagnostic::{Diagnostic, INVALID_OPERAND};
 use crate::json::Value;
 use crate::path::Path;
-use crate::rules_schema::{Polarity, Reader};
+use crate::rules_schema::{Polarity, PolicyReader};
 use crate::source;
 
 /// The value of an operand.
 #[derive(Clone, Copy, Debug)]
-pub struct Compared<'a> {
+pub struct ResolvedOperand<'a> {
     /// The value.
-    pub value: Node<'a>,
+    pub value: NodeRef<'a>,
     /// Whether it is a literal of the rules file. Otherwise it comes from the call.
     pub written: bool,
 }
@@ -30,7 +30,7 @@ pub enum Operand {
 
 impl Operand {
     /// Reads an operand: `{ path: … }` is a path, everything else is a literal.
-    pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
+    pub fn read(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let Some(path) = operand_path_node(node) else {
             return literal(node, reader).then(|| Self::Literal(node.to_json()));
         };
@@ -53,12 +53,12 @@ impl Operand {
     ///
     /// # Errors
     /// Returns the truth of the test if the operand is absent or can't be read.
-    pub fn value<'a>(&'a self, view: &CallView<'a>) -> Result<Compared<'a>, Truth> {
+    pub fn value<'a>(&'a self, view: &CallView<'a>) -> Result<ResolvedOperand<'a>, Truth> {
         match self {
-            Self::Literal(value) => Ok(Compared { value: Node::Json(value), written: true }),
+            Self::Literal(value) => Ok(ResolvedOperand { value: NodeRef::Json(value), written: true }),
             Self::Path(path) => {
                 let value = nodes(path, view)?.first().copied().ok_or(Truth::Absent)?;
-                Ok(Compared { value, written: false })
+                Ok(ResolvedOperand { value, written: false })
             }
         }
     }
@@ -81,14 +81,14 @@ pub enum OperandSet {
 
 impl OperandSet {
     /// Reads an operand: a list of literals, or `{ path: … }`.
-    pub fn read(node: &source::Node, reader: &mut Reader<'_>) -> Option<Self> {
+    pub fn read(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         match operand_path_node(node) {
             Some(node) => {
                 let path = reader.path(node)?;
                 let may_be_empty = !path.is_singular() && reader.polarity != Polarity::Permitting;
                 Some(Self::Path { path, may_be_empty })
             }
-            None => Some(Self::Literals(node.items()?.iter().map(source::Node::to_json).collect())),
+            None => Some(Self::Literals(node.items()?.iter().map(source::YamlNode::to_json).collect())),
         }
     }
 }
@@ -101,11 +101,13 @@ pub fn listed<'a>(
     path: &Path,
     may_be_empty: bool,
     view: &CallView<'a>,
-) -> Result<SmallVec<[Node<'a>; 8]>, Truth> {
+) -> Result<SmallVec<[NodeRef<'a>; 8]>, Truth> {
     let found = nodes(path, view)?;
     match found.as_slice() {
         [] if !may_be_empty => Err(Truth::Absent),
-        [Node::Json(Value::Array(items))] if path.is_singular() => Ok(items.iter().map(Node::Json).collect()),
+        [NodeRef::Json(Value::Array(items))] if path.is_singular() => {
+            Ok(items.iter().map(NodeRef::Json).collect())
+        }
         [_] if path.is_singular() => Err(Truth::Undecided(format!("`{}` is not an array", path.text()))),
         several => Ok(several.iter().copied().collect()),
     }
@@ -124,8 +126,8 @@ impl<P> PatternSet<P> {
     /// Reads a literal, a list of literals, or `{ path: … }`. `parse` returns the problem of an invalid literal; `example` shows a
     /// valid one.
     pub fn read(
-        node: &source::Node,
-        reader: &mut Reader<'_>,
+        node: &source::YamlNode,
+        reader: &mut PolicyReader<'_>,
         example: &str,
         parse: impl Fn(&str) -> Result<P, String>,
     ) -> Option<Self> {
@@ -197,11 +199,11 @@ pub fn nodes<'a>(path: &Path, view: &CallView<'a>) -> Result<crate::path::Nodes<
 
 /// Returns `false` and reports a literal that looks like a path or a template: it would be compared as a plain string, so that the
 /// test would silently never hold, or always. Items of a list are not checked.
-fn literal(node: &source::Node, reader: &mut Reader<'_>) -> bool {
+fn literal(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> bool {
     let (span, path) = match (node.entries(), node.as_str()) {
         (Some(entries), _) => {
             let path =
-                node.get("path").and_then(source::Node::as_str).filter(|path| Path::parse(path).is_ok());
+                node.get("path").and_then(source::YamlNode::as_str).filter(|path| Path::parse(path).is_ok());
             let other = entries.iter().find(|entry| entry.key != "path");
             let (Some(_), Some(other)) = (path, other) else { return true };
             reader.report(
@@ -240,7 +242,7 @@ fn literal(node: &source::Node, reader: &mut Reader<'_>) -> bool {
     false
 }
 
-fn operand_path_node(node: &source::Node) -> Option<&source::Node> {
+fn operand_path_node(node: &source::YamlNode) -> Option<&source::YamlNode> {
     match node.entries()? {
         [entry] if entry.key == "path" && entry.value.as_str().is_some() => Some(&entry.value),
         _ => None,

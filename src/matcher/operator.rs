@@ -2,23 +2,23 @@
 
 use regex::Regex;
 
-use super::comparison::{self, Comparison, any_matches, with_string};
+use super::comparison::{self, FieldComparison, any_matches, with_string};
 use super::mail_domain::{DomainPattern, every_domain_matches};
-use super::operand::{self, Compared, Operand, OperandSet, PatternSet};
+use super::operand::{self, Operand, OperandSet, PatternSet, ResolvedOperand};
 use super::path_containment::Directory;
 use super::truth::Truth;
 use super::url_host::HostPattern;
-use crate::call::{CallView, Node};
+use crate::call::{CallView, NodeRef};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_OPERAND};
 use crate::json::{JsonType, Value};
-use crate::rules_schema::{Field, Reader, Record, Shape};
+use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
 use crate::source;
 
 /// The shape of `{ path: … }` as an operand.
-pub static PATH_OPERAND: Record = Record {
+pub static PATH_OPERAND: RecordShape = RecordShape {
     name: "path_operand",
     doc: "A value of the call document to compare with.",
-    fields: &[Field::required(
+    fields: &[FieldShape::required(
         "path",
         Shape::Text("a JSONPath such as `$.context.tenant`"),
         "The path of the value.",
@@ -32,11 +32,11 @@ pub const COUNT: Shape = Shape::Integer(0, i64::MAX);
 const HOST_EXAMPLES: &str = "`example.com`, or `*.example.com` for its subdomains";
 
 /// The keys of `length:`.
-pub static LENGTH_RECORD: Record = Record {
+pub static LENGTH_RECORD: RecordShape = RecordShape {
     name: "length",
     doc: "Bounds for a length.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "of",
             Shape::Word(&[
                 ("characters", "the characters of a string"),
@@ -46,12 +46,12 @@ pub static LENGTH_RECORD: Record = Record {
             "What is counted. The test is undecided for a value of another type. Default: depends on the value's type; an array or an \
              object in the arguments is undecided if a string in it would give another result.",
         ),
-        Field::optional("eq", COUNT, "The length equals this."),
-        Field::optional("ne", COUNT, "The length does not equal this."),
-        Field::optional("gt", COUNT, "The length is greater than this."),
-        Field::optional("gte", COUNT, "The length is this or greater."),
-        Field::optional("lt", COUNT, "The length is less than this."),
-        Field::optional("lte", COUNT, "The length is this or less."),
+        FieldShape::optional("eq", COUNT, "The length equals this."),
+        FieldShape::optional("ne", COUNT, "The length does not equal this."),
+        FieldShape::optional("gt", COUNT, "The length is greater than this."),
+        FieldShape::optional("gte", COUNT, "The length is this or greater."),
+        FieldShape::optional("lt", COUNT, "The length is less than this."),
+        FieldShape::optional("lte", COUNT, "The length is this or less."),
     ],
 };
 
@@ -61,13 +61,13 @@ pub struct LengthBounds {
     /// The type whose parts are counted. `None` for the type of the value.
     pub of: Option<JsonType>,
     /// The bounds, all of which must hold.
-    pub bounds: Vec<(Comparison, u64)>,
+    pub bounds: Vec<(FieldComparison, u64)>,
 }
 
 /// A compiled operator of a test.
 #[derive(Debug)]
 pub enum Operator {
-    Compare(Comparison, Operand),
+    Compare(FieldComparison, Operand),
     In { set: OperandSet, negated: bool },
     Contains(Operand),
     StartsWith(PatternSet<String>),
@@ -82,8 +82,8 @@ pub enum Operator {
 
 impl Operator {
     /// Reads the operators of a test. An invalid one is reported and is `None` in the result.
-    pub fn read_all(test: &source::Node, reader: &mut Reader<'_>) -> Vec<Option<Self>> {
-        let base = test.get("base").and_then(source::Node::as_str);
+    pub fn read_all(test: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Vec<Option<Self>> {
+        let base = test.get("base").and_then(source::YamlNode::as_str);
         let relative =
             test.get("base").filter(|node| node.as_str().is_some_and(|base| !base.starts_with('/')));
         if let Some(node) = relative {
@@ -108,11 +108,12 @@ impl Operator {
     /// Reads one operator. Returns `None` if the key is not an operator, and `Some(None)` if the operator is invalid.
     fn read(
         key: &str,
-        node: &source::Node,
+        node: &source::YamlNode,
         base: Option<&str>,
-        reader: &mut Reader<'_>,
+        reader: &mut PolicyReader<'_>,
     ) -> Option<Option<Self>> {
-        if let Some(comparison) = Comparison::ALL.into_iter().find(|comparison| comparison.name() == key) {
+        if let Some(comparison) = FieldComparison::ALL.into_iter().find(|comparison| comparison.name() == key)
+        {
             let operand = Operand::read(node, reader);
             return Some(operand.and_then(|operand| comparable(comparison, operand, node, reader)));
         }
@@ -142,7 +143,7 @@ impl Operator {
     }
 
     /// Evaluates the operator for a value. Reasons refer to the value as "it".
-    pub fn eval(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
+    pub fn eval(&self, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
         match self {
             Self::Compare(comparison, operand) => match operand.value(view) {
                 Ok(operand) => comparison.eval(node, operand),
@@ -155,7 +156,11 @@ impl Operator {
                     OperandSet::Path { path, may_be_empty } => {
                         match operand::listed(path, *may_be_empty, view) {
                             Ok(values) => Truth::any(values.iter().map(|value| {
-                                comparison::equals(node, Compared { value: *value, written: false }, operator)
+                                comparison::equals(
+                                    node,
+                                    ResolvedOperand { value: *value, written: false },
+                                    operator,
+                                )
                             })),
                             Err(open) => return open,
                         }
@@ -201,16 +206,18 @@ impl Operator {
 
     /// Evaluates the operator for a value of the arguments, which the agent controls. If the operator treats strings differently from
     /// arrays and objects, the result is undecided for a string that is wrapped in one of these.
-    pub fn eval_argument(&self, node: Node<'_>, view: &CallView<'_>) -> Truth {
+    pub fn eval_argument(&self, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
         let truth = self.eval(node, view);
         let Some(value) = node.as_json() else { return truth };
         let hides_string = match (self, &truth) {
             (Self::Contains(_), Truth::No) => {
-                let holds = |item| self.eval(Node::Json(item), view) == Truth::Yes;
+                let holds = |item| self.eval(NodeRef::Json(item), view) == Truth::Yes;
                 value.as_array().is_some_and(|items| items.iter().any(holds))
             }
             (Self::Length(LengthBounds { of: None, .. }), Truth::Yes | Truth::No) => {
-                comparison::any_nested_string(value, &mut |text| self.eval(Node::Json(text), view) != truth)
+                comparison::any_nested_string(value, &mut |text| {
+                    self.eval(NodeRef::Json(text), view) != truth
+                })
             }
             _ => false,
         };
@@ -224,14 +231,14 @@ impl Operator {
     }
 
     /// Returns the cost of evaluating the operator for a value, in work units.
-    pub(super) fn cost(&self, node: Node<'_>) -> u64 {
+    pub(super) fn cost(&self, node: NodeRef<'_>) -> u64 {
         let operands = match self {
             Self::In { set: OperandSet::Literals(literals), .. } => literals.len() as u64,
             _ => 1,
         };
         let value = match node {
-            Node::Text(text) => text.len() as u64 / 8,
-            Node::Json(value) => weight(value),
+            NodeRef::Text(text) => text.len() as u64 / 8,
+            NodeRef::Json(value) => weight(value),
         };
         match self {
             // These inspect every byte.
@@ -243,7 +250,7 @@ impl Operator {
     /// Returns the literals of which the value must equal one. Returns `None` for other operators.
     pub fn literals(&self) -> Option<&[Value]> {
         match self {
-            Self::Compare(Comparison::Eq, Operand::Literal(value)) => Some(std::slice::from_ref(value)),
+            Self::Compare(FieldComparison::Eq, Operand::Literal(value)) => Some(std::slice::from_ref(value)),
             Self::In { set: OperandSet::Literals(values), negated: false } => Some(values),
             _ => None,
         }
@@ -269,16 +276,16 @@ fn weight(value: &Value) -> u64 {
 
 /// Returns the comparison. Reports an operand of `gt`, `gte`, `lt` or `lte` that has no order.
 fn comparable(
-    comparison: Comparison,
+    comparison: FieldComparison,
     operand: Operand,
-    node: &source::Node,
-    reader: &mut Reader<'_>,
+    node: &source::YamlNode,
+    reader: &mut PolicyReader<'_>,
 ) -> Option<Operator> {
     let ordered = match &operand {
         Operand::Literal(value) => value.is_number() || value.is_string(),
         Operand::Path(_) => true,
     };
-    if ordered || matches!(comparison, Comparison::Eq | Comparison::Ne) {
+    if ordered || matches!(comparison, FieldComparison::Eq | FieldComparison::Ne) {
         return Some(Operator::Compare(comparison, operand));
     }
     reader.report(
@@ -292,7 +299,7 @@ fn comparable(
     None
 }
 
-fn read_length(node: &source::Node, reader: &mut Reader<'_>) -> Option<LengthBounds> {
+fn read_length(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<LengthBounds> {
     if node.entries().is_some_and(<[_]>::is_empty) {
         reader.report(
             Diagnostic::new(&EMPTY_VALUE, node.span, "`length` is empty")
@@ -301,11 +308,11 @@ fn read_length(node: &source::Node, reader: &mut Reader<'_>) -> Option<LengthBou
         return None;
     }
     if let Some(number) = node.as_number() {
-        return Some(LengthBounds { of: None, bounds: vec![(Comparison::Eq, number.as_u64()?)] });
+        return Some(LengthBounds { of: None, bounds: vec![(FieldComparison::Eq, number.as_u64()?)] });
     }
     let bound =
-        |comparison: Comparison| Some((comparison, node.get(comparison.name())?.as_number()?.as_u64()?));
-    let bounds: Vec<_> = Comparison::ALL.into_iter().filter_map(bound).collect();
+        |comparison: FieldComparison| Some((comparison, node.get(comparison.name())?.as_number()?.as_u64()?));
+    let bounds: Vec<_> = FieldComparison::ALL.into_iter().filter_map(bound).collect();
     if bounds.is_empty()
         && node.entries().is_some_and(|entries| entries.iter().all(|entry| entry.key == "of"))
     {
@@ -315,7 +322,7 @@ fn read_length(node: &source::Node, reader: &mut Reader<'_>) -> Option<LengthBou
         );
         return None;
     }
-    let of = match node.get("of").and_then(source::Node::as_str) {
+    let of = match node.get("of").and_then(source::YamlNode::as_str) {
         Some("characters") => Some(JsonType::String),
         Some("items") => Some(JsonType::Array),
         Some("members") => Some(JsonType::Object),

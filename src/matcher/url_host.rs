@@ -6,7 +6,7 @@
 use url::Url;
 
 use super::Undecided;
-use super::host_name::{DnsPattern, Name};
+use super::host_name::{DnsPattern, HostName};
 use crate::safe_text::is_hidden;
 
 /// Schemes whose URLs have a host that all parsers find at the same position.
@@ -45,7 +45,7 @@ impl HostPattern {
     }
 }
 
-fn parse_host(text: &str) -> Result<Name, Undecided> {
+fn parse_host(text: &str) -> Result<HostName, Undecided> {
     if text.chars().any(|c| c.is_control() || c.is_whitespace() || is_hidden(c)) {
         return Err(Undecided("the URL has white space, a control character or an invisible character"));
     }
@@ -63,10 +63,10 @@ fn parse_host(text: &str) -> Result<Name, Undecided> {
     if authority.contains('@') {
         return Err(Undecided("the URL has a user name before its host"));
     }
-    let name = Name::read(strip_port(authority)?)?;
+    let name = HostName::read(strip_port(authority)?)?;
     // Both parsers must find the same host.
     let parsed = Url::parse(text).map_err(|_| Undecided("the string is not a valid URL"))?;
-    match parsed.host_str().map(Name::read) {
+    match parsed.host_str().map(HostName::read) {
         Some(Ok(same)) if same == name => Ok(name),
         _ => Err(Undecided("the URL is ambiguous: parsers find different hosts")),
     }

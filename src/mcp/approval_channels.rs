@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use data_encoding::BASE64URL_NOPAD;
 
-use super::client_info::Client;
-use super::jsonrpc::Frame;
+use super::client_info::ClientInfo;
+use super::jsonrpc::JsonRpcMessage;
 use super::method;
 use super::tool_calls::UpstreamExecutor;
-use crate::call::{Approved, ToolCall};
+use crate::call::{ApprovalRecord, ToolCall};
 use crate::card::Card;
 use crate::json::{self, Map, Value, json};
 use crate::message::{RequestPart, ResponsePart, approval_response};
@@ -48,20 +48,20 @@ pub(super) struct ApprovedContinuation {
 
 impl ApprovedContinuation {
     /// Creates the continuation of an approved call from the response that requests input.
-    pub(super) fn new(call: ToolCall, question: RequestPart, answer: &Frame) -> Self {
+    pub(super) fn new(call: ToolCall, question: RequestPart, answer: &JsonRpcMessage) -> Self {
         let state = answer.result_value().and_then(|asks| asks.get("requestState").cloned());
         Self { call, question, state, since: Instant::now() }
     }
 
     /// Whether a call with this approval can be continued: its response requests input. Not if the approver edited the arguments: the
     /// client sends the original ones again.
-    pub(super) fn is_possible(approved: &Approved, answer: &Frame) -> bool {
+    pub(super) fn is_possible(approved: &ApprovalRecord, answer: &JsonRpcMessage) -> bool {
         let asks_for_more = |result: &Value| result.get("resultType") == Some(&INPUT_REQUIRED.into());
         !approved.edited && !approved.remembered && answer.result_value().is_some_and(asks_for_more)
     }
 
     /// Whether a call continues this one, and its approval request equals the one that was answered.
-    pub(super) fn is(&self, call: &ToolCall, frame: &Frame, question: &RequestPart) -> bool {
+    pub(super) fn is(&self, call: &ToolCall, frame: &JsonRpcMessage, question: &RequestPart) -> bool {
         let answered = &self.question;
         self.call.tool == call.tool
             && self.call.server == call.server
@@ -94,7 +94,7 @@ pub(super) struct ClientReply {
 }
 
 /// Takes our approval request and its answers out of a repeated call, and restores the preserved parameters for the server.
-pub(super) fn returned(frame: &mut Frame) -> ClientReply {
+pub(super) fn returned(frame: &mut JsonRpcMessage) -> ClientReply {
     let state = frame.param("requestState").and_then(Value::as_str).and_then(|text| text.strip_prefix(STATE));
     let Some(state) = state.map(str::to_owned) else { return ClientReply::default() };
     frame.take_param("requestState");
@@ -120,7 +120,7 @@ pub(super) fn returned(frame: &mut Frame) -> ClientReply {
 }
 
 /// The channel by which the client asks a person.
-pub(super) enum Way {
+pub(super) enum ApprovalChannel {
     /// A result that requests input.
     Result,
     /// An elicitation while the call is open.
@@ -129,8 +129,8 @@ pub(super) enum Way {
     None,
 }
 
-impl Way {
-    pub(super) fn of(frame: &Frame, client: &Client) -> Self {
+impl ApprovalChannel {
+    pub(super) fn of(frame: &JsonRpcMessage, client: &ClientInfo) -> Self {
         match frame.meta(method::CLIENT_CAPABILITIES) {
             Some(capabilities) if supports_forms(capabilities) => Self::Result,
             Some(_) => Self::None,

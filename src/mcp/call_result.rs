@@ -1,6 +1,6 @@
 //! Converts outcomes to results of `tools/call`, for the client and its model.
 
-use super::jsonrpc::Frame;
+use super::jsonrpc::JsonRpcMessage;
 use super::method;
 use crate::call::{Outcome, OutcomeKind};
 use crate::json::{Map, Value, json};
@@ -19,7 +19,7 @@ pub(super) fn text_of(result: &Value) -> String {
 }
 
 /// Adapts a result of the gateway to the protocol version of its call: since 2026-07-28, results require a `resultType`.
-pub(super) fn adapt_to_protocol(call: &Frame, mut result: Value) -> Value {
+pub(super) fn adapt_to_protocol(call: &JsonRpcMessage, mut result: Value) -> Value {
     if call.meta(method::PROTOCOL_VERSION).is_some()
         && let Some(members) = result.as_object_mut()
     {

@@ -2,23 +2,23 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::jsonrpc::Frame;
+use super::jsonrpc::JsonRpcMessage;
 use crate::json::Value;
 
 /// The client's handshake, once received.
 #[derive(Debug, Default)]
-pub(super) struct Client {
-    greeting: Mutex<Option<Frame>>,
+pub(super) struct ClientInfo {
+    greeting: Mutex<Option<JsonRpcMessage>>,
 }
 
-impl Client {
+impl ClientInfo {
     /// Stores an `initialize`.
-    pub(super) fn greet(&self, initialize: &Frame) {
+    pub(super) fn greet(&self, initialize: &JsonRpcMessage) {
         *self.greeting.lock().unwrap_or_else(PoisonError::into_inner) = Some(initialize.clone());
     }
 
     /// Its `initialize`, if it has sent one.
-    pub(super) fn greeting(&self) -> Option<Frame> {
+    pub(super) fn greeting(&self) -> Option<JsonRpcMessage> {
         self.greeting.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

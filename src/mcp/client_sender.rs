@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
-use super::jsonrpc::Frame;
+use super::jsonrpc::JsonRpcMessage;
 
 /// Capacity of the queue to a client. When it is full, the client's servers are blocked, too (backpressure).
 pub(super) const QUEUE_CAPACITY: usize = 256;
@@ -15,13 +15,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The sending side of a client's only stream, or of the stream that answers one of its requests.
 #[derive(Clone, Debug)]
 pub(super) struct ClientSender {
-    to: mpsc::Sender<Frame>,
-    when_full: WhenFull,
+    to: mpsc::Sender<JsonRpcMessage>,
+    when_full: OverflowPolicy,
 }
 
 /// What to do with a message if the queue is full.
 #[derive(Clone, Debug)]
-enum WhenFull {
+enum OverflowPolicy {
     /// Wait.
     Wait,
     /// Drop it: possibly nobody is reading.
@@ -31,32 +31,32 @@ enum WhenFull {
 }
 
 impl ClientSender {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Frame>) {
+    pub(super) fn new() -> (Self, mpsc::Receiver<JsonRpcMessage>) {
         let (to, from) = mpsc::channel(QUEUE_CAPACITY);
-        (Self { to, when_full: WhenFull::Wait }, from)
+        (Self { to, when_full: OverflowPolicy::Wait }, from)
     }
 
     /// A queue that possibly nobody reads. Servers never wait for it.
-    pub(super) fn lossy() -> (Self, mpsc::Receiver<Frame>) {
+    pub(super) fn lossy() -> (Self, mpsc::Receiver<JsonRpcMessage>) {
         let (to, from) = mpsc::channel(QUEUE_CAPACITY);
-        (Self { to, when_full: WhenFull::Lose }, from)
+        (Self { to, when_full: OverflowPolicy::Lose }, from)
     }
 
     /// One of several queues from the same servers: a client that does not read it blocks the others only for a limited time. The
     /// receiver becomes true when the queue is closed for that reason.
-    pub(super) fn of_several() -> (Self, mpsc::Receiver<Frame>, watch::Receiver<bool>) {
+    pub(super) fn of_several() -> (Self, mpsc::Receiver<JsonRpcMessage>, watch::Receiver<bool>) {
         let (to, from) = mpsc::channel(QUEUE_CAPACITY);
         let (cancel_pending, given_up) = watch::channel(false);
-        (Self { to, when_full: WhenFull::Close(Arc::new(cancel_pending)) }, from, given_up)
+        (Self { to, when_full: OverflowPolicy::Close(Arc::new(cancel_pending)) }, from, given_up)
     }
 
     /// Sends a message. Does nothing if the client is gone.
-    pub(super) async fn send(&self, frame: Frame) {
+    pub(super) async fn send(&self, frame: JsonRpcMessage) {
         match &self.when_full {
-            WhenFull::Wait => drop(self.to.send(frame).await),
-            WhenFull::Lose => drop(self.to.try_send(frame)),
-            WhenFull::Close(given_up) if *given_up.borrow() => {}
-            WhenFull::Close(given_up) => {
+            OverflowPolicy::Wait => drop(self.to.send(frame).await),
+            OverflowPolicy::Lose => drop(self.to.try_send(frame)),
+            OverflowPolicy::Close(given_up) if *given_up.borrow() => {}
+            OverflowPolicy::Close(given_up) => {
                 if self.to.send_timeout(frame, PATIENCE).await.is_err() {
                     given_up.send_replace(true);
                 }
@@ -65,7 +65,8 @@ impl ClientSender {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.to.is_closed() || matches!(&self.when_full, WhenFull::Close(given_up) if *given_up.borrow())
+        self.to.is_closed()
+            || matches!(&self.when_full, OverflowPolicy::Close(given_up) if *given_up.borrow())
     }
 }
 
@@ -79,7 +80,9 @@ mod tests {
     async fn a_lossy_queue_drops_messages_when_full() {
         let (outlet, mut messages) = ClientSender::lossy();
         for number in 0..QUEUE_CAPACITY + 2 {
-            outlet.send(Frame::notification("notifications/message", json!({ "data": number }))).await;
+            outlet
+                .send(JsonRpcMessage::notification("notifications/message", json!({ "data": number })))
+                .await;
         }
         let mut kept = Vec::new();
         while let Ok(frame) = messages.try_recv() {
@@ -96,7 +99,9 @@ mod tests {
         let (outlet, mut messages, given_up) = ClientSender::of_several();
         let begun = tokio::time::Instant::now();
         for number in 0..QUEUE_CAPACITY + 5 {
-            outlet.send(Frame::notification("notifications/message", json!({ "data": number }))).await;
+            outlet
+                .send(JsonRpcMessage::notification("notifications/message", json!({ "data": number })))
+                .await;
         }
         assert_eq!(begun.elapsed().as_secs(), PATIENCE.as_secs(), "servers wait once");
         assert!(outlet.is_closed() && *given_up.borrow());

@@ -8,61 +8,61 @@ use std::path::{Path, PathBuf};
 use self::prefixes::default_prefix;
 use super::http_upstream::HttpSpec;
 use super::stdio_upstream::StdioSpec;
-use super::upstream_server::Reach;
+use super::upstream_server::Transport;
 use crate::diagnostic::{
     CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, Diagnostics, EMPTY_VALUE, MISSING_KEY, SourceMap, Span,
     UNKNOWN_VALUE, WRONG_TYPE,
 };
 use crate::json::{Map, Value};
 use crate::policy;
-use crate::principal::{Comparison, Named};
-use crate::rules_schema::{Field, Reader, Record, Shape};
+use crate::principal::{PrincipalComparison, PrincipalValue};
+use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
 use crate::safe_text::{cut, inert};
-use crate::source::{self, Node};
+use crate::source::{self, YamlNode};
 
 const PATHS: Shape = Shape::OneOrMany(&Shape::Text("a path, from this file"));
 
-static SERVER: Record = Record {
+static SERVER: RecordShape = RecordShape {
     name: "server",
     doc: "A server behind the gateway: a local program (`command`) or an HTTP server (`url`).",
     fields: &[
-        Field::required(
+        FieldShape::required(
             "name",
             Shape::Text("a name of letters, digits, `-` and `_`"),
             "Its name, as in `server:` of policies and in lock files.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "command",
             Shape::OneOrMany(&Shape::Text("a string")),
             "The program and its arguments.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "env",
             Shape::Any,
             "Environment variables: a mapping of names to strings. `${NAME}` inserts a variable of the gateway's environment.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "cwd",
             Shape::Text("a directory, from this file"),
             "The working directory of the program.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "url",
             Shape::Text("a URL such as `https://example.com/mcp`"),
             "The server's endpoint for streamable HTTP.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "headers",
             Shape::Any,
             "Headers of every request to it: a mapping of names to strings. `${NAME}` inserts a variable of the gateway's environment.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "prefix",
             Shape::Text("a string"),
             "The prefix of its tool and prompt names. Default with several servers: the server's name and `__`. No prefix may begin with \
              another server's.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "policies",
             PATHS,
             "Policies for this server's calls only. They can only tighten the policies for all servers.",
@@ -70,29 +70,33 @@ static SERVER: Record = Record {
     ],
 };
 
-static CONFIG: Record = Record {
+static CONFIG: RecordShape = RecordShape {
     name: "gateway",
     doc: "The servers behind a gateway, and the policies for their calls.",
     fields: &[
-        Field::optional("callgate", Shape::Integer(1, 1), "The version of the format."),
-        Field::required(
+        FieldShape::optional("callgate", Shape::Integer(1, 1), "The version of the format."),
+        FieldShape::required(
             "servers",
             Shape::List(&Shape::Record(&SERVER)),
             "The servers, in the order in which clients see their tools.",
         ),
-        Field::optional("policies", PATHS, "Policies for the calls of all servers."),
-        Field::optional(
+        FieldShape::optional("policies", PATHS, "Policies for the calls of all servers."),
+        FieldShape::optional(
             "context",
             Shape::Any,
             "The context of every call, vouched for by the operator: a mapping such as `{ principal: ana }`.",
         ),
-        Field::optional("pins", Shape::Text("a path, from this file"), "The lock file of reviewed tools."),
-        Field::optional(
+        FieldShape::optional(
+            "pins",
+            Shape::Text("a path, from this file"),
+            "The lock file of reviewed tools.",
+        ),
+        FieldShape::optional(
             "pins_signed_by",
             Shape::Text("a path, from this file"),
             "A file with the public keys of those who may accept tools, one per line. The lock file must then be signed with one of them.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "state",
             Shape::Text("`file:PATH` or `memory:`"),
             "The store for approval requests, limits and sessions.",
@@ -101,7 +105,7 @@ static CONFIG: Record = Record {
 };
 
 /// The schema of a configuration file.
-pub fn config_record() -> &'static Record {
+pub fn config_record() -> &'static RecordShape {
     &CONFIG
 }
 
@@ -130,7 +134,7 @@ pub struct ConfiguredServer {
     /// The prefix of its tool and prompt names.
     pub prefix: Option<String>,
     /// How it is reached.
-    pub reach: Reach,
+    pub reach: Transport,
     /// Policy files for its calls only.
     pub policies: Vec<PathBuf>,
 }
@@ -147,14 +151,14 @@ pub struct ConfigError {
 impl Config {
     /// Reads a configuration file. Its paths are relative to the file; `${NAME}` is looked up in `environment`.
     pub fn read(path: &Path, environment: impl Fn(&str) -> Option<String>) -> Result<Self, Box<ConfigError>> {
-        let source::Loaded { mut sources, files, mut diagnostics, .. } = source::load_trusted(path);
+        let source::LoadedSources { mut sources, files, mut diagnostics, .. } = source::load_trusted(path);
         let mut config = Self::default();
         if let Some(file) = files.first() {
             Shape::Record(&CONFIG).check(&file.root, "a gateway's configuration", &mut diagnostics);
             policy::check_version(&file.root, &mut diagnostics);
             if !diagnostics.has_errors() {
                 let below = path.parent().unwrap_or(Path::new("")).to_owned();
-                let reader = Reader::new(&mut diagnostics, &mut sources);
+                let reader = PolicyReader::new(&mut diagnostics, &mut sources);
                 config = ConfigReader { reader, below, environment: &environment }.read(&file.root);
             }
         }
@@ -167,15 +171,15 @@ impl Config {
 }
 
 struct ConfigReader<'r> {
-    reader: Reader<'r>,
+    reader: PolicyReader<'r>,
     /// The file's directory.
     below: PathBuf,
     environment: &'r dyn Fn(&str) -> Option<String>,
 }
 
 impl ConfigReader<'_> {
-    fn read(mut self, root: &Node) -> Config {
-        let nodes = root.get("servers").and_then(Node::items).unwrap_or_default();
+    fn read(mut self, root: &YamlNode) -> Config {
+        let nodes = root.get("servers").and_then(YamlNode::items).unwrap_or_default();
         let mut names: BTreeMap<String, Span> = BTreeMap::new();
         let several = nodes.len() > 1;
         let servers = nodes.iter().filter_map(|node| self.server(node, several, &mut names)).collect();
@@ -186,18 +190,18 @@ impl ConfigReader<'_> {
             servers,
             policies: self.paths(root.get("policies")),
             context: root.get("context").map(|node| self.mapping(node)).unwrap_or_default(),
-            pins: root.get("pins").and_then(Node::as_str).map(|path| self.below.join(path)),
+            pins: root.get("pins").and_then(YamlNode::as_str).map(|path| self.below.join(path)),
             pins_signed_by: root
                 .get("pins_signed_by")
-                .and_then(Node::as_str)
+                .and_then(YamlNode::as_str)
                 .map(|path| self.below.join(path)),
-            state: root.get("state").and_then(Node::as_str).map(|url| self.state(url)),
+            state: root.get("state").and_then(YamlNode::as_str).map(|url| self.state(url)),
         }
     }
 
     fn server(
         &mut self,
-        node: &Node,
+        node: &YamlNode,
         several: bool,
         names: &mut BTreeMap<String, Span>,
     ) -> Option<ConfiguredServer> {
@@ -215,7 +219,7 @@ impl ConfigReader<'_> {
                 .report(diagnostic.help("policies refer to servers by name: give each server its own"));
         }
         let reach = self.reach(node)?;
-        let own = node.get("prefix").and_then(Node::as_str).map(str::to_owned);
+        let own = node.get("prefix").and_then(YamlNode::as_str).map(str::to_owned);
         let prefix =
             own.or_else(|| several.then(|| default_prefix(&name))).filter(|prefix| !prefix.is_empty());
         if several && prefix.is_none() {
@@ -230,7 +234,7 @@ impl ConfigReader<'_> {
         Some(ConfiguredServer { name, prefix, reach, policies: self.paths(node.get("policies")) })
     }
 
-    fn reach(&mut self, node: &Node) -> Option<Reach> {
+    fn reach(&mut self, node: &YamlNode) -> Option<Transport> {
         if let Some(url) = node.get("url") {
             return self.http(node, url);
         }
@@ -240,7 +244,7 @@ impl ConfigReader<'_> {
             return None;
         };
         let words = match command.items() {
-            Some(items) => items.iter().filter_map(Node::as_str).map(str::to_owned).collect(),
+            Some(items) => items.iter().filter_map(YamlNode::as_str).map(str::to_owned).collect(),
             None => vec![command.as_str()?.to_owned()],
         };
         let (program, args) = words.split_first()?;
@@ -259,11 +263,11 @@ impl ConfigReader<'_> {
             self.report(&CONFLICTING_KEYS, headers.span, "`headers` can't be used with `command`", help);
         }
         let env = node.get("env").map(|node| self.texts(node)).unwrap_or_default();
-        let cwd = node.get("cwd").and_then(Node::as_str).map(|path| self.below.join(path));
-        Some(Reach::Child(StdioSpec { command: program.clone(), args: args.to_vec(), env, cwd }))
+        let cwd = node.get("cwd").and_then(YamlNode::as_str).map(|path| self.below.join(path));
+        Some(Transport::Child(StdioSpec { command: program.clone(), args: args.to_vec(), env, cwd }))
     }
 
-    fn http(&mut self, node: &Node, url: &Node) -> Option<Reach> {
+    fn http(&mut self, node: &YamlNode, url: &YamlNode) -> Option<Transport> {
         for key in ["command", "env", "cwd"] {
             if let Some(other) = node.get(key) {
                 let message = format!("`{key}` can't be used with `url`");
@@ -278,13 +282,13 @@ impl ConfigReader<'_> {
             let help = "write for example `url: https://example.com/mcp`";
             self.report(&UNKNOWN_VALUE, url.span, cut(&inert(&why)), help);
         }
-        Some(Reach::Http(spec))
+        Some(Transport::Http(spec))
     }
 
-    fn paths(&self, node: Option<&Node>) -> Vec<PathBuf> {
+    fn paths(&self, node: Option<&YamlNode>) -> Vec<PathBuf> {
         let Some(node) = node else { return Vec::new() };
         let texts: Vec<&str> = match node.items() {
-            Some(items) => items.iter().filter_map(Node::as_str).collect(),
+            Some(items) => items.iter().filter_map(YamlNode::as_str).collect(),
             None => node.as_str().into_iter().collect(),
         };
         texts.into_iter().map(|path| self.below.join(path)).collect()
@@ -297,11 +301,11 @@ impl ConfigReader<'_> {
         }
     }
 
-    fn mapping(&mut self, node: &Node) -> Map {
+    fn mapping(&mut self, node: &YamlNode) -> Map {
         match node.to_json() {
             Value::Object(members) => {
-                if let Named::Invalid(found) =
-                    Named::from_value(members.get("principal"), Comparison::Canonical)
+                if let PrincipalValue::Invalid(found) =
+                    PrincipalValue::from_value(members.get("principal"), PrincipalComparison::Canonical)
                 {
                     let span = node.get("principal").map_or(node.span, |principal| principal.span);
                     let message = format!("`principal` must be a string, this is {found}");
@@ -322,7 +326,7 @@ impl ConfigReader<'_> {
     }
 
     /// Reads a mapping of names to strings, and fills in environment variables.
-    fn texts(&mut self, node: &Node) -> Vec<(String, String)> {
+    fn texts(&mut self, node: &YamlNode) -> Vec<(String, String)> {
         let Some(entries) = node.entries() else {
             self.report(
                 &WRONG_TYPE,
@@ -345,7 +349,7 @@ impl ConfigReader<'_> {
     }
 
     /// Replaces `${NAME}` by the environment variable of that name.
-    fn filled(&mut self, node: &Node, text: &str) -> String {
+    fn filled(&mut self, node: &YamlNode, text: &str) -> String {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${") {
             filled.push_str(before);

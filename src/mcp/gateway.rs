@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::connection::{Link, Who};
-use super::pins::{LockFileError, Pins, Signers, Standing};
-use super::upstream_server::{Reach, ServerSpec};
+use super::connection::{ClientConnection, ClientContext};
+use super::pins::{LockFileError, PinStatus, PinnedTools, Signers};
+use super::upstream_server::{ServerSpec, Transport};
 use crate::engine::Engine;
 use crate::json::Value;
 use crate::policy::CompiledPolicies;
@@ -29,11 +29,11 @@ pub struct Gateway {
     /// The state in which people answer approval requests that clients can't show.
     pub(super) answered_in: Option<String>,
     /// The reviewed tools, if only those may be used.
-    pub(super) pins: Option<Pins>,
+    pub(super) pins: Option<PinnedTools>,
     /// The rules can be reloaded while it runs.
     rules_can_change: bool,
     log: Box<dyn Fn(&str) + Send + Sync>,
-    links: Mutex<Vec<Weak<Link>>>,
+    links: Mutex<Vec<Weak<ClientConnection>>>,
     /// Tools already logged as not reviewed.
     quarantined: Mutex<BTreeSet<String>>,
 }
@@ -90,7 +90,7 @@ impl Gateway {
     /// # Errors
     /// The file can't be read, was edited, or lacks a valid signature.
     pub fn with_pins(mut self, lock_file: PathBuf, signers: Option<Signers>) -> Result<Self, LockFileError> {
-        self.pins = Some(Pins::read(lock_file, signers)?);
+        self.pins = Some(PinnedTools::read(lock_file, signers)?);
         Ok(self)
     }
 
@@ -104,7 +104,7 @@ impl Gateway {
 
     /// Whether the gateway itself notifies clients of changed tools: after a reload, or when an HTTP server has lost its session.
     pub(super) fn notifies_tool_changes(&self) -> bool {
-        self.rules_can_change || self.servers.iter().any(|server| matches!(server.reach, Reach::Http(_)))
+        self.rules_can_change || self.servers.iter().any(|server| matches!(server.reach, Transport::Http(_)))
     }
 
     /// Sets the operator's log: it receives each problem that can't be reported to a client, as one line without a line end.
@@ -127,8 +127,8 @@ impl Gateway {
     }
 
     /// The review status of a tool. Without a lock file, every tool is accepted.
-    pub(super) fn standing(&self, server: &str, name: &str, tool: &Value) -> Standing {
-        self.pins.as_ref().map_or(Standing::Accepted, |pins| pins.standing(server, name, tool))
+    pub(super) fn standing(&self, server: &str, name: &str, tool: &Value) -> PinStatus {
+        self.pins.as_ref().map_or(PinStatus::Accepted, |pins| pins.standing(server, name, tool))
     }
 
     /// Logs, once for each tool, that it is hidden until someone has reviewed it.
@@ -148,7 +148,7 @@ impl Gateway {
     }
 
     /// The session of a client's calls. `is_unknown`: it may have been evicted, so its labels and facts are unknown unless stored.
-    pub(super) fn session(&self, who: &Who, is_unknown: bool) -> ConcurrentSession {
+    pub(super) fn session(&self, who: &ClientContext, is_unknown: bool) -> ConcurrentSession {
         let name = who.session.clone().unwrap_or_else(|| format!("callgate-{:016x}", fastrand::u64(..)));
         let mut session = self.engine.session().named(&name).with_context(who.context.clone());
         if is_unknown {
@@ -158,7 +158,7 @@ impl Gateway {
         session.concurrent_for(who.requester.clone(), rules_of(self))
     }
 
-    pub(super) fn add_connection(&self, link: &Arc<Link>) {
+    pub(super) fn add_connection(&self, link: &Arc<ClientConnection>) {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|link| link.strong_count() > 0);
         links.push(Arc::downgrade(link));
@@ -166,7 +166,7 @@ impl Gateway {
 
     /// Notifies every client that its tool list may have changed.
     pub async fn tools_changed(&self) {
-        let links: Vec<Arc<Link>> = {
+        let links: Vec<Arc<ClientConnection>> = {
             let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
             links.iter().filter_map(Weak::upgrade).collect()
         };

@@ -2,7 +2,7 @@
 
 use data_encoding::BASE64;
 
-use super::jsonrpc::{Frame, Kind, Malformed, code};
+use super::jsonrpc::{JsonRpcMessage, MessageError, MessageKind, code};
 use super::method;
 use crate::json::{self, Value, json};
 
@@ -35,15 +35,15 @@ pub(super) const HANDSHAKE_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2
 
 /// The error for an unsupported protocol version. A request with a version in `_meta` can't have a version with a handshake, so it is
 /// not offered those.
-pub(super) fn unsupported_version_error(request: &Frame, requested: &str) -> Frame {
+pub(super) fn unsupported_version_error(request: &JsonRpcMessage, requested: &str) -> JsonRpcMessage {
     let mut supported = vec![FIRST_STATELESS_VERSION];
     if protocol_version(request).is_none() {
         supported.splice(0..0, HANDSHAKE_VERSIONS);
     }
     let message = format!("unsupported protocol version; supported: {}", supported.join(", "));
     let data = json!({ "supported": supported, "requested": requested });
-    let id = request.id().filter(|_| matches!(request.kind(), Kind::Request(_)));
-    Frame::error(id, code::UNSUPPORTED_VERSION, &message, Some(data))
+    let id = request.id().filter(|_| matches!(request.kind(), MessageKind::Request(_)));
+    JsonRpcMessage::error(id, code::UNSUPPORTED_VERSION, &message, Some(data))
 }
 
 /// Whether a protocol version has no handshake.
@@ -52,7 +52,7 @@ pub(super) fn is_modern(version: &str) -> bool {
 }
 
 /// The protocol version of a request without a handshake.
-pub(super) fn protocol_version(frame: &Frame) -> Option<&str> {
+pub(super) fn protocol_version(frame: &JsonRpcMessage) -> Option<&str> {
     frame.meta(META_VERSION).and_then(Value::as_str)
 }
 
@@ -78,7 +78,7 @@ pub(super) fn decode(value: &str) -> Option<String> {
 }
 
 /// The subject of a message, as in its `Mcp-Name` header.
-pub(super) fn subject(frame: &Frame) -> Option<&str> {
+pub(super) fn subject(frame: &JsonRpcMessage) -> Option<&str> {
     let member = match frame.method() {
         method::TOOLS_CALL | "prompts/get" => "name",
         "resources/read" => "uri",
@@ -89,10 +89,10 @@ pub(super) fn subject(frame: &Frame) -> Option<&str> {
 }
 
 /// Parses a body or the data of an event as one message, as strictly as a line, but allows line breaks between members.
-pub(super) fn read_message(body: &[u8]) -> Result<Frame, Malformed> {
+pub(super) fn read_message(body: &[u8]) -> Result<JsonRpcMessage, MessageError> {
     match std::str::from_utf8(body) {
-        Ok(text) => Frame::read(text),
-        Err(_) => Err(Malformed::unreadable(&String::from_utf8_lossy(body), "the message is not UTF-8")),
+        Ok(text) => JsonRpcMessage::read(text),
+        Err(_) => Err(MessageError::unreadable(&String::from_utf8_lossy(body), "the message is not UTF-8")),
     }
 }
 

@@ -8,8 +8,8 @@ mod malformed;
 
 use std::fmt;
 
-pub use id::Id;
-pub use malformed::{Malformed, code};
+pub use id::RequestId;
+pub use malformed::{MessageError, code};
 
 use super::method;
 use crate::json::{self, LoneSurrogates, Map, Value, json};
@@ -17,13 +17,13 @@ use crate::safe_text::inert;
 
 /// The kind of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageKind {
     /// It requires a response.
-    Request(Id),
+    Request(RequestId),
     /// It requires no response.
     Notification,
     /// It answers a request.
-    Response(Id),
+    Response(RequestId),
     /// An error with a null id: the peer could not parse a message.
     UnidentifiedError,
 }
@@ -33,14 +33,14 @@ const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "erro
 
 /// One message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
+pub struct JsonRpcMessage {
     members: Map,
-    kind: Kind,
+    kind: MessageKind,
     /// It arrived as an event of a stream; not part of the message.
     is_event: bool,
 }
 
-impl Frame {
+impl JsonRpcMessage {
     /// Parses one message.
     ///
     /// # Errors
@@ -55,27 +55,28 @@ impl Frame {
     /// let refused = Frame::parse(r#"{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}"#);
     /// assert!(refused.is_err_and(|why| why.message.contains("duplicate key")));
     /// ```
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
+    pub fn parse(text: &str) -> Result<Self, MessageError> {
         // Some line readers treat a bare carriage return as a line end.
         if text.trim_end_matches(['\r', '\n']).contains(['\r', '\n']) {
-            return Err(Malformed::unreadable(text, "the message contains a line break"));
+            return Err(MessageError::unreadable(text, "the message contains a line break"));
         }
         Self::read(text)
     }
 
     /// Parses a message that may have line breaks between its members. A lone surrogate is read as U+FFFD, for evaluation and forwarding
     /// alike.
-    pub(super) fn read(text: &str) -> Result<Self, Malformed> {
+    pub(super) fn read(text: &str) -> Result<Self, MessageError> {
         let value = json::parse_with(text, LoneSurrogates::Replace);
-        Self::of(value.map_err(|error| Malformed::invalid_json(text, &error))?)
+        Self::of(value.map_err(|error| MessageError::invalid_json(text, &error))?)
     }
 
     /// Converts a JSON value into a message.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
-    pub fn of(value: Value) -> Result<Self, Malformed> {
-        let invalid = |id: Option<Id>, message: &str| Malformed::new(id, code::INVALID_REQUEST, message);
+    pub fn of(value: Value) -> Result<Self, MessageError> {
+        let invalid =
+            |id: Option<RequestId>, message: &str| MessageError::new(id, code::INVALID_REQUEST, message);
         let members = match value {
             Value::Object(members) => members,
             Value::Array(_) => {
@@ -87,7 +88,7 @@ impl Frame {
             None => None,
             Some(Value::Null) if members.contains_key("error") && !members.contains_key("method") => None,
             Some(id) => {
-                let id = Id::of(id);
+                let id = RequestId::of(id);
                 Some(id.ok_or_else(|| {
                     invalid(None, "`id` must be a string or an integer of at most 18 digits")
                 })?)
@@ -110,7 +111,7 @@ impl Frame {
                 if members.get("params").is_some_and(|params| !params.is_object()) {
                     return Err(invalid(id, "`params` must be an object"));
                 }
-                id.map_or(Kind::Notification, Kind::Request)
+                id.map_or(MessageKind::Notification, MessageKind::Request)
             }
             (Some(_), false) => return Err(invalid(id, "`method` must be a string")),
             (None, true) if members.contains_key("result") && members.contains_key("error") => {
@@ -120,8 +121,8 @@ impl Frame {
                 return Err(invalid(id, "`error` must be an object"));
             }
             (None, true) => match id {
-                Some(id) => Kind::Response(id),
-                None if members.contains_key("error") => Kind::UnidentifiedError,
+                Some(id) => MessageKind::Response(id),
+                None if members.contains_key("error") => MessageKind::UnidentifiedError,
                 None => return Err(invalid(None, "a response must have the `id` of its request")),
             },
             (None, false) => return Err(invalid(id, "a message must have `method`, `result` or `error`")),
@@ -130,43 +131,43 @@ impl Frame {
     }
 
     /// Creates a request.
-    pub fn request(id: &Id, method: &str, params: Value) -> Self {
+    pub fn request(id: &RequestId, method: &str, params: Value) -> Self {
         let message = json!({ "jsonrpc": "2.0", "id": id.to_json(), "method": method, "params": params });
-        Self::made(message, Kind::Request(id.clone()))
+        Self::made(message, MessageKind::Request(id.clone()))
     }
 
     /// Creates a notification.
     pub fn notification(method: &str, params: Value) -> Self {
-        Self::made(json!({ "jsonrpc": "2.0", "method": method, "params": params }), Kind::Notification)
+        Self::made(json!({ "jsonrpc": "2.0", "method": method, "params": params }), MessageKind::Notification)
     }
 
     /// Creates a response with a result.
-    pub fn result(id: &Id, result: Value) -> Self {
+    pub fn result(id: &RequestId, result: Value) -> Self {
         Self::made(
             json!({ "jsonrpc": "2.0", "id": id.to_json(), "result": result }),
-            Kind::Response(id.clone()),
+            MessageKind::Response(id.clone()),
         )
     }
 
     /// Creates a response with an error. `None` as id: the request's id could not be read.
-    pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<Value>) -> Self {
+    pub fn error(id: Option<&RequestId>, code: i64, message: &str, data: Option<Value>) -> Self {
         let mut error = json!({ "code": code, "message": message });
         if let (Some(data), Some(error)) = (data, error.as_object_mut()) {
             error.insert("data".to_owned(), data);
         }
-        let kind = id.map_or(Kind::UnidentifiedError, |id| Kind::Response(id.clone()));
-        Self::made(json!({ "jsonrpc": "2.0", "id": id.map(Id::to_json), "error": error }), kind)
+        let kind = id.map_or(MessageKind::UnidentifiedError, |id| MessageKind::Response(id.clone()));
+        Self::made(json!({ "jsonrpc": "2.0", "id": id.map(RequestId::to_json), "error": error }), kind)
     }
 
     /// Creates a response with an existing error object.
-    pub fn failed(id: &Id, error: Value) -> Self {
+    pub fn failed(id: &RequestId, error: Value) -> Self {
         Self::made(
             json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": error }),
-            Kind::Response(id.clone()),
+            MessageKind::Response(id.clone()),
         )
     }
 
-    fn made(message: Value, kind: Kind) -> Self {
+    fn made(message: Value, kind: MessageKind) -> Self {
         let members = match message {
             Value::Object(members) => members,
             _ => Map::new(),
@@ -187,15 +188,15 @@ impl Frame {
     }
 
     /// Its kind.
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &MessageKind {
         &self.kind
     }
 
     /// Its id, if it has one.
-    pub fn id(&self) -> Option<&Id> {
+    pub fn id(&self) -> Option<&RequestId> {
         match &self.kind {
-            Kind::Request(id) | Kind::Response(id) => Some(id),
-            Kind::Notification | Kind::UnidentifiedError => None,
+            MessageKind::Request(id) | MessageKind::Response(id) => Some(id),
+            MessageKind::Notification | MessageKind::UnidentifiedError => None,
         }
     }
 
@@ -294,12 +295,12 @@ impl Frame {
 
     /// Replaces the id.
     #[must_use]
-    pub fn with_id(mut self, id: &Id) -> Self {
+    pub fn with_id(mut self, id: &RequestId) -> Self {
         self.members.insert("id".to_owned(), id.to_json());
         self.kind = match self.kind {
-            Kind::Request(_) => Kind::Request(id.clone()),
-            Kind::Response(_) | Kind::UnidentifiedError => Kind::Response(id.clone()),
-            Kind::Notification => Kind::Notification,
+            MessageKind::Request(_) => MessageKind::Request(id.clone()),
+            MessageKind::Response(_) | MessageKind::UnidentifiedError => MessageKind::Response(id.clone()),
+            MessageKind::Notification => MessageKind::Notification,
         };
         self
     }
@@ -318,7 +319,7 @@ impl Frame {
 }
 
 /// One line, without its line end.
-impl fmt::Display for Frame {
+impl fmt::Display for JsonRpcMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.members, f)
     }
@@ -331,7 +332,7 @@ mod tests {
     #[test]
     fn writes_messages_as_they_were_read() {
         let text = r#"{"jsonrpc":"2.0","x":1.50,"id":"a","method":"m","params":{"b":1e400,"a":12345678901234567890}}"#;
-        assert_eq!(Frame::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(text));
+        assert_eq!(JsonRpcMessage::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(text));
     }
 
     #[test]
@@ -339,9 +340,9 @@ mod tests {
         let text =
             r#"{"jsonrpc":"2.0","id":1,"result":{"a":"hello \ud83d","\uDC00":"\\ud83d \ud83d\ude00"}}"#;
         let read = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"hello \u{fffd}\",\"\u{fffd}\":\"\\\\ud83d \u{1f600}\"}}";
-        assert_eq!(Frame::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(read));
+        assert_eq!(JsonRpcMessage::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(read));
         let doubled = r#"{"jsonrpc":"2.0","id":1,"result":{"\ud800":1,"\udc00":2}}"#;
-        assert!(Frame::parse(doubled).is_err_and(|why| why.message.contains("duplicate key")));
+        assert!(JsonRpcMessage::parse(doubled).is_err_and(|why| why.message.contains("duplicate key")));
     }
 
     #[test]
@@ -369,7 +370,7 @@ mod tests {
             ("7", code::INVALID_REQUEST),
         ];
         for (text, code) in cases {
-            assert_eq!(Frame::parse(text).map_err(|why| why.code), Err(code), "{text}");
+            assert_eq!(JsonRpcMessage::parse(text).map_err(|why| why.code), Err(code), "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use super::jsonrpc::Frame;
+use super::jsonrpc::JsonRpcMessage;
 
 /// Queued messages are batched into writes of about this many bytes.
 const TOGETHER: usize = 64 << 10;
@@ -21,7 +21,7 @@ pub(super) enum Line {
 }
 
 /// Reads lines.
-pub(super) struct Lines<R> {
+pub(super) struct LineReader<R> {
     from: R,
     /// The maximum length of a line, in bytes.
     limit: usize,
@@ -29,7 +29,7 @@ pub(super) struct Lines<R> {
     is_skipping: bool,
 }
 
-impl<R: AsyncBufRead + Unpin> Lines<R> {
+impl<R: AsyncBufRead + Unpin> LineReader<R> {
     pub(super) fn new(from: R, limit: usize) -> Self {
         Self { from, limit, is_skipping: false }
     }
@@ -75,7 +75,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
 }
 
 /// Writes messages until the channel closes or the reader is gone.
-pub(super) async fn write(mut to: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<Frame>) {
+pub(super) async fn write(mut to: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<JsonRpcMessage>) {
     while let Some(first) = outgoing.recv().await {
         let mut text = first.to_line();
         while text.len() < TOGETHER
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     async fn read(text: &[u8]) -> Vec<String> {
-        let mut lines = Lines::new(text, 8);
+        let mut lines = LineReader::new(text, 8);
         let mut read = Vec::new();
         loop {
             match lines.next().await {

@@ -3,21 +3,21 @@
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-use super::jsonrpc::Id;
+use super::jsonrpc::RequestId;
 use super::method;
 use crate::json::Value;
 
 /// The ids of the requests that malformed text was meant to answer: truncated text, invalid JSON, a batch.
 ///
 /// Looks only at the members of the message itself. A message with a method answers nothing.
-pub(super) fn answered_by(text: &str) -> Vec<Id> {
-    messages(text).into_iter().flat_map(Message::answers).collect()
+pub(super) fn answered_by(text: &str) -> Vec<RequestId> {
+    messages(text).into_iter().flat_map(PartialMessage::answers).collect()
 }
 
 /// The id of the request that malformed text was meant to be. Returns `None` unless it is unambiguous: one message with a method, and one
 /// member that any parser could read as its id.
-pub(super) fn recover_request_id(text: &str) -> Option<Id> {
-    let [message] = <[Message; 1]>::try_from(messages(text)).ok()?;
+pub(super) fn recover_request_id(text: &str) -> Option<RequestId> {
+    let [message] = <[PartialMessage; 1]>::try_from(messages(text)).ok()?;
     // Invalid UTF-8 was replaced by this character.
     message.asks().filter(|id| !is_batch(text) && !id.to_string().contains('\u{fffd}'))
 }
@@ -26,9 +26,9 @@ fn is_batch(text: &str) -> bool {
     text.trim_start().starts_with('[')
 }
 
-fn messages(text: &str) -> Vec<Message> {
+fn messages(text: &str) -> Vec<PartialMessage> {
     let mut messages = Vec::new();
-    let mut message = Message::default();
+    let mut message = PartialMessage::default();
     let outermost = if is_batch(text) { 2 } else { 1 };
     let (mut depth, mut key) = (0_usize, None);
     let mut chars = text.char_indices().peekable();
@@ -41,7 +41,7 @@ fn messages(text: &str) -> Vec<Message> {
             }
             '}' | ']' => {
                 if depth == outermost {
-                    messages.push(Message { is_complete: true, ..std::mem::take(&mut message) });
+                    messages.push(PartialMessage { is_complete: true, ..std::mem::take(&mut message) });
                     key = None;
                 }
                 depth = depth.saturating_sub(1);
@@ -78,8 +78,8 @@ const ID: &str = "id";
 
 /// The facts recovered from a message.
 #[derive(Default)]
-struct Message {
-    ids: Vec<Id>,
+struct PartialMessage {
+    ids: Vec<RequestId>,
     /// The number of members that some parser could read as the id.
     id_members: usize,
     has_method: bool,
@@ -90,7 +90,7 @@ struct Message {
     is_complete: bool,
 }
 
-impl Message {
+impl PartialMessage {
     fn note(&mut self, key: Option<&str>) {
         self.id_members += usize::from(key.is_some_and(|key| method::plain(key).eq(method::plain(ID))));
         self.has_method |= key == Some("method");
@@ -98,7 +98,7 @@ impl Message {
     }
 
     /// The ids that it answers. A truncated message without a result may be a request.
-    fn answers(self) -> Vec<Id> {
+    fn answers(self) -> Vec<RequestId> {
         match !self.has_method && (self.is_complete || self.has_result_or_error) {
             true => self.ids,
             false => Vec::new(),
@@ -106,9 +106,9 @@ impl Message {
     }
 
     /// The id that it requests under, if it is unambiguous.
-    fn asks(self) -> Option<Id> {
+    fn asks(self) -> Option<RequestId> {
         let is_sure = self.has_method && !self.has_result_or_error && self.id_members == 1 && !self.is_odd;
-        let [id] = <[Id; 1]>::try_from(self.ids).ok().filter(|_| is_sure)?;
+        let [id] = <[RequestId; 1]>::try_from(self.ids).ok().filter(|_| is_sure)?;
         Some(id)
     }
 }
@@ -131,8 +131,8 @@ fn skip_string(chars: &mut Peekable<CharIndices<'_>>, length: usize) -> usize {
     chars.peek().map_or(length, |(end, _)| *end)
 }
 
-fn id(text: &str) -> Option<Id> {
-    Id::of(&crate::json::from_str::<Value>(text).ok()?)
+fn id(text: &str) -> Option<RequestId> {
+    RequestId::of(&crate::json::from_str::<Value>(text).ok()?)
 }
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
             (r#"{"result":{},"id":12"#, &[]),
         ];
         for (text, expected) in cases {
-            let found: Vec<String> = answered_by(text).iter().map(Id::to_string).collect();
+            let found: Vec<String> = answered_by(text).iter().map(RequestId::to_string).collect();
             assert_eq!(found, expected, "{text}");
         }
     }

@@ -39,17 +39,17 @@ mod http_upstream;
 pub use call_result::{OUTCOME, QUARANTINED};
 pub use child_supervision::become_server;
 pub use config::{Config, ConfigError, ConfiguredServer, config_record};
-pub use connection::Who;
+pub use connection::ClientContext;
 pub use description_scan::{DescriptionFinding, flags};
 pub use gateway::{DEFAULT_MAX_MESSAGE_SIZE, Gateway};
 pub use http_server::{DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, HttpServer, SessionNameSource};
 pub use http_upstream::HttpSpec;
-pub use identity::{Identity, IdentityError, IdentityFile, identity_record};
+pub use identity::{Authenticator, IdentityError, IdentityFile, identity_record};
 pub use pins::{
-    LockFile, LockFileError, PinnedServer, PinnedTool, PublicKey, Signature, SignerError, Signers,
-    SigningKey, Standing,
+    LockFile, LockFileError, PinStatus, PinnedServer, PinnedTool, PublicKey, Signature, SignerError, Signers,
+    SigningKey,
 };
 pub use stdio_streams::{stdin, stdout};
 pub use stdio_upstream::StdioSpec;
 pub use tool_inventory::ToolInventory;
-pub use upstream_server::{Reach, ServerSpec};
+pub use upstream_server::{ServerSpec, Transport};

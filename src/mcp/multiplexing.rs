@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::connection::Link;
-use super::jsonrpc::{Frame, Id, code};
+use super::connection::ClientConnection;
+use super::jsonrpc::{JsonRpcMessage, RequestId, code};
 use super::method;
 use super::tool_list;
-use super::upstream_server::Gone;
+use super::upstream_server::ConnectionClosed;
 use crate::host::BoxFuture;
 use crate::json::{Map, Value, json};
 
@@ -32,13 +32,17 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 /// Answers a request that is for all servers, or for the one that it names.
-pub(super) async fn answer(link: &Arc<Link>, frame: Frame, id: &Id) -> Frame {
+pub(super) async fn answer(
+    link: &Arc<ClientConnection>,
+    frame: JsonRpcMessage,
+    id: &RequestId,
+) -> JsonRpcMessage {
     let list = LISTS.iter().find(|(method, _)| *method == frame.method());
     match (frame.method(), list) {
         (_, Some((_, member))) => listed(link, &frame, id, member).await,
         (method::INITIALIZE, _) => greeted(link, &frame, id).await,
         (method::DISCOVER, _) => discovered(link, &frame, id).await,
-        ("ping", _) => Frame::result(id, json!({})),
+        ("ping", _) => JsonRpcMessage::result(id, json!({})),
         ("logging/setLevel" | "subscriptions/listen", _) => broadcast(link, &frame, id).await,
         ("prompts/get", _) => named(link, frame, id, &["name"]).await,
         ("completion/complete", _) if frame.param("ref").is_some_and(|of| of.get("name").is_some()) => {
@@ -49,7 +53,7 @@ pub(super) async fn answer(link: &Arc<Link>, frame: Frame, id: &Id) -> Frame {
 }
 
 /// Sends requests to all servers concurrently; returns the results in the order of the servers.
-async fn of_each<'a, T>(link: &Link, ask: impl Fn(usize) -> BoxFuture<'a, T>) -> Vec<(usize, T)> {
+async fn of_each<'a, T>(link: &ClientConnection, ask: impl Fn(usize) -> BoxFuture<'a, T>) -> Vec<(usize, T)> {
     let mut asked: Vec<_> = (0..link.gateway.servers.len()).map(|index| (ask(index), None)).collect();
     poll_fn(|context| {
         let mut is_over = true;
@@ -66,8 +70,13 @@ async fn of_each<'a, T>(link: &Link, ask: impl Fn(usize) -> BoxFuture<'a, T>) ->
 }
 
 /// One server's response to a request to all servers.
-async fn request_with_timeout(link: &Link, index: usize, frame: Frame, id: &Id) -> Result<Frame, Gone> {
-    let Some(server) = link.server(index) else { return Err(Gone("unknown server".to_owned())) };
+async fn request_with_timeout(
+    link: &ClientConnection,
+    index: usize,
+    frame: JsonRpcMessage,
+    id: &RequestId,
+) -> Result<JsonRpcMessage, ConnectionClosed> {
+    let Some(server) = link.server(index) else { return Err(ConnectionClosed("unknown server".to_owned())) };
     let patience =
         if server.has_timed_out.load(Ordering::Relaxed) { SILENT_SERVER_TIMEOUT } else { PATIENCE };
     let answer = link.request_for_client(index, frame, id);
@@ -75,18 +84,22 @@ async fn request_with_timeout(link: &Link, index: usize, frame: Frame, id: &Id) 
         Ok(answer) => answer,
         Err(_) => {
             server.has_timed_out.store(true, Ordering::Relaxed);
-            Err(Gone("it does not respond".to_owned()))
+            Err(ConnectionClosed("it does not respond".to_owned()))
         }
     }
 }
 
 /// Cancels the request at all servers that have not answered it.
-async fn cancel_pending(link: &Link, id: &Id) {
+async fn cancel_pending(link: &ClientConnection, id: &RequestId) {
     let _ = tokio::time::timeout(CANCEL_TIMEOUT, link.cancel_pending(id)).await;
 }
 
 /// The responses of all servers, in their order.
-async fn request_all(link: &Link, frame: &Frame, id: &Id) -> Vec<(usize, Result<Frame, Gone>)> {
+async fn request_all(
+    link: &ClientConnection,
+    frame: &JsonRpcMessage,
+    id: &RequestId,
+) -> Vec<(usize, Result<JsonRpcMessage, ConnectionClosed>)> {
     if frame.method() == method::LISTEN {
         // A subscription is answered when it ends.
         return of_each(link, |index| Box::pin(link.request_for_client(index, frame.clone(), id))).await;
@@ -100,7 +113,10 @@ async fn request_all(link: &Link, frame: &Frame, id: &Id) -> Vec<(usize, Result<
 }
 
 /// The results among all responses. Logs the servers that returned none.
-fn results(link: &Link, answers: Vec<(usize, Result<Frame, Gone>)>) -> Vec<(usize, Value)> {
+fn results(
+    link: &ClientConnection,
+    answers: Vec<(usize, Result<JsonRpcMessage, ConnectionClosed>)>,
+) -> Vec<(usize, Value)> {
     let mut results = Vec::new();
     for (index, answer) in answers {
         let why = match answer {
@@ -111,7 +127,7 @@ fn results(link: &Link, answers: Vec<(usize, Result<Frame, Gone>)>) -> Vec<(usiz
                 }
                 None => "it responds with an error".to_owned(),
             },
-            Err(Gone(why)) => why,
+            Err(ConnectionClosed(why)) => why,
         };
         link.log_server(index, &format!("omitted from a merged response: {why}"));
     }
@@ -119,30 +135,35 @@ fn results(link: &Link, answers: Vec<(usize, Result<Frame, Gone>)>) -> Vec<(usiz
 }
 
 /// Merges the handshakes with all servers.
-async fn greeted(link: &Link, frame: &Frame, id: &Id) -> Frame {
+async fn greeted(link: &ClientConnection, frame: &JsonRpcMessage, id: &RequestId) -> JsonRpcMessage {
     let results = results(link, request_all(link, frame, id).await);
     let versions = results.iter().filter_map(|(_, result)| result.get("protocolVersion")?.as_str());
     let Some(version) = versions.min() else {
-        return Frame::error(Some(id), code::INTERNAL_ERROR, "no server accepts the connection", None);
+        return JsonRpcMessage::error(
+            Some(id),
+            code::INTERNAL_ERROR,
+            "no server accepts the connection",
+            None,
+        );
     };
     let mut merged = json!({ "protocolVersion": version, "capabilities": {}, "serverInfo": who() });
     merge_capabilities(&mut merged, &results);
     merge_instructions(link, &mut merged, &results);
-    tool_list::declare_list_changed(link, Frame::result(id, merged))
+    tool_list::declare_list_changed(link, JsonRpcMessage::result(id, merged))
 }
 
 /// Merges the capabilities of all servers. If one of them does not support the protocol version, the client must fall back to the
 /// older handshake.
-async fn discovered(link: &Link, frame: &Frame, id: &Id) -> Frame {
+async fn discovered(link: &ClientConnection, frame: &JsonRpcMessage, id: &RequestId) -> JsonRpcMessage {
     let answers = request_all(link, frame, id).await;
     for (index, answer) in &answers {
-        if let Err(Gone(why)) = answer {
+        if let Err(ConnectionClosed(why)) = answer {
             link.log_server(*index, why);
         }
     }
     // A silent server may be waiting for the older handshake.
     if answers.iter().any(|(_, answer)| !matches!(answer, Ok(frame) if frame.result_value().is_some())) {
-        return Frame::error(
+        return JsonRpcMessage::error(
             Some(id),
             code::METHOD_NOT_FOUND,
             "not all servers support this protocol version",
@@ -151,7 +172,7 @@ async fn discovered(link: &Link, frame: &Frame, id: &Id) -> Frame {
     }
     let results = results(link, answers);
     let Some((_, first)) = results.first() else {
-        return Frame::error(Some(id), code::INTERNAL_ERROR, "the gateway has no servers", None);
+        return JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, "the gateway has no servers", None);
     };
     let mut merged = first.clone();
     let known_by_all = |version: &Value| {
@@ -172,7 +193,7 @@ async fn discovered(link: &Link, frame: &Frame, id: &Id) -> Frame {
         set(&mut merged, "serverInfo", who());
     }
     merge_caching(&mut merged, &results);
-    tool_list::declare_list_changed(link, Frame::result(id, merged))
+    tool_list::declare_list_changed(link, JsonRpcMessage::result(id, merged))
 }
 
 fn who() -> Value {
@@ -201,7 +222,7 @@ fn merge_capabilities(merged: &mut Value, results: &[(usize, Value)]) {
     set(merged, "capabilities", Value::Object(capabilities));
 }
 
-fn merge_instructions(link: &Link, merged: &mut Value, results: &[(usize, Value)]) {
+fn merge_instructions(link: &ClientConnection, merged: &mut Value, results: &[(usize, Value)]) {
     let texts = results.iter().filter_map(|(index, result)| {
         let text = result.get("instructions")?.as_str()?;
         Some(format!("{}:\n{text}", link.server(*index)?.spec.name))
@@ -224,13 +245,18 @@ fn merge_caching(merged: &mut Value, results: &[(usize, Value)]) {
 }
 
 /// The pages of one server's list; empty if the server does not support the method.
-async fn pages(link: &Link, index: usize, mut asked: Frame, id: &Id) -> Vec<Frame> {
+async fn pages(
+    link: &ClientConnection,
+    index: usize,
+    mut asked: JsonRpcMessage,
+    id: &RequestId,
+) -> Vec<JsonRpcMessage> {
     let mut pages = Vec::new();
     asked.take_param("cursor");
     for _ in 0..MAX_PAGES {
         let page = match request_with_timeout(link, index, asked.clone(), id).await {
             Ok(page) => page,
-            Err(Gone(why)) => {
+            Err(ConnectionClosed(why)) => {
                 link.log_server(index, &format!("omitted from a merged response: {why}"));
                 break;
             }
@@ -247,7 +273,12 @@ async fn pages(link: &Link, index: usize, mut asked: Frame, id: &Id) -> Vec<Fram
 }
 
 /// Merges the lists of all servers, in the order of the servers.
-async fn listed(link: &Link, frame: &Frame, id: &Id, member: &str) -> Frame {
+async fn listed(
+    link: &ClientConnection,
+    frame: &JsonRpcMessage,
+    id: &RequestId,
+    member: &str,
+) -> JsonRpcMessage {
     let lists = of_each(link, |index| Box::pin(pages(link, index, frame.clone(), id))).await;
     cancel_pending(link, id).await;
     let (mut items, mut parts) = (Vec::new(), Vec::new());
@@ -272,38 +303,43 @@ async fn listed(link: &Link, frame: &Frame, id: &Id, member: &str) -> Frame {
     }
     set(&mut merged, member, Value::Array(items));
     merge_caching(&mut merged, &parts);
-    Frame::result(id, merged)
+    JsonRpcMessage::result(id, merged)
 }
 
 /// Sends a request to all servers; returns the first result.
-async fn broadcast(link: &Link, frame: &Frame, id: &Id) -> Frame {
+async fn broadcast(link: &ClientConnection, frame: &JsonRpcMessage, id: &RequestId) -> JsonRpcMessage {
     let answers = request_all(link, frame, id).await;
-    let answers: Vec<Frame> = answers.into_iter().filter_map(|(_, answer)| answer.ok()).collect();
+    let answers: Vec<JsonRpcMessage> = answers.into_iter().filter_map(|(_, answer)| answer.ok()).collect();
     let result = answers.iter().position(|answer| answer.result_value().is_some());
     match answers.into_iter().nth(result.unwrap_or(0)) {
         Some(answer) => answer,
-        None => Frame::error(Some(id), code::INTERNAL_ERROR, "no server responds", None),
+        None => JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, "no server responds", None),
     }
 }
 
 /// Routes a request to the server of a prefixed name, with the prefix removed.
-async fn named(link: &Link, mut frame: Frame, id: &Id, place: &[&str]) -> Frame {
+async fn named(
+    link: &ClientConnection,
+    mut frame: JsonRpcMessage,
+    id: &RequestId,
+    place: &[&str],
+) -> JsonRpcMessage {
     let found = frame.param_at(place).and_then(Value::as_str).and_then(|name| {
         let (index, own) = link.route(name)?;
         Some((index, own.to_owned()))
     });
     let Some((index, own)) = found else {
-        return Frame::error(Some(id), code::INVALID_PARAMS, "no server matches this name", None);
+        return JsonRpcMessage::error(Some(id), code::INVALID_PARAMS, "no server matches this name", None);
     };
     frame.set_param_at(place, own.into());
     match link.request_for_client(index, frame, id).await {
         Ok(answer) => answer,
-        Err(Gone(why)) => Frame::error(Some(id), code::INTERNAL_ERROR, &why, None),
+        Err(ConnectionClosed(why)) => JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, &why, None),
     }
 }
 
 /// Tries the servers in turn until one returns a result: for resources by URI, tasks by id and unknown methods.
-async fn try_each(link: &Link, frame: &Frame, id: &Id) -> Frame {
+async fn try_each(link: &ClientConnection, frame: &JsonRpcMessage, id: &RequestId) -> JsonRpcMessage {
     let mut refused = None;
     for index in 0..link.gateway.servers.len() {
         match link.request_for_client(index, frame.clone(), id).await {
@@ -315,8 +351,9 @@ async fn try_each(link: &Link, frame: &Frame, id: &Id) -> Frame {
                     refused = Some(answer);
                 }
             }
-            Err(Gone(why)) => link.log_server(index, &why),
+            Err(ConnectionClosed(why)) => link.log_server(index, &why),
         }
     }
-    refused.unwrap_or_else(|| Frame::error(Some(id), code::INTERNAL_ERROR, "no server responds", None))
+    refused
+        .unwrap_or_else(|| JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, "no server responds", None))
 }

@@ -14,7 +14,7 @@ use crate::safe_text::inert;
 
 /// Whether the client asked a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Client {
+pub(super) enum ClientPrompt {
     /// It can't ask, or must not: it does not authenticate who answers.
     NotAsked,
     /// It was asked, and nobody answered.
@@ -24,7 +24,7 @@ pub(super) enum Client {
 /// The message for the agent. `is_answerable`: people can answer outside the client.
 pub(super) fn agent_message(
     askers: &[ApprovalRequirement],
-    client: Client,
+    client: ClientPrompt,
     is_answerable: bool,
     message: &str,
 ) -> String {
@@ -33,10 +33,10 @@ pub(super) fn agent_message(
         (true, _) => {
             "Once it is approved, make the same call with the same arguments again; until then it stays pending."
         }
-        (false, Client::Silent) => {
+        (false, ClientPrompt::Silent) => {
             "Nobody answered the approval request. The same call with the same arguments asks again."
         }
-        (false, Client::NotAsked) => {
+        (false, ClientPrompt::NotAsked) => {
             "Nobody can approve it: this client can't ask a person, and the gateway has no state in which others could answer."
         }
     };

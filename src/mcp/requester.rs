@@ -10,7 +10,7 @@ const LABEL: usize = 24;
 
 /// What distinguishes clients without a principal.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Unnamed<'a> {
+pub(super) enum ClientSource<'a> {
     /// The single client on stdin, in the session that the operator named.
     Lines { session: Option<&'a str> },
     /// A client over HTTP, in the caller's session that its requests name.
@@ -18,7 +18,7 @@ pub(super) enum Unnamed<'a> {
 }
 
 /// Returns the name of the requester.
-pub(super) fn name(context: &Value, unnamed: Unnamed<'_>) -> String {
+pub(super) fn name(context: &Value, unnamed: ClientSource<'_>) -> String {
     let member = |name: &str| context.get(name).filter(|value| !value.is_null());
     let (label, identity) = match member("principal") {
         Some(principal) => {
@@ -26,8 +26,10 @@ pub(super) fn name(context: &Value, unnamed: Unnamed<'_>) -> String {
             (principal.as_str().unwrap_or("principal"), identity)
         }
         None => match unnamed {
-            Unnamed::Lines { session } => (session.unwrap_or("stdio"), json!(["stdio", context, session])),
-            Unnamed::Http { session } => (session.unwrap_or("http"), json!(["http", context, session])),
+            ClientSource::Lines { session } => {
+                (session.unwrap_or("stdio"), json!(["stdio", context, session]))
+            }
+            ClientSource::Http { session } => (session.unwrap_or("http"), json!(["http", context, session])),
         },
     };
     let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '@');
@@ -40,22 +42,22 @@ pub(super) fn name(context: &Value, unnamed: Unnamed<'_>) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: Unnamed<'_> = Unnamed::Lines { session: None };
+    const PLAIN: ClientSource<'_> = ClientSource::Lines { session: None };
 
     #[test]
     fn a_principal_is_the_same_requester_on_every_transport() {
         let ana = json!({ "principal": "ana", "tenant": "acme", "roles": ["reader"] });
         let same = json!({ "tenant": "acme", "principal": "ana", "roles": ["writer"] });
-        let http = Unnamed::Http { session: Some("s") };
+        let http = ClientSource::Http { session: Some("s") };
         assert_eq!(name(&ana, PLAIN), name(&same, http));
         assert!(name(&ana, PLAIN).starts_with("ana-"));
     }
 
     #[test]
     fn different_clients_are_different_requesters() {
-        let named = Unnamed::Lines { session: Some("s") };
-        let http = Unnamed::Http { session: None };
-        let http_named = Unnamed::Http { session: Some("s") };
+        let named = ClientSource::Lines { session: Some("s") };
+        let http = ClientSource::Http { session: None };
+        let http_named = ClientSource::Http { session: Some("s") };
         let context = |text: &str| -> Value { json::parse(text).unwrap() };
         let all = [
             name(&Value::Null, PLAIN),

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
 use super::client_sender::ClientSender;
-use super::connection::{Link, Who};
+use super::connection::{ClientConnection, ClientContext};
 use super::gateway::Gateway;
-use super::jsonrpc::{Frame, Malformed};
-use super::line_codec::{self, Line, Lines};
-use super::requester::{self, Unnamed};
-use super::upstream_server::Gone;
+use super::jsonrpc::{JsonRpcMessage, MessageError};
+use super::line_codec::{self, Line, LineReader};
+use super::requester::{self, ClientSource};
+use super::upstream_server::ConnectionClosed;
 
 /// How long to wait for unanswered requests after the client has closed its input.
 const LAST_ANSWERS: Duration = Duration::from_secs(4);
@@ -31,25 +31,26 @@ impl Gateway {
     ) -> Result<(), String> {
         let (outlet, outgoing) = ClientSender::new();
         let mut writer = tokio::spawn(line_codec::write(to, outgoing));
-        let unnamed = Unnamed::Lines { session: self.session.as_deref() };
-        let who = Who {
+        let unnamed = ClientSource::Lines { session: self.session.as_deref() };
+        let who = ClientContext {
             requester: requester::name(&self.context, unnamed),
             context: self.context.clone(),
             session: self.session.clone(),
         };
-        let link = Link::open(&self, &who, outlet.clone()).map_err(|Gone(why)| why)?;
-        let mut lines = Lines::new(BufReader::with_capacity(64 << 10, from), self.max_message_size);
+        let link =
+            ClientConnection::open(&self, &who, outlet.clone()).map_err(|ConnectionClosed(why)| why)?;
+        let mut lines = LineReader::new(BufReader::with_capacity(64 << 10, from), self.max_message_size);
         loop {
             match lines.next().await {
-                Line::Text(text) => match Frame::parse(&text) {
+                Line::Text(text) => match JsonRpcMessage::parse(&text) {
                     Ok(frame) => link.handle_client_message(frame, &outlet).await,
                     Err(why) => outlet.send(why.answer()).await,
                 },
                 Line::Unreadable { why, text } => {
-                    outlet.send(Malformed::unreadable(&text, why).answer()).await;
+                    outlet.send(MessageError::unreadable(&text, why).answer()).await;
                 }
                 Line::TooLong(why) => {
-                    let answer = Frame::error(None, super::jsonrpc::code::PARSE_ERROR, &why, None);
+                    let answer = JsonRpcMessage::error(None, super::jsonrpc::code::PARSE_ERROR, &why, None);
                     outlet.send(answer).await;
                 }
                 Line::End => break,

@@ -19,22 +19,22 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 /// The process's stdin. Must be called inside a tokio runtime.
 pub fn stdin() -> impl AsyncRead + Unpin + Send + 'static {
     let here = duplicate_pollable(&io::stdin()).and_then(|own| Receiver::from_owned_fd_unchecked(own).ok());
-    here.map_or_else(|| Input::Threaded(tokio::io::stdin()), Input::Here)
+    here.map_or_else(|| InputStream::Threaded(tokio::io::stdin()), InputStream::Here)
 }
 
 /// The process's stdout. Must be called inside a tokio runtime.
 pub fn stdout() -> impl AsyncWrite + Unpin + Send + 'static {
     let here = duplicate_pollable(&io::stdout()).and_then(|own| Sender::from_owned_fd_unchecked(own).ok());
-    here.map_or_else(|| Output::Threaded(tokio::io::stdout()), Output::Here)
+    here.map_or_else(|| OutputStream::Threaded(tokio::io::stdout()), OutputStream::Here)
 }
 
-enum Input {
+enum InputStream {
     Here(Receiver),
     /// A file or a terminal: another thread reads it.
     Threaded(Stdin),
 }
 
-enum Output {
+enum OutputStream {
     Here(Sender),
     Threaded(Stdout),
 }
@@ -90,7 +90,7 @@ fn write_some(to: &Sender, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::
     }
 }
 
-impl AsyncRead for Input {
+impl AsyncRead for InputStream {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -103,7 +103,7 @@ impl AsyncRead for Input {
     }
 }
 
-impl AsyncWrite for Output {
+impl AsyncWrite for OutputStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Here(to) => write_some(to, context, bytes),
@@ -135,8 +135,10 @@ mod tests {
     async fn reads_and_writes_blocking_pipes_and_leaves_them_blocking() {
         let (from, to) = pipe().expect("a pipe");
         let given = (from.try_clone().expect("a pipe"), to.try_clone().expect("a pipe"));
-        let mut input = Input::Here(Receiver::from_owned_fd_unchecked(from).expect("it can be waited for"));
-        let mut output = Output::Here(Sender::from_owned_fd_unchecked(to).expect("it can be waited for"));
+        let mut input =
+            InputStream::Here(Receiver::from_owned_fd_unchecked(from).expect("it can be waited for"));
+        let mut output =
+            OutputStream::Here(Sender::from_owned_fd_unchecked(to).expect("it can be waited for"));
         let said: Vec<u8> = (0..1 << 20).map(|number: u32| number.to_le_bytes()[1]).collect();
         let mut heard = vec![0; said.len()];
         // One thread does both, so neither may block it: the data exceeds the capacity of a pipe.

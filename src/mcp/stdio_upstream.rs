@@ -10,10 +10,10 @@ use tokio::io::BufReader;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::jsonrpc::Frame;
-use super::line_codec::{self, Line, Lines};
+use super::jsonrpc::JsonRpcMessage;
+use super::line_codec::{self, Line, LineReader};
 use super::malformed_recovery;
-use super::upstream_server::{Gone, UpstreamEvent, UpstreamEventSender};
+use super::upstream_server::{ConnectionClosed, UpstreamEvent, UpstreamEventSender};
 
 /// How long a server has to exit after its input is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
@@ -35,7 +35,7 @@ pub struct StdioSpec {
 
 /// A running server process.
 pub(super) struct StdioUpstream {
-    to: mpsc::Sender<Frame>,
+    to: mpsc::Sender<JsonRpcMessage>,
     ended: watch::Receiver<bool>,
     /// Dropping it shuts the server down.
     _keep_alive: oneshot::Sender<Infallible>,
@@ -43,7 +43,11 @@ pub(super) struct StdioUpstream {
 
 impl StdioUpstream {
     /// Starts the process. Its messages go to `events`; the last event reports its end.
-    pub(super) fn start(spec: &StdioSpec, events: UpstreamEventSender, limit: usize) -> Result<Self, Gone> {
+    pub(super) fn start(
+        spec: &StdioSpec,
+        events: UpstreamEventSender,
+        limit: usize,
+    ) -> Result<Self, ConnectionClosed> {
         let mut command = Command::new(&spec.command);
         command.args(&spec.args).envs(spec.env.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &spec.cwd {
@@ -53,17 +57,21 @@ impl StdioUpstream {
         // A process group of its own: descendants of the server end with it, and Ctrl-C in the terminal reaches only the gateway, which
         // passes it on.
         command.process_group(0);
-        let mut child =
-            command.spawn().map_err(|error| Gone(format!("`{}` can't be started: {error}", spec.command)))?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| ConnectionClosed(format!("`{}` can't be started: {error}", spec.command)))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Gone(format!("the stdin and stdout of `{}` can't be opened", spec.command)));
+            return Err(ConnectionClosed(format!(
+                "the stdin and stdout of `{}` can't be opened",
+                spec.command
+            )));
         };
         let (to, outgoing) = mpsc::channel(QUEUE_CAPACITY);
         let (tell_ended, ended) = watch::channel(false);
         tokio::spawn(line_codec::write(stdin, outgoing));
         let (wanted, unwanted) = oneshot::channel();
         tokio::spawn(async move {
-            let group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
+            let group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
             let mut heard = pin!(hear(stdout, &events, limit));
             let all_heard = tokio::select! {
                 heard = &mut heard => Some(heard),
@@ -91,13 +99,13 @@ impl StdioUpstream {
                 }
             };
             let _ = tell_ended.send(true);
-            let _ = events.send(UpstreamEvent::Gone(Gone(why))).await;
+            let _ = events.send(UpstreamEvent::Gone(ConnectionClosed(why))).await;
         });
         Ok(Self { to, ended, _keep_alive: wanted })
     }
 
-    pub(super) async fn send(&self, frame: Frame) -> Result<(), Gone> {
-        self.to.send(frame).await.map_err(|_| Gone("it accepts no more messages".to_owned()))
+    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), ConnectionClosed> {
+        self.to.send(frame).await.map_err(|_| ConnectionClosed("it accepts no more messages".to_owned()))
     }
 
     /// Closes the server's input after writing all queued messages. The server must then exit, and is killed if it does not.
@@ -111,10 +119,10 @@ struct MessageTooLong(String);
 
 /// Forwards a server's messages as events until its output or the event channel closes.
 async fn hear(stdout: ChildStdout, events: &UpstreamEventSender, limit: usize) -> Result<(), MessageTooLong> {
-    let mut lines = Lines::new(BufReader::with_capacity(64 << 10, stdout), limit);
+    let mut lines = LineReader::new(BufReader::with_capacity(64 << 10, stdout), limit);
     loop {
         let event = match lines.next().await {
-            Line::Text(text) => match Frame::parse(&text) {
+            Line::Text(text) => match JsonRpcMessage::parse(&text) {
                 Ok(frame) => UpstreamEvent::Frame { frame, about: None },
                 Err(why) => UpstreamEvent::Malformed {
                     why: why.message,
@@ -134,9 +142,9 @@ async fn hear(stdout: ChildStdout, events: &UpstreamEventSender, limit: usize) -
 }
 
 /// A process group, killed on drop: no descendant survives, whatever happens to the task that watches the server.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
+impl ProcessGroup {
     fn signal(&self, signal: Signal) {
         if let Some(group) = self.0 {
             // The group may be empty by now.
@@ -145,14 +153,14 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }
 }
 
 /// Waits for a server to exit, with SIGTERM and then SIGKILL to its group if it does not; returns how it ended.
-async fn end(child: &mut Child, group: &Group) -> String {
+async fn end(child: &mut Child, group: &ProcessGroup) -> String {
     for signal in [Signal::TERM, Signal::KILL] {
         match tokio::time::timeout(GRACE, child.wait()).await {
             Ok(Ok(status)) if status.success() => return "it exited".to_owned(),

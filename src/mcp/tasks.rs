@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use super::connection::Link;
-use super::jsonrpc::{Frame, code};
+use super::connection::ClientConnection;
+use super::jsonrpc::{JsonRpcMessage, code};
 use super::method;
 use crate::call::ToolCall;
 use crate::json::Value;
@@ -30,7 +30,7 @@ pub(super) struct TaskRegistry {
 
 impl TaskRegistry {
     /// Records a call whose response starts a task.
-    pub(super) fn note(&self, call: &ToolCall, answer: &Frame) {
+    pub(super) fn note(&self, call: &ToolCall, answer: &JsonRpcMessage) {
         let Some(result) = answer.result_value() else { return };
         let Some(id) = begun(result) else { return };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +56,7 @@ fn begun(result: &Value) -> Option<&str> {
 }
 
 /// The task id of a request or a notification about a task; empty, and so unknown, if it is missing or malformed.
-pub(super) fn subject(frame: &Frame) -> Option<String> {
+pub(super) fn subject(frame: &JsonRpcMessage) -> Option<String> {
     let method = frame.method();
     let is_about_one = method.trim_start_matches("notifications/").starts_with("tasks/")
         && method != TASKS_LIST
@@ -66,7 +66,7 @@ pub(super) fn subject(frame: &Frame) -> Option<String> {
 }
 
 /// Returns why a request is rejected if a lenient server could read another task id in it, or a task method in its method.
-pub(super) fn misread(frame: &Frame) -> Option<String> {
+pub(super) fn misread(frame: &JsonRpcMessage) -> Option<String> {
     let method: String = method::plain(frame.method()).collect();
     if !method.starts_with("tasks") {
         return None;
@@ -79,7 +79,7 @@ pub(super) fn misread(frame: &Frame) -> Option<String> {
 }
 
 /// Redacts a response or a notification about a task.
-pub(super) fn hidden(link: &Link, task: &str, mut frame: Frame) -> Frame {
+pub(super) fn hidden(link: &ClientConnection, task: &str, mut frame: JsonRpcMessage) -> JsonRpcMessage {
     if !link.hides_results() {
         return frame;
     }
@@ -87,7 +87,7 @@ pub(super) fn hidden(link: &Link, task: &str, mut frame: Frame) -> Frame {
     if calls.is_empty() {
         let message = "unknown task: no call of this connection started it, and policies redact results, so its result is withheld";
         return match frame.id().cloned() {
-            Some(id) => Frame::error(Some(&id), code::INVALID_PARAMS, message, None),
+            Some(id) => JsonRpcMessage::error(Some(&id), code::INVALID_PARAMS, message, None),
             None => {
                 if let Some(Value::Object(params)) = frame.params_mut() {
                     params.retain(|name, _| PLAIN.contains(&name.as_str()));

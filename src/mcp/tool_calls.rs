@@ -4,17 +4,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::approval_channels::{self, ApprovedContinuation, ClientReply, Way};
+use super::approval_channels::{self, ApprovalChannel, ApprovedContinuation, ClientReply};
 use super::binary_content::DetachedBinary;
 use super::call_result;
 use super::client_sender::ClientSender;
-use super::connection::{LATE_RESPONSE_WINDOW, Link};
-use super::jsonrpc::{Frame, Id, code};
+use super::connection::{ClientConnection, LATE_RESPONSE_WINDOW};
+use super::jsonrpc::{JsonRpcMessage, RequestId, code};
 use super::method;
 use super::pending_messages;
-use super::pins::Standing;
+use super::pins::PinStatus;
 use super::tool_list;
-use super::upstream_server::Gone;
+use super::upstream_server::ConnectionClosed;
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::{ToolError, ToolExecutor, ToolResponse};
 use crate::json::{Map, Value};
@@ -26,14 +26,14 @@ const MAX_APPROVAL_REQUESTS: usize = 8;
 
 /// Runs a call and returns the response. Returns `None` if the client cancelled it and the server did not answer.
 pub(super) async fn call(
-    link: &Link,
-    mut frame: Frame,
-    id: &Id,
+    link: &ClientConnection,
+    mut frame: JsonRpcMessage,
+    id: &RequestId,
     outlet: &ClientSender,
     cancelled: watch::Receiver<bool>,
-) -> Option<Frame> {
+) -> Option<JsonRpcMessage> {
     let returned = approval_channels::returned(&mut frame);
-    let refused = |message: &str| Some(Frame::error(Some(id), code::INVALID_PARAMS, message, None));
+    let refused = |message: &str| Some(JsonRpcMessage::error(Some(id), code::INVALID_PARAMS, message, None));
     let Some(name) = frame.param("name").and_then(Value::as_str) else {
         return refused("`name` must be a string, the name of a tool");
     };
@@ -62,7 +62,7 @@ pub(super) async fn call(
         ));
     }
     if let Some(refusal) = quarantined(link, index, tool) {
-        return Some(Frame::result(id, call_result::adapt_to_protocol(&frame, refusal)));
+        return Some(JsonRpcMessage::result(id, call_result::adapt_to_protocol(&frame, refusal)));
     }
     let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).with_server(&server.spec.name);
     call.context.clone_from(&link.context);
@@ -78,21 +78,21 @@ pub(super) async fn call(
 }
 
 /// The result of a call whose tool is not reviewed. Returns `None` if the tool is accepted.
-fn quarantined(link: &Link, index: usize, tool: &str) -> Option<Value> {
+fn quarantined(link: &ClientConnection, index: usize, tool: &str) -> Option<Value> {
     link.gateway.pins.as_ref()?;
     let server = link.server(index)?;
     let described = server.tools.get(tool).unwrap_or_default();
     let why = match link.gateway.standing(&server.spec.name, tool, &described) {
-        Standing::Accepted => return None,
-        Standing::New => "has not been reviewed",
-        Standing::Changed => "has changed since it was reviewed",
+        PinStatus::Accepted => return None,
+        PinStatus::New => "has not been reviewed",
+        PinStatus::Changed => "has changed since it was reviewed",
     };
     let message = format!("the tool `{}` {why}: a person must review and accept it first", inert(tool));
     Some(call_result::from_quarantine(&message))
 }
 
 /// The arguments as policies see them. Servers treat missing arguments as an empty object.
-fn arguments(frame: &Frame) -> Value {
+fn arguments(frame: &JsonRpcMessage) -> Value {
     match frame.param("arguments") {
         None | Some(Value::Null) => Value::Object(Map::new()),
         Some(arguments) => arguments.clone(),
@@ -101,27 +101,27 @@ fn arguments(frame: &Frame) -> Value {
 
 /// Executes one call on its server.
 pub(super) struct UpstreamExecutor<'c> {
-    pub(super) link: &'c Link,
+    pub(super) link: &'c ClientConnection,
     index: usize,
     /// The call as the client sent it.
-    pub(super) frame: &'c Frame,
-    id: &'c Id,
+    pub(super) frame: &'c JsonRpcMessage,
+    id: &'c RequestId,
     /// The tool's own name.
     tool: &'c str,
     /// The queue for messages that belong to the call.
     pub(super) outlet: &'c ClientSender,
     cancelled: watch::Receiver<bool>,
-    kept: Mutex<Kept>,
+    kept: Mutex<UpstreamResponse>,
 }
 
 /// The parts of the server's response that policies don't see.
 #[derive(Default)]
-struct Kept {
+struct UpstreamResponse {
     /// The last failure: the message that policies saw, and the original response.
-    failure: Option<(String, Failure)>,
+    failure: Option<(String, ToolFailure)>,
     set_aside: DetachedBinary,
     /// The server's last response, for its other members and their order.
-    answer: Option<Frame>,
+    answer: Option<JsonRpcMessage>,
     /// Its result has a form that the protocol does not define; it is forwarded unchanged.
     is_odd: bool,
     /// The client cancelled it, and the server did not answer.
@@ -130,7 +130,7 @@ struct Kept {
 
 /// The ways in which a server reports the failure of a tool.
 #[derive(Clone)]
-enum Failure {
+enum ToolFailure {
     /// A result with `isError`.
     Result(Value),
     /// A JSON-RPC error.
@@ -146,7 +146,7 @@ impl ToolExecutor for UpstreamExecutor<'_> {
         }
         let begun =
             self.link.start_request_for_client(self.index, self.upstream_request(call), self.id).await;
-        let asked = begun.map_err(|Gone(why)| {
+        let asked = begun.map_err(|ConnectionClosed(why)| {
             self.kept().is_given_up = *self.cancelled.borrow();
             ToolError::new(why).of_kind("unavailable")
         })?;
@@ -178,12 +178,12 @@ impl ToolExecutor for UpstreamExecutor<'_> {
             let message =
                 error.get("message").and_then(Value::as_str).unwrap_or("the tool failed").to_owned();
             let kind = error.get("code").map(|code| format!("rpc{code}"));
-            self.kept().failure = Some((message.clone(), Failure::Error(error)));
+            self.kept().failure = Some((message.clone(), ToolFailure::Error(error)));
             return Err(ToolError { message, kind });
         }
         if result.get("isError") == Some(&Value::Bool(true)) {
             let message = call_result::text_of(&result);
-            self.kept().failure = Some((message.clone(), Failure::Result(result)));
+            self.kept().failure = Some((message.clone(), ToolFailure::Result(result)));
             return Err(ToolError::new(message).of_kind("tool_error"));
         }
         if result.get("inputRequests").is_some_and(approval_channels::imitates) {
@@ -206,7 +206,7 @@ impl UpstreamExecutor<'_> {
     /// Runs the call to its response, and asks for approvals on the way.
     ///
     /// Executions are boxed: their futures are large, and would be copied with each future around them.
-    async fn run(&self, mut call: ToolCall, returned: ClientReply) -> Frame {
+    async fn run(&self, mut call: ToolCall, returned: ClientReply) -> JsonRpcMessage {
         let session = &self.link.session;
         let mut was_asked = false;
         let mut outcome = match &returned.question {
@@ -224,20 +224,20 @@ impl UpstreamExecutor<'_> {
             };
             let question = RequestPart::from(&request);
             let way = match session.anyone_may_answer(&question) && !returned.is_dismissed {
-                true => Way::of(self.frame, &self.link.client),
-                false => Way::None,
+                true => ApprovalChannel::of(self.frame, &self.link.client),
+                false => ApprovalChannel::None,
             };
             call.id.clone_from(&request.tool_call_id);
             let answer = match way {
-                Way::Result => match self.link.goes_on(&call, self.frame, &question) {
+                ApprovalChannel::Result => match self.link.goes_on(&call, self.frame, &question) {
                     Some(going_on) => Some(going_on.answer(&question)),
-                    None => return Frame::result(self.id, self.input_required_result(&question)),
+                    None => return JsonRpcMessage::result(self.id, self.input_required_result(&question)),
                 },
-                Way::Elicitation => {
+                ApprovalChannel::Elicitation => {
                     was_asked = true;
                     self.elicit(&question).await
                 }
-                Way::None => None,
+                ApprovalChannel::None => None,
             };
             let Some(answer) = answer else { break };
             outcome = Box::pin(session.take_up(call.clone(), &question, &[answer], self)).await;
@@ -248,8 +248,8 @@ impl UpstreamExecutor<'_> {
                 gateway.log_pending(request);
             }
             let client = match was_asked || returned.is_dismissed {
-                true => pending_messages::Client::Silent,
-                false => pending_messages::Client::NotAsked,
+                true => pending_messages::ClientPrompt::Silent,
+                false => pending_messages::ClientPrompt::NotAsked,
             };
             let askers = session.askers(&RequestPart::from(request)).unwrap_or_default();
             let is_answerable = gateway.answered_in.is_some();
@@ -272,12 +272,12 @@ impl UpstreamExecutor<'_> {
         answer
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, UpstreamResponse> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The call as the server receives it: as the client sent it, with the changes of policies.
-    fn upstream_request(&self, call: &ToolCall) -> Frame {
+    fn upstream_request(&self, call: &ToolCall) -> JsonRpcMessage {
         let mut frame = self.frame.clone();
         if self.frame.param("name").and_then(Value::as_str) != Some(self.tool) {
             frame.set_param("name", self.tool.into());
@@ -289,7 +289,7 @@ impl UpstreamExecutor<'_> {
     }
 
     /// Converts an outcome to the response for the client.
-    fn answer(&self, call: &ToolCall, outcome: Outcome) -> Frame {
+    fn answer(&self, call: &ToolCall, outcome: Outcome) -> JsonRpcMessage {
         let (failure, set_aside, said, is_odd) = {
             let mut kept = self.kept();
             let set_aside = std::mem::take(&mut kept.set_aside);
@@ -301,7 +301,7 @@ impl UpstreamExecutor<'_> {
         });
         let answered = |member: &str, value| match said.clone() {
             Some(said) => said.with_payload(member, value),
-            None => Frame::result(self.id, value),
+            None => JsonRpcMessage::result(self.id, value),
         };
         match outcome.outcome {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => {
@@ -321,11 +321,11 @@ impl UpstreamExecutor<'_> {
                     if outcome.error.as_deref() == Some(&*self.hidden(call, &message)) =>
                 {
                     match failure {
-                        Failure::Result(mut result) => {
+                        ToolFailure::Result(mut result) => {
                             self.link.session.hide(call, &mut result);
                             answered("result", result)
                         }
-                        Failure::Error(mut error) => {
+                        ToolFailure::Error(mut error) => {
                             self.link.session.hide(call, &mut error);
                             answered("error", error)
                         }
@@ -337,8 +337,8 @@ impl UpstreamExecutor<'_> {
         }
     }
 
-    fn refusal(&self, outcome: &Outcome) -> Frame {
-        Frame::result(
+    fn refusal(&self, outcome: &Outcome) -> JsonRpcMessage {
+        JsonRpcMessage::result(
             self.id,
             call_result::adapt_to_protocol(self.frame, call_result::from_rejection(outcome)),
         )

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client_sender::ClientSender;
-use super::connection::{Link, Who};
+use super::connection::{ClientConnection, ClientContext};
 use super::gateway::Gateway;
-use super::jsonrpc::{Frame, Id};
+use super::jsonrpc::{JsonRpcMessage, RequestId};
 use super::method;
 use super::tool_list;
-use super::upstream_server::Gone;
+use super::upstream_server::ConnectionClosed;
 use crate::json::{Value, json};
 
 /// The protocol version for servers that don't support 2026-07-28.
@@ -38,7 +38,8 @@ impl Gateway {
     pub async fn inspect(self: &Arc<Self>) -> Result<Vec<ToolInventory>, String> {
         // Messages from servers to the client are dropped: there is no client.
         let (outlet, _) = ClientSender::lossy();
-        let link = Link::open(self, &Who::default(), outlet.clone()).map_err(|Gone(why)| why)?;
+        let link = ClientConnection::open(self, &ClientContext::default(), outlet.clone())
+            .map_err(|ConnectionClosed(why)| why)?;
         let mut inspected = Vec::new();
         for (index, spec) in self.servers.iter().enumerate() {
             let listed = async {
@@ -59,7 +60,7 @@ impl Gateway {
 }
 
 /// Performs the handshake in the protocol version that the server supports; returns a message in it, as a template for later requests.
-async fn greet(link: &Link, index: usize) -> Result<Frame, String> {
+async fn greet(link: &ClientConnection, index: usize) -> Result<JsonRpcMessage, String> {
     let about = json!({ "name": "callgate", "version": env!("CARGO_PKG_VERSION") });
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
@@ -67,15 +68,15 @@ async fn greet(link: &Link, index: usize) -> Result<Frame, String> {
         "io.modelcontextprotocol/clientInfo": about,
     });
     let modern = json!({ "_meta": meta });
-    let id = Id::text("callgate");
+    let id = RequestId::text("callgate");
     let ask = |method: &'static str, params: Value| link.request_server(index, method, params);
     let mut discovered = pin!(ask(method::DISCOVER, modern.clone()));
     let answer = tokio::time::timeout(DISCOVER_TIMEOUT, &mut discovered).await;
     let has_timed_out = answer.is_err();
     if let Ok(answer) = answer
-        && answer.map_err(|Gone(why)| why)?.result_value().is_some()
+        && answer.map_err(|ConnectionClosed(why)| why)?.result_value().is_some()
     {
-        return Ok(Frame::request(&id, method::TOOLS_LIST, modern));
+        return Ok(JsonRpcMessage::request(&id, method::TOOLS_LIST, modern));
     }
     let late = async {
         // A server that starts slowly may still answer.
@@ -85,12 +86,12 @@ async fn greet(link: &Link, index: usize) -> Result<Frame, String> {
     };
     let greeting = json!({ "protocolVersion": LEGACY_VERSION, "capabilities": {}, "clientInfo": about });
     let answer = tokio::select! {
-        () = late => return Ok(Frame::request(&id, method::TOOLS_LIST, modern)),
-        answer = ask(method::INITIALIZE, greeting) => answer.map_err(|Gone(why)| why)?,
+        () = late => return Ok(JsonRpcMessage::request(&id, method::TOOLS_LIST, modern)),
+        answer = ask(method::INITIALIZE, greeting) => answer.map_err(|ConnectionClosed(why)| why)?,
     };
     if let Some(error) = answer.error_value() {
         return Err(format!("it rejects the handshake: {error}"));
     }
-    link.notify_server(index, Frame::notification(method::INITIALIZED, json!({}))).await;
-    Ok(Frame::request(&id, method::TOOLS_LIST, json!({})))
+    link.notify_server(index, JsonRpcMessage::notification(method::INITIALIZED, json!({}))).await;
+    Ok(JsonRpcMessage::request(&id, method::TOOLS_LIST, json!({})))
 }

@@ -5,11 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::argument_names;
-use super::connection::Link;
+use super::connection::ClientConnection;
 use super::http_headers::HeaderArguments;
-use super::jsonrpc::Frame;
+use super::jsonrpc::JsonRpcMessage;
 use super::method;
-use super::pins::Standing;
+use super::pins::PinStatus;
 use crate::json::{Map, Value, json};
 use crate::tools::ToolDescriptor;
 
@@ -21,20 +21,20 @@ const MAX_PAGES: usize = 100;
 /// The cached tools of a server, as far as it has listed them.
 #[derive(Debug, Default)]
 pub(super) struct ToolCache {
-    known: Mutex<Known>,
+    known: Mutex<CachedTools>,
     /// Held while the list is requested.
     asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct CachedTools {
     tools: HashMap<String, Value>,
     /// The list is complete, and has not changed since.
     complete: bool,
 }
 
 impl ToolCache {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, CachedTools> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,7 +85,7 @@ impl ToolCache {
 }
 
 /// Filters a list of tools for the client: removes tools that are always denied, and tools that are not reviewed if review is required.
-pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
+pub(super) fn shown(link: &ClientConnection, index: usize, mut frame: JsonRpcMessage) -> JsonRpcMessage {
     let Some(server) = link.server(index) else { return frame };
     let Some(result) = frame.result_mut() else { return frame };
     let Some(Value::Array(tools)) = result.get_mut("tools") else { return frame };
@@ -96,10 +96,10 @@ pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
     tools.retain(|tool| {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
         let standing = link.gateway.standing(&server.spec.name, name, tool);
-        if standing != Standing::Accepted {
+        if standing != PinStatus::Accepted {
             quarantined.push(name.to_owned());
         }
-        standing == Standing::Accepted && !link.session.never_runs(&server.spec.name, name)
+        standing == PinStatus::Accepted && !link.session.never_runs(&server.spec.name, name)
     });
     link.gateway.log_quarantine(&server.spec.name, &quarantined);
     let hides = tools.len() < before;
@@ -117,7 +117,7 @@ pub(super) fn shown(link: &Link, index: usize, mut frame: Frame) -> Frame {
 }
 
 /// Registers a server's tools with the session, for their schemas and hints.
-fn register_tools(link: &Link, index: usize) {
+fn register_tools(link: &ClientConnection, index: usize) {
     let Some(server) = link.server(index) else { return };
     let known = server.tools.known();
     link.session.add_tools(known.tools.values().filter_map(|tool| descriptor(tool, &server.spec.name)));
@@ -136,7 +136,7 @@ fn descriptor(tool: &Value, server: &str) -> Option<ToolDescriptor> {
 }
 
 /// Loads the tools of a server before one of them is called. Returns whether all are known; `false` if the server does not list them.
-pub(super) async fn load_tools(link: &Link, index: usize, call: &Frame) -> bool {
+pub(super) async fn load_tools(link: &ClientConnection, index: usize, call: &JsonRpcMessage) -> bool {
     let Some(server) = link.server(index) else { return false };
     if server.tools.known().complete {
         return true;
@@ -174,7 +174,10 @@ pub(super) async fn load_tools(link: &Link, index: usize, call: &Frame) -> bool 
 }
 
 /// The arguments that the tool of a call requires in headers. Returns `None` if the message does not call a known tool.
-pub(super) async fn repeated_arguments(link: &Link, call: &Frame) -> Option<HeaderArguments> {
+pub(super) async fn repeated_arguments(
+    link: &ClientConnection,
+    call: &JsonRpcMessage,
+) -> Option<HeaderArguments> {
     if call.method() != method::TOOLS_CALL {
         return None;
     }
@@ -185,7 +188,7 @@ pub(super) async fn repeated_arguments(link: &Link, call: &Frame) -> Option<Head
 }
 
 /// Parameters of a `tools/list` in the same protocol version as a call.
-fn list_params(call: &Frame, cursor: Option<Value>) -> Value {
+fn list_params(call: &JsonRpcMessage, cursor: Option<Value>) -> Value {
     let mut params = Map::new();
     if let Some(Value::Object(meta)) = call.param("_meta") {
         let of_protocol = meta.iter().filter(|(key, _)| key.starts_with("io.modelcontextprotocol/"));
@@ -202,7 +205,7 @@ fn list_params(call: &Frame, cursor: Option<Value>) -> Value {
 
 /// Adds `listChanged` of tools to the response to `initialize` or `server/discover` if the gateway itself notifies clients of it.
 /// Without a handshake, clients of a server without subscriptions can't be notified, so nothing is declared then.
-pub(super) fn declare_list_changed(link: &Link, mut answer: Frame) -> Frame {
+pub(super) fn declare_list_changed(link: &ClientConnection, mut answer: JsonRpcMessage) -> JsonRpcMessage {
     let Some(result) = answer.result_mut().filter(|_| link.gateway.notifies_tool_changes()) else {
         return answer;
     };

@@ -5,25 +5,25 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::http_upstream::{HttpSpec, HttpUpstream};
-use super::jsonrpc::{Frame, Id};
+use super::jsonrpc::{JsonRpcMessage, RequestId};
 use super::stdio_upstream::{StdioSpec, StdioUpstream};
 use crate::engine::Engine;
 
 /// The reason why a server's connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Gone(pub(super) String);
+pub(super) struct ConnectionClosed(pub(super) String);
 
 /// An event from a server.
 #[derive(Debug)]
 pub(super) enum UpstreamEvent {
     /// A message, with the request that it belongs to if its transport reports that.
-    Frame { frame: Frame, about: Option<Id> },
+    Frame { frame: JsonRpcMessage, about: Option<RequestId> },
     /// A malformed message: the problem, and the requests that it may answer.
-    Malformed { why: String, answers: Vec<Id> },
+    Malformed { why: String, answers: Vec<RequestId> },
     /// A problem that answers no request.
     Trouble(String),
     /// The connection ended; no event follows.
-    Gone(Gone),
+    Gone(ConnectionClosed),
 }
 
 /// The channel for a server's events.
@@ -31,7 +31,7 @@ pub(super) type UpstreamEventSender = mpsc::Sender<UpstreamEvent>;
 
 /// The transport to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Transport {
     /// A child process, over stdin and stdout.
     Child(StdioSpec),
     /// Streamable HTTP.
@@ -46,31 +46,31 @@ pub struct ServerSpec {
     /// The prefix of its tool and prompt names, if there are several servers.
     pub prefix: Option<String>,
     /// Its transport.
-    pub reach: Reach,
+    pub reach: Transport,
     /// Rules for its calls only, which tighten those of the gateway.
     pub rules: Option<Engine>,
 }
 
 /// A connection to a server.
-pub(super) enum Connection {
+pub(super) enum UpstreamConnection {
     Child(StdioUpstream),
     Http(HttpUpstream),
 }
 
-impl Connection {
+impl UpstreamConnection {
     /// Connects. `limit`: the maximum size of a message, in bytes.
     pub(super) fn open(
         spec: &Arc<ServerSpec>,
         events: UpstreamEventSender,
         limit: usize,
-    ) -> Result<Self, Gone> {
+    ) -> Result<Self, ConnectionClosed> {
         match &spec.reach {
-            Reach::Child(child) => StdioUpstream::start(child, events, limit).map(Self::Child),
-            Reach::Http(http) => HttpUpstream::open(http, events, limit).map(Self::Http),
+            Transport::Child(child) => StdioUpstream::start(child, events, limit).map(Self::Child),
+            Transport::Http(http) => HttpUpstream::open(http, events, limit).map(Self::Http),
         }
     }
 
-    pub(super) async fn send(&self, frame: Frame) -> Result<(), Gone> {
+    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), ConnectionClosed> {
         match self {
             Self::Child(child) => child.send(frame).await,
             Self::Http(http) => http.send(frame).await,

@@ -6,7 +6,7 @@ use super::approval_parts::{self, object};
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+use super::part::{CallPart, PartContent, ResultOutput, Part, ResultPart, ResultStatus};
 use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
@@ -18,11 +18,11 @@ pub(super) const DENIED: &str = "Tool execution denied.";
 pub(super) fn read(json: &Value) -> Message {
     let role = json.get("role").and_then(Value::as_str).map(Role::named);
     let (Some(map), Some(role)) = (json.as_object(), role) else {
-        return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
+        return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, PartContent::Other);
     };
     let theirs = executed_by_provider(map);
     let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("content"), |block| {
-        read_block(block, &role, &theirs).unwrap_or(Content::Other)
+        read_block(block, &role, &theirs).unwrap_or(PartContent::Other)
     });
     let mut frame = map.clone();
     if let Some(emptied) = emptied {
@@ -38,19 +38,19 @@ fn executed_by_provider(map: &Map) -> BTreeSet<&str> {
     theirs.filter_map(|block| block.get("toolCallId")?.as_str()).collect()
 }
 
-fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Content> {
+fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<PartContent> {
     if let Some(approval) = approval_parts::read(block, role) {
         return Some(approval);
     }
     let map = block.as_object()?;
     let kind = map.get("type")?.as_str()?;
     if kind == "text" {
-        return Some(Content::Text(map.get("text")?.as_str()?.to_owned()));
+        return Some(PartContent::Text(map.get("text")?.as_str()?.to_owned()));
     }
     let id = content_blocks::string_or_empty(map, "toolCallId")?;
     match (kind, role) {
         ("tool-call" | "tool-result", Role::Assistant) if theirs.contains(id.as_str()) => None,
-        ("tool-call", Role::Assistant) => Some(Content::Call(CallPart {
+        ("tool-call", Role::Assistant) => Some(PartContent::Call(CallPart {
             id,
             name: map.get("toolName")?.as_str()?.to_owned(),
             input: content_blocks::arguments(map.get("input").or(map.get("args"))),
@@ -58,27 +58,27 @@ fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Con
         ("tool-result", Role::Assistant | Role::Tool) => {
             let (output, settled) = read_output(map.get("output").or(map.get("result")));
             let name = content_blocks::string_or_empty(map, "toolName")?;
-            Some(Content::Result(ResultPart { call_id: id, name, output, settled }))
+            Some(PartContent::Result(ResultPart { call_id: id, name, output, settled }))
         }
         _ => None,
     }
 }
 
-fn read_output(written: Option<&Value>) -> (Output, Settled) {
+fn read_output(written: Option<&Value>) -> (ResultOutput, ResultStatus) {
     let kind = written.and_then(|written| written.get("type")).and_then(Value::as_str).unwrap_or_default();
     let value = written.and_then(|written| written.get("value"));
     let (output, settled) = match (kind, value) {
-        ("text" | "json", Some(value)) => (Output::of(value.clone()), Settled::Output),
-        ("error-text" | "error-json", Some(value)) => (Output::of(value.clone()), Settled::Error),
+        ("text" | "json", Some(value)) => (ResultOutput::of(value.clone()), ResultStatus::Output),
+        ("error-text" | "error-json", Some(value)) => (ResultOutput::of(value.clone()), ResultStatus::Error),
         ("execution-denied", _) => {
             let reason = written.and_then(|written| written.get("reason")).and_then(Value::as_str);
-            (Output::Text(reason.unwrap_or(DENIED).to_owned()), Settled::Denied)
+            (ResultOutput::Text(reason.unwrap_or(DENIED).to_owned()), ResultStatus::Denied)
         }
         ("content", Some(value)) => {
-            (content_blocks::read_output(DIALECT, Some(value), &["text"]), Settled::Output)
+            (content_blocks::read_output(DIALECT, Some(value), &["text"]), ResultStatus::Output)
         }
         // There is a result, whatever its form.
-        _ => (Output::of(written.cloned().unwrap_or_default()), Settled::Output),
+        _ => (ResultOutput::of(written.cloned().unwrap_or_default()), ResultStatus::Output),
     };
     match written.and_then(Value::as_object) {
         Some(written) => (content_blocks::restore_unsupported_parts(DIALECT, output, written), settled),
@@ -114,14 +114,14 @@ fn write_block(part: &Part) -> Value {
         return content_blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {
-        Content::Text(text) => content_blocks::text_block(text),
-        Content::Call(call) => object([
+        PartContent::Text(text) => content_blocks::text_block(text),
+        PartContent::Call(call) => object([
             ("type", Some("tool-call".into())),
             ("toolCallId", Some(call.id.clone().into())),
             ("toolName", Some(call.name.clone().into())),
             ("input", Some(call.input.clone())),
         ]),
-        Content::Result(result) => object([
+        PartContent::Result(result) => object([
             ("type", Some("tool-result".into())),
             ("toolCallId", Some(result.call_id.clone().into())),
             ("toolName", Some(result.name.clone().into())),
@@ -133,17 +133,17 @@ fn write_block(part: &Part) -> Value {
 
 fn write_output(result: &ResultPart) -> Value {
     let (kind, member, value) = match (result.settled, &result.output) {
-        (Settled::Denied, output) => ("execution-denied", "reason", output.text().into()),
-        (Settled::Error, Output::Json(value)) => ("error-json", "value", value.clone()),
-        (Settled::Error, output) => ("error-text", "value", output.text().into()),
-        (Settled::Output, Output::Text(text)) => ("text", "value", text.clone().into()),
-        (Settled::Output, Output::Json(value)) => ("json", "value", value.clone()),
-        (Settled::Output, Output::Parts(parts)) => {
+        (ResultStatus::Denied, output) => ("execution-denied", "reason", output.text().into()),
+        (ResultStatus::Error, ResultOutput::Json(value)) => ("error-json", "value", value.clone()),
+        (ResultStatus::Error, output) => ("error-text", "value", output.text().into()),
+        (ResultStatus::Output, ResultOutput::Text(text)) => ("text", "value", text.clone().into()),
+        (ResultStatus::Output, ResultOutput::Json(value)) => ("json", "value", value.clone()),
+        (ResultStatus::Output, ResultOutput::Parts(parts)) => {
             ("content", "value", parts.iter().map(write_block).collect::<Vec<_>>().into())
         }
     };
     let mut written = Map::from_iter([("type".to_owned(), kind.into()), (member.to_owned(), value)]);
-    if result.settled != Settled::Output {
+    if result.settled != ResultStatus::Output {
         content_blocks::add_unsupported_parts(DIALECT, &result.output, &mut written);
     }
     written.into()

@@ -4,7 +4,7 @@ use super::approval_parts::{self, object};
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::part::{CallPart, Content, Part, ResultPart, Settled};
+use super::part::{CallPart, PartContent, Part, ResultPart, ResultStatus};
 use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
@@ -13,7 +13,7 @@ const DIALECT: Dialect = Dialect::Anthropic;
 pub(super) fn read(json: &Value) -> Message {
     let named = json.get("role").and_then(Value::as_str).map(Role::named);
     let (Some(map), Some(named)) = (json.as_object(), named) else {
-        return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
+        return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, PartContent::Other);
     };
     let settles = |block: &Value| {
         approval_parts::is_answer_or_state(block)
@@ -21,7 +21,7 @@ pub(super) fn read(json: &Value) -> Message {
     };
     let role = segments::role_of_user_message(named, map.get("content"), settles);
     let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("content"), |block| {
-        read_block(block, &role).unwrap_or(Content::Other)
+        read_block(block, &role).unwrap_or(PartContent::Other)
     });
     let mut frame = map.clone();
     if let Some(emptied) = emptied {
@@ -30,19 +30,19 @@ pub(super) fn read(json: &Value) -> Message {
     Message::framed(DIALECT, role, frame, parts)
 }
 
-fn read_block(block: &Value, role: &Role) -> Option<Content> {
+fn read_block(block: &Value, role: &Role) -> Option<PartContent> {
     if let Some(approval) = approval_parts::read(block, role) {
         return Some(approval);
     }
     let map = block.as_object()?;
     match (map.get("type")?.as_str()?, role) {
-        ("text", _) => Some(Content::Text(map.get("text")?.as_str()?.to_owned())),
-        ("tool_use", Role::Assistant) => Some(Content::Call(CallPart {
+        ("text", _) => Some(PartContent::Text(map.get("text")?.as_str()?.to_owned())),
+        ("tool_use", Role::Assistant) => Some(PartContent::Call(CallPart {
             id: content_blocks::string_or_empty(map, "id")?,
             name: map.get("name")?.as_str()?.to_owned(),
             input: content_blocks::unwrap_arguments(map.get("input")),
         })),
-        ("tool_result", Role::User | Role::Tool) => Some(Content::Result(read_result(map)?)),
+        ("tool_result", Role::User | Role::Tool) => Some(PartContent::Result(read_result(map)?)),
         _ => None,
     }
 }
@@ -53,7 +53,7 @@ fn read_result(map: &Map) -> Option<ResultPart> {
         call_id: content_blocks::string_or_empty(map, "tool_use_id")?,
         name: String::new(),
         output: content_blocks::read_output(DIALECT, map.get("content"), &["text"]),
-        settled: if failed { Settled::Error } else { Settled::Output },
+        settled: if failed { ResultStatus::Error } else { ResultStatus::Output },
     })
 }
 
@@ -75,18 +75,18 @@ fn write_block(part: &Part) -> Value {
         return content_blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {
-        Content::Text(text) => content_blocks::text_block(text),
-        Content::Call(call) => object([
+        PartContent::Text(text) => content_blocks::text_block(text),
+        PartContent::Call(call) => object([
             ("type", Some("tool_use".into())),
             ("id", Some(call.id.clone().into())),
             ("name", Some(call.name.clone().into())),
             ("input", Some(content_blocks::boxed(&call.input))),
         ]),
-        Content::Result(result) => object([
+        PartContent::Result(result) => object([
             ("type", Some("tool_result".into())),
             ("tool_use_id", Some(result.call_id.clone().into())),
             ("content", Some(content_blocks::write_output(&result.output, write_block))),
-            ("is_error", (result.settled != Settled::Output).then(|| true.into())),
+            ("is_error", (result.settled != ResultStatus::Output).then(|| true.into())),
         ]),
         _ => content_blocks::write_foreign_part(DIALECT, part),
     }

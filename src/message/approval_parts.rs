@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::history::Role;
-use super::part::{Content, Part};
+use super::part::{PartContent, Part};
 use crate::call::{ApprovalRequest, CardLabels};
 use crate::json::{self, Map, Value};
 
@@ -76,13 +76,13 @@ pub struct StatePart {
 
 impl From<StatePart> for Part {
     fn from(state: StatePart) -> Self {
-        Content::State(state).into()
+        PartContent::State(state).into()
     }
 }
 
 impl From<RequestPart> for Part {
     fn from(request: RequestPart) -> Self {
-        Content::Request(request).into()
+        PartContent::Request(request).into()
     }
 }
 
@@ -145,7 +145,7 @@ impl ResponsePart {
     /// Reads a part. Returns `None` if it is not an answer, or a known member has the wrong type.
     pub fn of_json(json: &Value) -> Option<Self> {
         match read(json, &Role::Tool)? {
-            Content::Response(response) => Some(response),
+            PartContent::Response(response) => Some(response),
             _ => None,
         }
     }
@@ -160,7 +160,7 @@ impl RequestPart {
     /// Reads a part. Returns `None` if it is not a request, or a known member has the wrong type.
     pub fn of_json(json: &Value) -> Option<Self> {
         match read(json, &Role::Assistant)? {
-            Content::Request(request) => Some(request),
+            PartContent::Request(request) => Some(request),
             _ => None,
         }
     }
@@ -168,19 +168,19 @@ impl RequestPart {
 
 impl From<ResponsePart> for Part {
     fn from(response: ResponsePart) -> Self {
-        Content::Response(response).into()
+        PartContent::Response(response).into()
     }
 }
 
 /// Reads an approval part that a message of this role may contain: requests are in model messages, answers in tool
 /// messages. The same JSON in a user message is ignored. A known member of the wrong type makes the whole part unknown:
 /// ignoring an expiry, for example, would be more permissive.
-pub(super) fn read(block: &Value, role: &Role) -> Option<Content> {
+pub(super) fn read(block: &Value, role: &Role) -> Option<PartContent> {
     let map = block.as_object()?;
     match (map.get("type")?.as_str()?, role) {
-        (REQUEST, Role::Assistant) => read_request(map).map(Content::Request),
-        (RESPONSE, Role::Tool) => read_response(map).map(Content::Response),
-        (STATE, Role::Tool) => read_state(map).map(Content::State),
+        (REQUEST, Role::Assistant) => read_request(map).map(PartContent::Request),
+        (RESPONSE, Role::Tool) => read_response(map).map(PartContent::Response),
+        (STATE, Role::Tool) => read_state(map).map(PartContent::State),
         _ => None,
     }
 }
@@ -202,9 +202,9 @@ pub(super) fn role_of_item(kind: &str) -> Option<Role> {
 /// The JSON of an approval part, equal in every dialect.
 pub(super) fn write(part: &Part) -> Option<Value> {
     let fresh = match part.content() {
-        Content::Request(request) => write_request(request),
-        Content::Response(response) => write_response(response),
-        Content::State(state) => write_state(state),
+        PartContent::Request(request) => write_request(request),
+        PartContent::Response(response) => write_response(response),
+        PartContent::State(state) => write_state(state),
         _ => return None,
     };
     // A source in this form may have more members than the canonical ones.
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn an_answer_may_replace_the_result_with_null() {
         let part = json!({"type": RESPONSE, "approvalId": "a", "approved": true, "output": null});
-        let Some(Content::Response(response)) = read(&part, &Role::Tool) else { panic!("not read") };
+        let Some(PartContent::Response(response)) = read(&part, &Role::Tool) else { panic!("not read") };
         assert_eq!(response.output, Some(Value::Null));
         assert_eq!(write(&response.into()), Some(part));
     }

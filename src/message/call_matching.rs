@@ -11,30 +11,30 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::approval_parts::{RequestPart, ResponsePart};
 use super::history::{Message, Role};
-use super::occurrence::Place;
-use super::part::{CallPart, Content, ResultPart};
+use super::occurrence::PartPosition;
+use super::part::{CallPart, PartContent, ResultPart};
 use crate::json::{self, Digest, Value};
 
 /// The position of a call, and the positions of its request, answers and result.
 #[derive(Clone, Debug)]
-pub(super) struct Matched {
-    pub(super) place: Place,
+pub(super) struct MatchedCall {
+    pub(super) place: PartPosition,
     pub(super) round: usize,
     pub(super) repeat: usize,
-    pub(super) request: Option<Place>,
-    pub(super) responses: Vec<Place>,
-    pub(super) result: Option<Place>,
+    pub(super) request: Option<PartPosition>,
+    pub(super) responses: Vec<PartPosition>,
+    pub(super) result: Option<PartPosition>,
 }
 
 /// Matches all calls of the messages, in time linear in their length.
-pub(super) fn match_calls(messages: &[Message]) -> Vec<Matched> {
+pub(super) fn match_calls(messages: &[Message]) -> Vec<MatchedCall> {
     match_with_generated_ids(messages, &BTreeSet::new())
 }
 
 /// The same, for messages in which Callgate generated the ids of the calls at `named_by_us`: a result with an unknown id
 /// may belong to one of these.
-pub(super) fn match_with_generated_ids(messages: &[Message], named_by_us: &BTreeSet<Place>) -> Vec<Matched> {
-    let mut matcher = Matcher { repeated: repeated_ids(messages), ..Matcher::default() };
+pub(super) fn match_with_generated_ids(messages: &[Message], named_by_us: &BTreeSet<PartPosition>) -> Vec<MatchedCall> {
+    let mut matcher = CallMatcher { repeated: repeated_ids(messages), ..CallMatcher::default() };
     let mut models_turn = false;
     for (message_index, message) in messages.iter().enumerate() {
         let model_speaks = message.role == Role::Assistant;
@@ -43,13 +43,13 @@ pub(super) fn match_with_generated_ids(messages: &[Message], named_by_us: &BTree
         }
         models_turn = model_speaks;
         for (part_index, part) in message.parts.iter().enumerate() {
-            let place = Place { message: message_index, part: part_index };
+            let place = PartPosition { message: message_index, part: part_index };
             match part.content() {
-                Content::Call(call) => matcher.add_call(place, call, named_by_us.contains(&place)),
-                Content::Result(result) => matcher.add_result(place, result),
-                Content::Request(request) => matcher.add_request(place, request),
-                Content::Response(response) => matcher.add_response(place, response),
-                Content::Text(_) | Content::State(_) | Content::Other => {}
+                PartContent::Call(call) => matcher.add_call(place, call, named_by_us.contains(&place)),
+                PartContent::Result(result) => matcher.add_result(place, result),
+                PartContent::Request(request) => matcher.add_request(place, request),
+                PartContent::Response(response) => matcher.add_response(place, response),
+                PartContent::Text(_) | PartContent::State(_) | PartContent::Other => {}
             }
         }
     }
@@ -60,7 +60,7 @@ pub(super) fn match_with_generated_ids(messages: &[Message], named_by_us: &BTree
 fn repeated_ids(messages: &[Message]) -> HashSet<&str> {
     let mut seen = HashSet::new();
     let ids = messages.iter().flat_map(Message::parts).filter_map(|part| match part.content() {
-        Content::Call(call) => Some(call.id.as_str()),
+        PartContent::Call(call) => Some(call.id.as_str()),
         _ => None,
     });
     ids.filter(|id| !seen.insert(*id)).collect()
@@ -68,7 +68,7 @@ fn repeated_ids(messages: &[Message]) -> HashSet<&str> {
 
 /// The keys of the index of open calls.
 #[derive(PartialEq, Eq, Hash)]
-enum Key<'a> {
+enum OpenCallKey<'a> {
     Id(&'a str),
     /// Calls by tool, for results without a call id.
     Name(&'a str),
@@ -85,14 +85,14 @@ enum Key<'a> {
 }
 
 #[derive(Default)]
-struct Matcher<'a> {
+struct CallMatcher<'a> {
     round: usize,
-    matched: Vec<Matched>,
+    matched: Vec<MatchedCall>,
     calls: Vec<&'a CallPart>,
     /// The id of each call's latest request.
     approvals: Vec<Option<&'a str>>,
     /// Calls by key, grouped by round; rounds and calls are in order.
-    open: HashMap<Key<'a>, Vec<(usize, VecDeque<usize>)>>,
+    open: HashMap<OpenCallKey<'a>, Vec<(usize, VecDeque<usize>)>>,
     /// Calls by the ids of their requests.
     asked: HashMap<&'a str, Vec<usize>>,
     repeated: HashSet<&'a str>,
@@ -100,13 +100,13 @@ struct Matcher<'a> {
     repeats: HashMap<&'a str, usize>,
 }
 
-impl<'a> Matcher<'a> {
-    fn add_call(&mut self, place: Place, call: &'a CallPart, named_by_us: bool) {
+impl<'a> CallMatcher<'a> {
+    fn add_call(&mut self, place: PartPosition, call: &'a CallPart, named_by_us: bool) {
         let index = self.matched.len();
         let repeats = self.repeats.entry(&call.id).or_default();
         let repeat = *repeats;
         *repeats += 1;
-        self.matched.push(Matched {
+        self.matched.push(MatchedCall {
             place,
             round: self.round,
             repeat,
@@ -116,11 +116,11 @@ impl<'a> Matcher<'a> {
         });
         self.calls.push(call);
         self.approvals.push(None);
-        let by_us = named_by_us.then_some(Key::GeneratedId(&call.name));
+        let by_us = named_by_us.then_some(OpenCallKey::GeneratedId(&call.name));
         let repeated = self.repeated.contains(call.id.as_str());
-        let by_input = repeated.then(|| Key::NotRequestedInput(&call.id, json::digest(&call.input)));
-        let ready = repeated.then_some(Key::Ready(&call.id));
-        for key in [Key::Id(&call.id), Key::Unasked(&call.id), Key::Name(&call.name), Key::Any]
+        let by_input = repeated.then(|| OpenCallKey::NotRequestedInput(&call.id, json::digest(&call.input)));
+        let ready = repeated.then_some(OpenCallKey::Ready(&call.id));
+        for key in [OpenCallKey::Id(&call.id), OpenCallKey::Unasked(&call.id), OpenCallKey::Name(&call.name), OpenCallKey::Any]
             .into_iter()
             .chain(by_us)
             .chain(by_input)
@@ -134,25 +134,25 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    fn add_result(&mut self, place: Place, result: &'a ResultPart) {
+    fn add_result(&mut self, place: PartPosition, result: &'a ResultPart) {
         let index = match (result.call_id.as_str(), result.name.as_str()) {
-            ("", "") => self.first_open(&Key::Any),
-            ("", name) => self.first_open(&Key::Name(name)),
-            (id, name) => self.first_ready(id).or_else(|| self.first_open(&Key::GeneratedId(name))),
+            ("", "") => self.first_open(&OpenCallKey::Any),
+            ("", name) => self.first_open(&OpenCallKey::Name(name)),
+            (id, name) => self.first_ready(id).or_else(|| self.first_open(&OpenCallKey::GeneratedId(name))),
         };
         if let Some(matched) = index.and_then(|index| self.matched.get_mut(index)) {
             matched.result = Some(place);
         }
     }
 
-    fn add_request(&mut self, place: Place, request: &'a RequestPart) {
+    fn add_request(&mut self, place: PartPosition, request: &'a RequestPart) {
         let id = request.tool_call_id.as_str();
         let approval = request.approval_id.as_str();
         // A first or a repeated request.
         let found = self
             .first_without_request(id, request.input.as_ref())
             .or_else(|| self.only_requested(approval))
-            .or_else(|| self.first_open(&Key::Id(id)));
+            .or_else(|| self.first_open(&OpenCallKey::Id(id)));
         let Some(index) = found else { return };
         let (Some(call), Some(matched)) = (self.calls.get(index), self.matched.get_mut(index)) else {
             return;
@@ -168,14 +168,14 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    fn add_response(&mut self, place: Place, response: &'a ResponsePart) {
+    fn add_response(&mut self, place: PartPosition, response: &'a ResponsePart) {
         let Some(index) = self.only_requested(&response.approval_id) else { return };
         let (Some(matched), Some(call)) = (self.matched.get_mut(index), self.calls.get(index)) else {
             return;
         };
         matched.responses.push(place);
         // It was removed from this index while its request was pending.
-        if let Some(rounds) = self.open.get_mut(&Key::Ready(call.id.as_str())) {
+        if let Some(rounds) = self.open.get_mut(&OpenCallKey::Ready(call.id.as_str())) {
             let at = rounds.partition_point(|(round, _)| *round < matched.round);
             match rounds.get_mut(at).filter(|(round, _)| *round == matched.round) {
                 Some((_, indices)) => {
@@ -190,22 +190,22 @@ impl<'a> Matcher<'a> {
     /// The first open call of this id, preferably one without a pending request: from its round, or from an earlier round
     /// if its own request is pending.
     fn first_ready(&mut self, id: &'a str) -> Option<usize> {
-        let first = self.first_open(&Key::Id(id))?;
+        let first = self.first_open(&OpenCallKey::Id(id))?;
         if !self.repeated.contains(id) {
             return Some(first);
         }
-        let Some(ready) = self.first_open(&Key::Ready(id)) else { return Some(first) };
+        let Some(ready) = self.first_open(&OpenCallKey::Ready(id)) else { return Some(first) };
         let round = |index: usize| self.matched.get(index).map(|call| call.round);
-        let waits = |call: &Matched| call.request.is_some() && call.responses.is_empty();
+        let waits = |call: &MatchedCall| call.request.is_some() && call.responses.is_empty();
         let first_waits = self.matched.get(first).is_some_and(waits);
         Some(if first_waits || round(ready) == round(first) { ready } else { first })
     }
 
     /// The first call of this id without a request, preferably one of its round with these arguments.
     fn first_without_request(&mut self, id: &'a str, input: Option<&Value>) -> Option<usize> {
-        let first = self.first_open(&Key::Unasked(id))?;
+        let first = self.first_open(&OpenCallKey::Unasked(id))?;
         let Some(input) = input.filter(|_| self.repeated.contains(id)) else { return Some(first) };
-        let Some(same) = self.first_open(&Key::NotRequestedInput(id, json::digest(input))) else {
+        let Some(same) = self.first_open(&OpenCallKey::NotRequestedInput(id, json::digest(input))) else {
             return Some(first);
         };
         let round = |index: usize| self.matched.get(index).map(|call| call.round);
@@ -214,15 +214,15 @@ impl<'a> Matcher<'a> {
 
     /// The first open call of the last round that has one. Closed calls never reopen, so they are removed from the index
     /// and inspected once.
-    fn first_open(&mut self, key: &Key<'a>) -> Option<usize> {
+    fn first_open(&mut self, key: &OpenCallKey<'a>) -> Option<usize> {
         let rounds = self.open.get_mut(key)?;
         while let Some((_, indices)) = rounds.last_mut() {
             while let Some(index) = indices.front().copied() {
                 let call = self.matched.get(index)?;
                 let asked =
-                    matches!(key, Key::Unasked(_) | Key::NotRequestedInput(..)) && call.request.is_some();
+                    matches!(key, OpenCallKey::Unasked(_) | OpenCallKey::NotRequestedInput(..)) && call.request.is_some();
                 let waits =
-                    matches!(key, Key::Ready(_)) && call.request.is_some() && call.responses.is_empty();
+                    matches!(key, OpenCallKey::Ready(_)) && call.request.is_some() && call.responses.is_empty();
                 if call.result.is_none() && !asked && !waits {
                     return Some(index);
                 }

@@ -2,7 +2,7 @@
 
 use super::approval_parts::object;
 use super::dialect::Dialect;
-use super::part::{Content, Output, Part, Slot};
+use super::part::{PartContent, ResultOutput, Part, SourceSlot};
 use crate::json::{Map, Value};
 
 /// The `type` of the envelope: `{type, dialect, slot?, part}`.
@@ -28,7 +28,7 @@ pub(super) fn text_of<'a>(block: &'a Value, kinds: &[&str]) -> Option<&'a str> {
 pub(super) fn read_content(
     dialect: Dialect,
     said: Option<&Value>,
-    content: impl Fn(&Value) -> Content,
+    content: impl Fn(&Value) -> PartContent,
 ) -> (Vec<Part>, Option<Value>) {
     match said {
         Some(Value::String(text)) => {
@@ -44,10 +44,10 @@ pub(super) fn read_content(
 }
 
 /// Reads one element of an array of contents, and unwraps it if it is another dialect's part in an envelope.
-pub(super) fn read_block(dialect: Dialect, block: &Value, content: impl Fn(&Value) -> Content) -> Part {
+pub(super) fn read_block(dialect: Dialect, block: &Value, content: impl Fn(&Value) -> PartContent) -> Part {
     match opened(dialect, block) {
         Some(part) => part,
-        None => Part::read(dialect, Slot::Content, block.clone(), content(block)),
+        None => Part::read(dialect, SourceSlot::Content, block.clone(), content(block)),
     }
 }
 
@@ -61,19 +61,19 @@ fn opened(dialect: Dialect, block: &Value) -> Option<Part> {
     }
     let from = Dialect::from_name(map.get("dialect")?.as_str()?).ok().filter(|from| *from != dialect)?;
     let slot = match map.get("slot") {
-        None => Slot::Content,
+        None => SourceSlot::Content,
         Some(name) => {
             let name = name.as_str()?;
-            Slot::ALL.into_iter().find(|slot| slot.name() == name && *slot != Slot::Content)?
+            SourceSlot::ALL.into_iter().find(|slot| slot.name() == name && *slot != SourceSlot::Content)?
         }
     };
-    let known = 3 + usize::from(slot != Slot::Content);
+    let known = 3 + usize::from(slot != SourceSlot::Content);
     let part = map.get("part").filter(|_| map.len() == known)?;
     // Nested envelopes would have to be inspected again and again, so the part may contain none of Callgate's types.
     if contains_own_types(part) || !from.is_unknown_part(slot, part) {
         return None;
     }
-    Some(Part::read(from, slot, part.clone(), Content::Other))
+    Some(Part::read(from, slot, part.clone(), PartContent::Other))
 }
 
 /// Whether any block in a value has one of Callgate's own types.
@@ -101,7 +101,7 @@ pub(super) fn write_foreign_part(dialect: Dialect, part: &Part) -> Value {
         return approval;
     }
     let Some(source) = part.original_source() else { return Value::Null };
-    let slot = (source.slot != Slot::Content).then(|| source.slot.name().into());
+    let slot = (source.slot != SourceSlot::Content).then(|| source.slot.name().into());
     object([
         ("type", Some(ENVELOPE.into())),
         ("dialect", Some(source.dialect.name().into())),
@@ -163,35 +163,35 @@ pub(super) fn string_or_empty(map: &Map, key: &str) -> Option<String> {
 const PARTS: &str = "callgate:parts";
 
 /// Reads an output that is a string or an array of blocks.
-pub(super) fn read_output(dialect: Dialect, content: Option<&Value>, kinds: &[&str]) -> Output {
+pub(super) fn read_output(dialect: Dialect, content: Option<&Value>, kinds: &[&str]) -> ResultOutput {
     match content {
-        Some(Value::Array(blocks)) => Output::Parts(
+        Some(Value::Array(blocks)) => ResultOutput::Parts(
             blocks
                 .iter()
                 .map(|block| read_block(dialect, block, |block| text_content(block, kinds)))
                 .collect(),
         ),
-        None | Some(Value::Null) => Output::Text(String::new()),
-        Some(other) => Output::of(other.clone()),
+        None | Some(Value::Null) => ResultOutput::Text(String::new()),
+        Some(other) => ResultOutput::of(other.clone()),
     }
 }
 
 /// The content of a text block of these types; other blocks are unknown.
-pub(super) fn text_content(block: &Value, kinds: &[&str]) -> Content {
-    text_of(block, kinds).map_or(Content::Other, |text| Content::Text(text.to_owned()))
+pub(super) fn text_content(block: &Value, kinds: &[&str]) -> PartContent {
+    text_of(block, kinds).map_or(PartContent::Other, |text| PartContent::Text(text.to_owned()))
 }
 
 /// Writes an output as a string or an array of blocks.
-pub(super) fn write_output(output: &Output, block: impl Fn(&Part) -> Value) -> Value {
+pub(super) fn write_output(output: &ResultOutput, block: impl Fn(&Part) -> Value) -> Value {
     match output {
-        Output::Parts(parts) if !parts.is_empty() => parts.iter().map(block).collect::<Vec<_>>().into(),
+        ResultOutput::Parts(parts) if !parts.is_empty() => parts.iter().map(block).collect::<Vec<_>>().into(),
         other => other.text().into(),
     }
 }
 
 /// Adds the parts of an output that its written form does not support: all except texts.
-pub(super) fn add_unsupported_parts(dialect: Dialect, output: &Output, written: &mut Map) {
-    let Output::Parts(parts) = output else { return };
+pub(super) fn add_unsupported_parts(dialect: Dialect, output: &ResultOutput, written: &mut Map) {
+    let ResultOutput::Parts(parts) = output else { return };
     let silent: Vec<Value> = parts
         .iter()
         .filter(|part| part.as_text().is_none())
@@ -203,8 +203,8 @@ pub(super) fn add_unsupported_parts(dialect: Dialect, output: &Output, written: 
 }
 
 /// Restores these parts.
-pub(super) fn restore_unsupported_parts(dialect: Dialect, output: Output, written: &Map) -> Output {
+pub(super) fn restore_unsupported_parts(dialect: Dialect, output: ResultOutput, written: &Map) -> ResultOutput {
     let Some(Value::Array(silent)) = written.get(PARTS) else { return output };
-    let silent = silent.iter().map(|block| read_block(dialect, block, |_| Content::Other));
-    Output::Parts([Part::text(output.text())].into_iter().chain(silent).collect())
+    let silent = silent.iter().map(|block| read_block(dialect, block, |_| PartContent::Other));
+    ResultOutput::Parts([Part::text(output.text())].into_iter().chain(silent).collect())
 }

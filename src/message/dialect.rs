@@ -1,7 +1,7 @@
 //! Dialects: the message formats of the providers, and reading and writing whole histories in them.
 
-use super::history::{Frame, History, Message, Role, Root};
-use super::part::{Content, Part, Slot};
+use super::history::{MessageFrame, History, Message, Role, RequestFrame};
+use super::part::{PartContent, Part, SourceSlot};
 use super::{ai_sdk, anthropic, gemini, id_assignment, openai_chat, openai_responses, segments};
 use crate::json::{MAX_DEPTH, Map, Value, is_deeper_than};
 
@@ -120,24 +120,24 @@ impl Dialect {
     }
 
     /// Whether this dialect gives a part no meaning, whatever the role of its message.
-    pub(super) fn is_unknown_part(self, slot: Slot, part: &Value) -> bool {
+    pub(super) fn is_unknown_part(self, slot: SourceSlot, part: &Value) -> bool {
         let spoken = |member: &str, value: Value| {
             Value::from(Map::from_iter([("role".to_owned(), "assistant".into()), (member.to_owned(), value)]))
         };
         let said = |role| segments::message(role, self.said(), vec![part.clone()].into());
         let messages = match slot {
             // The content of an OpenAI tool message is one result, not parts.
-            Slot::Content if self == Self::OpenaiChat => ["user", "assistant"].map(said).to_vec(),
-            Slot::Content => ["user", "assistant", "tool"].map(said).to_vec(),
-            Slot::ToolCalls => vec![spoken("tool_calls", vec![part.clone()].into())],
-            Slot::FunctionCall => vec![spoken("function_call", part.clone())],
-            Slot::Refusal => return part.is_string(),
-            Slot::Whole => vec![part.clone()],
+            SourceSlot::Content if self == Self::OpenaiChat => ["user", "assistant"].map(said).to_vec(),
+            SourceSlot::Content => ["user", "assistant", "tool"].map(said).to_vec(),
+            SourceSlot::ToolCalls => vec![spoken("tool_calls", vec![part.clone()].into())],
+            SourceSlot::FunctionCall => vec![spoken("function_call", part.clone())],
+            SourceSlot::Refusal => return part.is_string(),
+            SourceSlot::Whole => vec![part.clone()],
         };
         // AI SDK model messages contain results of the provider's own tools; these are recognised by the call beside them.
         let unknown = |message: &Message, part: &Part| match part.content() {
-            Content::Other => true,
-            Content::Result(_) => self == Self::AiSdk && message.role != Role::User,
+            PartContent::Other => true,
+            PartContent::Result(_) => self == Self::AiSdk && message.role != Role::User,
             _ => false,
         };
         let mut read = messages.iter().map(|message| self.read_message(message));
@@ -249,7 +249,7 @@ fn read_request(dialect: Dialect, request: &Map) -> Option<History> {
         _ => return None,
     };
     frame.insert(dialect.list().to_owned(), emptied);
-    Some(History { messages, root: Some(Root { dialect, request: frame, system: taken }) })
+    Some(History { messages, root: Some(RequestFrame { dialect, request: frame, system: taken }) })
 }
 
 /// Reads a separate system prompt. Returns `None` if its form is unknown; then it stays in the request.
@@ -266,7 +266,7 @@ fn read_system(dialect: Dialect, system: &Value) -> Option<Message> {
     };
     let mut message = dialect.read_message(&json);
     message.role = Role::System;
-    let Some(Frame { at_root, .. }) = &mut message.frame else { return None };
+    let Some(MessageFrame { at_root, .. }) = &mut message.frame else { return None };
     *at_root = true;
     Some(message)
 }

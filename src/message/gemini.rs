@@ -4,7 +4,7 @@ use super::approval_parts::{self, object};
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+use super::part::{CallPart, PartContent, ResultOutput, Part, ResultPart, ResultStatus};
 use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
@@ -16,21 +16,21 @@ const RESULT: [&str; 2] = ["functionResponse", "function_response"];
 
 pub(super) fn read(json: &Value) -> Message {
     let Some(map) = json.as_object() else {
-        return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
+        return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, PartContent::Other);
     };
     let named = match map.get("role") {
         // The API's own default.
         None | Some(Value::Null) => Role::User,
         Some(Value::String(name)) => Role::named(name),
         Some(_) => {
-            return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, Content::Other);
+            return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, PartContent::Other);
         }
     };
     let settles =
         |block: &Value| approval_parts::is_answer_or_state(block) || either(block, RESULT).is_some();
     let role = segments::role_of_user_message(named, map.get("parts"), settles);
     let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("parts"), |block| {
-        read_block(block, &role).unwrap_or(Content::Other)
+        read_block(block, &role).unwrap_or(PartContent::Other)
     });
     let mut frame = map.clone();
     if let Some(emptied) = emptied {
@@ -49,21 +49,21 @@ pub(super) fn has_no_id(call: &Part) -> bool {
     own.is_some_and(|call| call.get("id").and_then(Value::as_str).unwrap_or_default().is_empty())
 }
 
-fn read_block(block: &Value, role: &Role) -> Option<Content> {
+fn read_block(block: &Value, role: &Role) -> Option<PartContent> {
     if let Some(approval) = approval_parts::read(block, role) {
         return Some(approval);
     }
     match (either(block, CALL), either(block, RESULT), role) {
-        (Some(call), None, Role::Assistant) => Some(Content::Call(CallPart {
+        (Some(call), None, Role::Assistant) => Some(PartContent::Call(CallPart {
             id: content_blocks::string_or_empty(call, "id")?,
             name: call.get("name")?.as_str()?.to_owned(),
             input: content_blocks::unwrap_arguments(call.get("args")),
         })),
-        (None, Some(result), Role::User | Role::Tool) => Some(Content::Result(read_result(result)?)),
+        (None, Some(result), Role::User | Role::Tool) => Some(PartContent::Result(read_result(result)?)),
         (None, None, _)
             if block.get("type").is_none() && block.get("thought") != Some(&Value::Bool(true)) =>
         {
-            Some(Content::Text(block.get("text")?.as_str()?.to_owned()))
+            Some(PartContent::Text(block.get("text")?.as_str()?.to_owned()))
         }
         _ => None,
     }
@@ -72,9 +72,9 @@ fn read_block(block: &Value, role: &Role) -> Option<Content> {
 fn read_result(map: &Map) -> Option<ResultPart> {
     let response = map.get("response");
     let (output, settled) = match response.map(|response| (response.get("output"), response.get("error"))) {
-        Some((Some(output), None)) => (Output::of(output.clone()), Settled::Output),
-        Some((None, Some(error))) => (Output::of(error.clone()), Settled::Error),
-        _ => (Output::of(response.cloned().unwrap_or_default()), Settled::Output),
+        Some((Some(output), None)) => (ResultOutput::of(output.clone()), ResultStatus::Output),
+        Some((None, Some(error))) => (ResultOutput::of(error.clone()), ResultStatus::Error),
+        _ => (ResultOutput::of(response.cloned().unwrap_or_default()), ResultStatus::Output),
     };
     let output = match response.and_then(Value::as_object) {
         Some(response) => content_blocks::restore_unsupported_parts(DIALECT, output, response),
@@ -107,8 +107,8 @@ fn write_block(part: &Part) -> Value {
         return content_blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {
-        Content::Text(text) => object([("text", Some(text.clone().into()))]),
-        Content::Call(call) => {
+        PartContent::Text(text) => object([("text", Some(text.clone().into()))]),
+        PartContent::Call(call) => {
             let call = object([
                 ("id", Some(call.id.clone().into())),
                 ("name", Some(call.name.clone().into())),
@@ -116,7 +116,7 @@ fn write_block(part: &Part) -> Value {
             ]);
             object([("functionCall", Some(call))])
         }
-        Content::Result(result) => {
+        PartContent::Result(result) => {
             let result = object([
                 ("id", (!result.call_id.is_empty()).then(|| result.call_id.clone().into())),
                 ("name", Some(result.name.clone().into())),
@@ -129,9 +129,9 @@ fn write_block(part: &Part) -> Value {
 }
 
 fn write_response(result: &ResultPart) -> Value {
-    let member = if result.settled == Settled::Output { "output" } else { "error" };
+    let member = if result.settled == ResultStatus::Output { "output" } else { "error" };
     let output = match &result.output {
-        Output::Json(value) => value.clone(),
+        ResultOutput::Json(value) => value.clone(),
         other => other.text().into(),
     };
     let mut response = Map::from_iter([(member.to_owned(), output)]);

@@ -1,7 +1,7 @@
 //! Histories, their messages and roles.
 
 use super::dialect::Dialect;
-use super::part::{Content, Part};
+use super::part::{PartContent, Part};
 use crate::json::Map;
 
 /// A conversation: the messages of an agent, its model, its tools and its users, in order.
@@ -25,12 +25,12 @@ use crate::json::Map;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     pub(super) messages: Vec<Message>,
-    pub(super) root: Option<Root>,
+    pub(super) root: Option<RequestFrame>,
 }
 
 /// The request around the messages, without them.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Root {
+pub(super) struct RequestFrame {
     pub(super) dialect: Dialect,
     pub(super) request: Map,
     /// The member that held the system prompt, which is now a message.
@@ -59,12 +59,12 @@ impl History {
 pub struct Message {
     pub(super) role: Role,
     pub(super) parts: Vec<Part>,
-    pub(super) frame: Option<Frame>,
+    pub(super) frame: Option<MessageFrame>,
 }
 
 /// The members of a dialect's message besides its parts.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Frame {
+pub(super) struct MessageFrame {
     pub(super) dialect: Dialect,
     pub(super) json: Map,
     /// The message is the system prompt, a member of the request beside the messages.
@@ -93,16 +93,16 @@ impl Message {
     }
 
     pub(super) fn framed(dialect: Dialect, role: Role, json: Map, parts: Vec<Part>) -> Self {
-        Self { role, parts, frame: Some(Frame { dialect, json, at_root: false }) }
+        Self { role, parts, frame: Some(MessageFrame { dialect, json, at_root: false }) }
     }
 
     /// The frame, if it belongs to this dialect.
-    pub(super) fn frame_in(&self, dialect: Dialect) -> Option<&Frame> {
+    pub(super) fn frame_in(&self, dialect: Dialect) -> Option<&MessageFrame> {
         self.frame.as_ref().filter(|frame| frame.dialect == dialect)
     }
 
     pub(super) fn has_calls(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part.content(), Content::Call(_)))
+        self.parts.iter().any(|part| matches!(part.content(), PartContent::Call(_)))
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::ai_sdk::DENIED;
 use super::approval_parts::{RequestPart, ResponsePart, StatePart};
-use super::call_matching::{Matched, match_calls};
+use super::call_matching::{MatchedCall, match_calls};
 use super::history::{History, Message, Role};
-use super::occurrence::Place;
+use super::occurrence::PartPosition;
 use super::openai_responses::{hosted_response, is_hosted};
-use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+use super::part::{CallPart, PartContent, ResultOutput, Part, ResultPart, ResultStatus};
 
 /// Why a request, an answer or a result can't be added to a history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,19 +31,19 @@ pub enum HistoryEditError {
     #[error("part {} of message {} is not a tool call", .place.part, .place.message)]
     NotACall {
         /// The position.
-        place: Place,
+        place: PartPosition,
     },
     /// The call already has a result, or two were added at once.
     #[error("the call in part {} of message {} already has a result", .place.part, .place.message)]
     Settled {
         /// The position of the call.
-        place: Place,
+        place: PartPosition,
     },
     /// Results of calls with the same id are matched by order, so an earlier call still needs its result.
     #[error("the call in part {} of message {} shares its id with a call that has no result; add the result of that call first, or both at once", .place.part, .place.message)]
     SharedId {
         /// The position of the call.
-        place: Place,
+        place: PartPosition,
     },
 }
 
@@ -51,11 +51,11 @@ pub enum HistoryEditError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallResult {
     /// The position of the call.
-    pub place: Place,
+    pub place: PartPosition,
     /// The output that the model receives.
-    pub output: Output,
+    pub output: ResultOutput,
     /// How the call ended.
-    pub settled: Settled,
+    pub settled: ResultStatus,
 }
 
 /// An answer to the request with this id. The other members can be set afterwards.
@@ -76,8 +76,8 @@ pub fn approval_response_message(response: ResponsePart) -> Message {
 
 /// The output that tells a model that a person or a policy denied the call. With [`Settled::Denied`], every dialect writes
 /// it in the form that its provider expects.
-pub fn denied_output(reason: Option<&str>) -> Output {
-    Output::Text(reason.filter(|reason| !reason.is_empty()).unwrap_or(DENIED).to_owned())
+pub fn denied_output(reason: Option<&str>) -> ResultOutput {
+    ResultOutput::Text(reason.filter(|reason| !reason.is_empty()).unwrap_or(DENIED).to_owned())
 }
 
 impl History {
@@ -86,7 +86,7 @@ impl History {
     pub fn find_approval_requests(&self) -> Vec<&RequestPart> {
         let matched = match_calls(&self.messages);
         let open = matched.iter().filter(|call| call.result.is_none()).filter_map(|call| call.request);
-        let mut places: Vec<Place> = open.collect();
+        let mut places: Vec<PartPosition> = open.collect();
         places.extend(
             self.hosted_requests()
                 .filter(|(_, request)| self.hosted_answer(request).is_none())
@@ -99,7 +99,7 @@ impl History {
     /// The first answer to the latest request with this id. Answers that could belong to several calls, and answers after
     /// the call's result, are ignored.
     pub fn find_approval_decision(&self, approval_id: &str) -> Option<&ResponsePart> {
-        let asked = |call: &&Matched| {
+        let asked = |call: &&MatchedCall| {
             let request = call.request.and_then(|place| self.request_at(place));
             request.is_some_and(|request| request.approval_id == approval_id)
         };
@@ -112,7 +112,7 @@ impl History {
             }
         };
         match self.part(place)?.content() {
-            Content::Response(response) => Some(response),
+            PartContent::Response(response) => Some(response),
             _ => None,
         }
     }
@@ -146,8 +146,8 @@ impl History {
     /// round: add results of such calls in order. Then nothing is added.
     pub fn append_results(&mut self, settlements: Vec<CallResult>) -> Result<(), HistoryEditError> {
         let matched = match_calls(&self.messages);
-        let by_place: BTreeMap<Place, &Matched> = matched.iter().map(|call| (call.place, call)).collect();
-        let mut results: BTreeMap<Place, (&Matched, ResultPart)> = BTreeMap::new();
+        let by_place: BTreeMap<PartPosition, &MatchedCall> = matched.iter().map(|call| (call.place, call)).collect();
+        let mut results: BTreeMap<PartPosition, (&MatchedCall, ResultPart)> = BTreeMap::new();
         for CallResult { place, output, settled } in settlements {
             let call = by_place.get(&place).ok_or(HistoryEditError::NotACall { place })?;
             let named = self.call_at(place).ok_or(HistoryEditError::NotACall { place })?;
@@ -172,12 +172,12 @@ impl History {
     /// changes.
     fn with_results(
         &self,
-        matched: &[Matched],
-        results: &BTreeMap<Place, (&Matched, ResultPart)>,
+        matched: &[MatchedCall],
+        results: &BTreeMap<PartPosition, (&MatchedCall, ResultPart)>,
         after_answers: bool,
     ) -> Option<Vec<Message>> {
         // Calls with the same id in one round are matched by order only, so their results stay together.
-        let key = |call: &Matched| self.call_at(call.place).map(|named| (call.round, named.id.as_str()));
+        let key = |call: &MatchedCall| self.call_at(call.place).map(|named| (call.round, named.id.as_str()));
         let mut after: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for (call, _) in results.values() {
             let mut index = self.end_of_round(call.place.message);
@@ -222,36 +222,36 @@ impl History {
         after_results.next().map_or(self.messages.len(), |(index, _)| index)
     }
 
-    fn call_at(&self, place: Place) -> Option<&CallPart> {
+    fn call_at(&self, place: PartPosition) -> Option<&CallPart> {
         match self.part(place)?.content() {
-            Content::Call(call) => Some(call),
+            PartContent::Call(call) => Some(call),
             _ => None,
         }
     }
 
-    fn result_at(&self, place: Place) -> Option<&ResultPart> {
+    fn result_at(&self, place: PartPosition) -> Option<&ResultPart> {
         match self.part(place)?.content() {
-            Content::Result(result) => Some(result),
+            PartContent::Result(result) => Some(result),
             _ => None,
         }
     }
 
     /// The request of a call without a result.
-    fn pending_request(&self, call: &Matched) -> Option<&RequestPart> {
+    fn pending_request(&self, call: &MatchedCall) -> Option<&RequestPart> {
         call.request.filter(|_| call.result.is_none()).and_then(|place| self.request_at(place))
     }
 
-    fn request_at(&self, place: Place) -> Option<&RequestPart> {
+    fn request_at(&self, place: PartPosition) -> Option<&RequestPart> {
         match self.part(place)?.content() {
-            Content::Request(request) => Some(request),
+            PartContent::Request(request) => Some(request),
             _ => None,
         }
     }
 
     /// The requests of the provider's hosted calls, which are not calls of this history.
-    fn hosted_requests(&self) -> impl Iterator<Item = (Place, &RequestPart)> {
+    fn hosted_requests(&self) -> impl Iterator<Item = (PartPosition, &RequestPart)> {
         let parts = |(message, of): (usize, &'_ Message)| {
-            of.parts.iter().enumerate().map(move |(part, _)| Place { message, part }).collect::<Vec<_>>()
+            of.parts.iter().enumerate().map(move |(part, _)| PartPosition { message, part }).collect::<Vec<_>>()
         };
         let places = self.messages.iter().enumerate().flat_map(parts);
         places
@@ -261,7 +261,7 @@ impl History {
 
     fn hosted_answer(&self, request: &RequestPart) -> Option<&ResponsePart> {
         self.messages.iter().flat_map(Message::parts).find_map(|part| match part.content() {
-            Content::Response(response) if response.approval_id == request.approval_id => Some(response),
+            PartContent::Response(response) if response.approval_id == request.approval_id => Some(response),
             _ => None,
         })
     }
@@ -275,7 +275,7 @@ impl History {
     /// If there is no call at this position.
     pub fn add_approval_request(
         &mut self,
-        place: Place,
+        place: PartPosition,
         request: RequestPart,
     ) -> Result<(), HistoryEditError> {
         let asked = match_calls(&self.messages).into_iter().find(|matched| matched.place == place);
@@ -291,7 +291,7 @@ impl History {
     pub fn set_state(&mut self, state: StatePart) {
         self.messages.retain_mut(|message| {
             let before = message.parts.len();
-            message.parts.retain(|part| !matches!(part.content(), Content::State(_)));
+            message.parts.retain(|part| !matches!(part.content(), PartContent::State(_)));
             // A message without other parts is removed.
             before == message.parts.len() || !message.parts.is_empty()
         });

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::call_matching::match_with_generated_ids;
 use super::history::Message;
-use super::occurrence::Place;
-use super::part::{CallPart, Content, Part, ResultPart};
+use super::occurrence::PartPosition;
+use super::part::{CallPart, PartContent, Part, ResultPart};
 
 /// Gives every call without an id one from its position, and every result the id and tool name of its call. A part's source
 /// JSON is not changed, so nothing is added when it is written in its own dialect.
@@ -14,18 +14,18 @@ pub(super) fn settle(messages: &mut [Message]) {
     let mut named = BTreeSet::new();
     for (message_index, message) in messages.iter_mut().enumerate() {
         for (part_index, part) in message.parts.iter_mut().enumerate() {
-            if let Content::Call(CallPart { id, .. }) = part.content_mut()
+            if let PartContent::Call(CallPart { id, .. }) = part.content_mut()
                 && id.is_empty()
             {
                 *id = format!("call_{message_index}_{part_index}");
-                named.insert(Place { message: message_index, part: part_index });
+                named.insert(PartPosition { message: message_index, part: part_index });
             }
         }
     }
     for matched in match_with_generated_ids(messages, &named) {
         let call =
             messages.get(matched.place.message).and_then(|message| message.parts.get(matched.place.part));
-        let Some(Content::Call(CallPart { id, name, .. })) = call.map(Part::content) else { continue };
+        let Some(PartContent::Call(CallPart { id, name, .. })) = call.map(Part::content) else { continue };
         let (id, name) = (id.clone(), name.clone());
         let Some(result) = matched.result.and_then(|place| result_at(messages, place)) else { continue };
         result.call_id = id;
@@ -35,9 +35,9 @@ pub(super) fn settle(messages: &mut [Message]) {
     }
 }
 
-fn result_at(messages: &mut [Message], place: Place) -> Option<&mut ResultPart> {
+fn result_at(messages: &mut [Message], place: PartPosition) -> Option<&mut ResultPart> {
     match messages.get_mut(place.message)?.parts.get_mut(place.part)?.content_mut() {
-        Content::Result(result) => Some(result),
+        PartContent::Result(result) => Some(result),
         _ => None,
     }
 }

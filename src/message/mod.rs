@@ -26,5 +26,5 @@ pub use history::{History, Message, Role};
 pub use history_edit::{
     CallResult, HistoryEditError, approval_response, approval_response_message, denied_output,
 };
-pub use occurrence::{CallOccurrence, Place};
-pub use part::{CallPart, Content, Output, Part, ResultPart, Settled};
+pub use occurrence::{CallOccurrence, PartPosition};
+pub use part::{CallPart, PartContent, ResultOutput, Part, ResultPart, ResultStatus};

@@ -1,14 +1,14 @@
 //! Calls of a history, each with its approval request, answers and result.
 
 use super::approval_parts::{RequestPart, ResponsePart};
-use super::call_matching::{Matched, match_calls};
+use super::call_matching::{MatchedCall, match_calls};
 use super::history::History;
-use super::part::{CallPart, Content, Part, ResultPart};
+use super::part::{CallPart, PartContent, Part, ResultPart};
 use crate::json::{self, Digest};
 
 /// The position of a part in a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct PartPosition {
     /// The message's index.
     pub message: usize,
     /// The part's index in the message.
@@ -19,7 +19,7 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct CallOccurrence<'a> {
     /// The position of the call.
-    pub place: Place,
+    pub place: PartPosition,
     /// The index of its round, a sequence of consecutive model messages, from 0.
     pub round: usize,
     /// The number of earlier calls with the same id.
@@ -61,9 +61,9 @@ impl History {
         self.occurrences().into_iter().filter(|occurrence| occurrence.result.is_none()).collect()
     }
 
-    fn occurrence(&self, matched: Matched) -> Option<CallOccurrence<'_>> {
-        let content = |place: Place| self.part(place).map(Part::content);
-        let Some(Content::Call(call)) = content(matched.place) else { return None };
+    fn occurrence(&self, matched: MatchedCall) -> Option<CallOccurrence<'_>> {
+        let content = |place: PartPosition| self.part(place).map(Part::content);
+        let Some(PartContent::Call(call)) = content(matched.place) else { return None };
         Some(CallOccurrence {
             place: matched.place,
             round: matched.round,
@@ -71,25 +71,25 @@ impl History {
             call,
             digest: json::digest(&call.input),
             request: matched.request.and_then(content).and_then(|content| match content {
-                Content::Request(request) => Some(request),
+                PartContent::Request(request) => Some(request),
                 _ => None,
             }),
             responses: matched
                 .responses
                 .into_iter()
                 .filter_map(|place| match content(place) {
-                    Some(Content::Response(response)) => Some(response),
+                    Some(PartContent::Response(response)) => Some(response),
                     _ => None,
                 })
                 .collect(),
             result: matched.result.and_then(content).and_then(|content| match content {
-                Content::Result(result) => Some(result),
+                PartContent::Result(result) => Some(result),
                 _ => None,
             }),
         })
     }
 
-    pub(super) fn part(&self, place: Place) -> Option<&Part> {
+    pub(super) fn part(&self, place: PartPosition) -> Option<&Part> {
         self.messages.get(place.message)?.parts.get(place.part)
     }
 }

@@ -4,20 +4,20 @@ use super::approval_parts::{self, object};
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::part::{CallPart, Content, Part, ResultPart, Settled, Slot};
+use super::part::{CallPart, PartContent, Part, ResultPart, ResultStatus, SourceSlot};
 use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::OpenaiChat;
 
 pub(super) fn read(json: &Value) -> Message {
-    let unknown = |role| segments::message_of_one_part(DIALECT, role, json, Content::Other);
+    let unknown = |role| segments::message_of_one_part(DIALECT, role, json, PartContent::Other);
     let Some(map) = json.as_object() else { return unknown(Role::Other(String::new())) };
     let Some(role) = map.get("role").and_then(Value::as_str).map(Role::named) else {
         return unknown(Role::Other(String::new()));
     };
     if role == Role::Tool && !contains_answers(map) {
-        let result = read_result(map).map_or(Content::Other, Content::Result);
+        let result = read_result(map).map_or(PartContent::Other, PartContent::Result);
         return segments::message_of_one_part(DIALECT, role, json, result);
     }
     let mut frame = map.clone();
@@ -44,19 +44,19 @@ fn contains_answers(map: &Map) -> bool {
 /// Reads the parts of a model's message besides its content.
 fn read_model_parts(map: &Map, frame: &mut Map, parts: &mut Vec<Part>) {
     if let Some(Value::String(refusal)) = map.get("refusal").filter(|refusal| **refusal != "") {
-        parts.push(Part::read(DIALECT, Slot::Refusal, refusal.clone().into(), Content::Other));
+        parts.push(Part::read(DIALECT, SourceSlot::Refusal, refusal.clone().into(), PartContent::Other));
         frame.insert("refusal".to_owned(), String::new().into());
     }
     if let Some(Value::Array(calls)) = map.get("tool_calls") {
         for call in calls {
-            let content = read_call(call).map_or(Content::Other, Content::Call);
-            parts.push(Part::read(DIALECT, Slot::ToolCalls, call.clone(), content));
+            let content = read_call(call).map_or(PartContent::Other, PartContent::Call);
+            parts.push(Part::read(DIALECT, SourceSlot::ToolCalls, call.clone(), content));
         }
         frame.insert("tool_calls".to_owned(), Value::Array(Vec::new()));
     }
     if let Some(call @ Value::Object(function)) = map.get("function_call") {
-        let content = read_function(String::new(), function).map_or(Content::Other, Content::Call);
-        parts.push(Part::read(DIALECT, Slot::FunctionCall, call.clone(), content));
+        let content = read_function(String::new(), function).map_or(PartContent::Other, PartContent::Call);
+        parts.push(Part::read(DIALECT, SourceSlot::FunctionCall, call.clone(), content));
         frame.insert("function_call".to_owned(), Value::Null);
     }
 }
@@ -91,7 +91,7 @@ fn read_result(map: &Map) -> Option<ResultPart> {
         call_id: content_blocks::string_or_empty(map, "tool_call_id")?,
         name: map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
         output: content_blocks::read_output(DIALECT, map.get("content"), &["text"]),
-        settled: Settled::Output,
+        settled: ResultStatus::Output,
     })
 }
 
@@ -104,7 +104,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
     };
     let mut written = Vec::new();
     for segment in segments::segments(DIALECT, messages, joins) {
-        let mut draft = Draft::new(&segment);
+        let mut draft = MessageDraft::new(&segment);
         for part in &segment.parts {
             draft.add(part, &mut written);
         }
@@ -114,7 +114,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 }
 
 /// A message under construction.
-struct Draft<'a> {
+struct MessageDraft<'a> {
     role: &'a str,
     frame: Option<Map>,
     said: Vec<&'a Part>,
@@ -123,7 +123,7 @@ struct Draft<'a> {
     refusal: Option<Value>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> MessageDraft<'a> {
     fn new(segment: &'a Segment) -> Self {
         Self {
             role: segments::new_message_role(&segment.role),
@@ -138,23 +138,23 @@ impl<'a> Draft<'a> {
     fn add(&mut self, part: &'a Part, written: &mut Vec<Value>) {
         let own = part.own(DIALECT);
         match (part.content(), own.map(|source| (source.slot, &source.json))) {
-            (_, Some((Slot::Whole, json))) => {
+            (_, Some((SourceSlot::Whole, json))) => {
                 self.finish(written);
                 written.push(json.clone());
             }
-            (Content::Result(result), _) => {
+            (PartContent::Result(result), _) => {
                 self.finish(written);
                 written.push(write_result(result));
             }
-            (_, Some((Slot::FunctionCall, json))) => self.function_call = Some(json.clone()),
-            (_, Some((Slot::Refusal, json))) => {
+            (_, Some((SourceSlot::FunctionCall, json))) => self.function_call = Some(json.clone()),
+            (_, Some((SourceSlot::Refusal, json))) => {
                 if self.is_closed() {
                     self.finish(written);
                 }
                 self.refusal = Some(json.clone());
             }
-            (_, Some((Slot::ToolCalls, json))) => self.calls.push(json.clone()),
-            (Content::Call(call), _) => self.calls.push(write_call(call)),
+            (_, Some((SourceSlot::ToolCalls, json))) => self.calls.push(json.clone()),
+            (PartContent::Call(call), _) => self.calls.push(write_call(call)),
             _ => {
                 if self.is_closed() {
                     self.finish(written);

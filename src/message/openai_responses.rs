@@ -6,7 +6,7 @@ use super::approval_parts::{self, RequestPart, ResponsePart, object};
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::part::{CallPart, Content, Part, ResultPart, Settled, Slot};
+use super::part::{CallPart, PartContent, Part, ResultPart, ResultStatus, SourceSlot};
 use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
@@ -25,7 +25,7 @@ const HOSTED_RESPONSE: &str = "mcp_approval_response";
 
 pub(super) fn read(json: &Value) -> Message {
     let whole = |role, content| segments::message_of_one_part(DIALECT, role, json, content);
-    let Some(map) = json.as_object() else { return whole(Role::Other(String::new()), Content::Other) };
+    let Some(map) = json.as_object() else { return whole(Role::Other(String::new()), PartContent::Other) };
     let role = map.get("role").and_then(Value::as_str).map(Role::named);
     let kind = match (map.get("type"), role) {
         (None, Some(role)) => return read_message(map, role),
@@ -34,18 +34,18 @@ pub(super) fn read(json: &Value) -> Message {
         _ => "",
     };
     let (role, content) = match kind {
-        CALL => (Role::Assistant, read_call(map).map(Content::Call)),
-        CUSTOM_CALL => (Role::Assistant, read_custom_call(map).map(Content::Call)),
-        RESULT | CUSTOM_RESULT => (Role::Tool, read_result(map).map(Content::Result)),
-        HOSTED_REQUEST => (Role::Assistant, read_hosted_request(map).map(Content::Request)),
-        HOSTED_RESPONSE => (Role::Tool, read_hosted_response(map).map(Content::Response)),
+        CALL => (Role::Assistant, read_call(map).map(PartContent::Call)),
+        CUSTOM_CALL => (Role::Assistant, read_custom_call(map).map(PartContent::Call)),
+        RESULT | CUSTOM_RESULT => (Role::Tool, read_result(map).map(PartContent::Result)),
+        HOSTED_REQUEST => (Role::Assistant, read_hosted_request(map).map(PartContent::Request)),
+        HOSTED_RESPONSE => (Role::Tool, read_hosted_response(map).map(PartContent::Response)),
         kind => {
             let role = approval_parts::role_of_item(kind).unwrap_or_else(|| role_of_unknown(kind));
             let content = approval_parts::read(json, &role);
             (role, content)
         }
     };
-    whole(role, content.unwrap_or(Content::Other))
+    whole(role, content.unwrap_or(PartContent::Other))
 }
 
 /// The role of an item that is preserved unchanged: the provider's own tools, reasoning, and unknown items.
@@ -93,7 +93,7 @@ fn read_result(map: &Map) -> Option<ResultPart> {
         call_id: content_blocks::string_or_empty(map, "call_id")?,
         name: map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
         output: content_blocks::read_output(DIALECT, map.get("output"), &TEXTS),
-        settled: Settled::Output,
+        settled: ResultStatus::Output,
     })
 }
 
@@ -134,7 +134,7 @@ pub(super) fn hosted_response(response: ResponsePart) -> Part {
         ("approve", Some(response.approved.into())),
         ("reason", response.reason.clone().map(Value::from)),
     ]);
-    Part::read(DIALECT, Slot::Whole, json, Content::Response(response))
+    Part::read(DIALECT, SourceSlot::Whole, json, PartContent::Response(response))
 }
 
 /// The ids of calls of custom tools, whose results have a type of their own.
@@ -143,7 +143,7 @@ fn custom_calls<'a>(messages: &[&'a Message]) -> BTreeSet<&'a str> {
     let custom = parts.filter(|part| part.own(DIALECT).is_some_and(|own| own.json.get("input").is_some()));
     custom
         .filter_map(|part| match part.content() {
-            Content::Call(call) => Some(call.id.as_str()),
+            PartContent::Call(call) => Some(call.id.as_str()),
             _ => None,
         })
         .collect()
@@ -156,7 +156,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
         let mut said = Segment { role: segment.role.clone(), frame: segment.frame, parts: Vec::new() };
         for part in &segment.parts {
             let within =
-                said.frame.is_some() && part.own(DIALECT).is_some_and(|own| own.slot == Slot::Content);
+                said.frame.is_some() && part.own(DIALECT).is_some_and(|own| own.slot == SourceSlot::Content);
             match write_item(part, &custom).filter(|_| !within) {
                 Some(item) => {
                     finish(&mut said, &mut items);
@@ -190,13 +190,13 @@ fn write_item(part: &Part, custom: &BTreeSet<&str>) -> Option<Value> {
         return Some(item.clone());
     }
     match part.content() {
-        Content::Call(call) if fresh => Some(object([
+        PartContent::Call(call) if fresh => Some(object([
             ("type", Some(CALL.into())),
             ("call_id", Some(call.id.clone().into())),
             ("name", Some(call.name.clone().into())),
             ("arguments", Some(call.input.to_string().into())),
         ])),
-        Content::Result(result) if fresh => {
+        PartContent::Result(result) if fresh => {
             let kind = if custom.contains(result.call_id.as_str()) { CUSTOM_RESULT } else { RESULT };
             Some(object([
                 ("type", Some(kind.into())),
@@ -207,7 +207,7 @@ fn write_item(part: &Part, custom: &BTreeSet<&str>) -> Option<Value> {
                 ),
             ]))
         }
-        Content::Text(_) | Content::Other => None,
+        PartContent::Text(_) | PartContent::Other => None,
         _ => Some(content_blocks::write_foreign_part(DIALECT, part)),
     }
 }

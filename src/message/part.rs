@@ -10,13 +10,13 @@ use crate::json::Value;
 /// A part is replaced only as a whole, so that its source JSON always matches its content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    content: Content,
-    source: Option<Source>,
+    content: PartContent,
+    source: Option<PartSource>,
 }
 
 /// The content of a part, independent of the dialect.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Content {
+pub enum PartContent {
     /// Text from the model or a person.
     Text(String),
     /// A tool call by the model.
@@ -65,14 +65,14 @@ pub struct ResultPart {
     /// The tool's name; empty if neither the result nor its call has one.
     pub name: String,
     /// The output that the model receives.
-    pub output: Output,
+    pub output: ResultOutput,
     /// How the call ended, as far as the dialect can express it.
-    pub settled: Settled,
+    pub settled: ResultStatus,
 }
 
 /// The output of a tool, as the model receives it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
+pub enum ResultOutput {
     /// Plain text.
     Text(String),
     /// A JSON value that is not a string.
@@ -81,7 +81,7 @@ pub enum Output {
     Parts(Vec<Part>),
 }
 
-impl Output {
+impl ResultOutput {
     /// Converts a tool's JSON result; a string becomes text.
     pub fn of(value: Value) -> Self {
         match value {
@@ -103,7 +103,7 @@ impl Output {
 /// How a call ended according to its result. OpenAI's dialects do not distinguish the three; Anthropic and Gemini represent
 /// a denial as an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Settled {
+pub enum ResultStatus {
     /// The tool, or a replacement for it, returned a result.
     Output,
     /// The call failed.
@@ -114,15 +114,15 @@ pub enum Settled {
 
 /// The JSON that a part was read from.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Source {
+pub(super) struct PartSource {
     pub(super) dialect: Dialect,
-    pub(super) slot: Slot,
+    pub(super) slot: SourceSlot,
     pub(super) json: Value,
 }
 
 /// The position of a part in a message of its dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(super) enum SourceSlot {
     /// In the array of the message's contents.
     Content,
     /// In OpenAI's `tool_calls`.
@@ -135,7 +135,7 @@ pub(super) enum Slot {
     Whole,
 }
 
-impl Slot {
+impl SourceSlot {
     pub(super) const ALL: [Self; 5] =
         [Self::Content, Self::ToolCalls, Self::FunctionCall, Self::Refusal, Self::Whole];
 
@@ -150,8 +150,8 @@ impl Slot {
     }
 }
 
-impl From<Content> for Part {
-    fn from(content: Content) -> Self {
+impl From<PartContent> for Part {
+    fn from(content: PartContent) -> Self {
         Self { content, source: None }
     }
 }
@@ -159,26 +159,26 @@ impl From<Content> for Part {
 impl Part {
     /// A text part.
     pub fn text(text: impl Into<String>) -> Self {
-        Content::Text(text.into()).into()
+        PartContent::Text(text.into()).into()
     }
 
     /// A tool call part.
     pub fn call(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
-        Content::Call(CallPart::new(id, name, input)).into()
+        PartContent::Call(CallPart::new(id, name, input)).into()
     }
 
     /// A result part.
     pub fn result(result: ResultPart) -> Self {
-        Content::Result(result).into()
+        PartContent::Result(result).into()
     }
 
     /// A part of one dialect that has no canonical form; `json` is an element of that dialect's array of contents.
     pub fn other(dialect: Dialect, json: Value) -> Self {
-        Self::read(dialect, Slot::Content, json, Content::Other)
+        Self::read(dialect, SourceSlot::Content, json, PartContent::Other)
     }
 
     /// The content of the part.
-    pub fn content(&self) -> &Content {
+    pub fn content(&self) -> &PartContent {
         &self.content
     }
 
@@ -190,13 +190,13 @@ impl Part {
     /// The text of a text part. Returns `None` for other parts.
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
-            Content::Text(text) => Some(text),
+            PartContent::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn read(dialect: Dialect, slot: Slot, json: Value, content: Content) -> Self {
-        Self { content, source: Some(Source { dialect, slot, json }) }
+    pub(super) fn read(dialect: Dialect, slot: SourceSlot, json: Value, content: PartContent) -> Self {
+        Self { content, source: Some(PartSource { dialect, slot, json }) }
     }
 
     pub(super) fn is_foreign_to(&self, dialect: Dialect) -> bool {
@@ -204,17 +204,17 @@ impl Part {
     }
 
     /// The source, if it belongs to this dialect.
-    pub(super) fn own(&self, dialect: Dialect) -> Option<&Source> {
+    pub(super) fn own(&self, dialect: Dialect) -> Option<&PartSource> {
         self.source.as_ref().filter(|source| source.dialect == dialect)
     }
 
-    pub(super) fn original_source(&self) -> Option<&Source> {
+    pub(super) fn original_source(&self) -> Option<&PartSource> {
         self.source.as_ref()
     }
 
     /// Mutable access to the content, only for adding the id or name that the source lacks. The source stays as it is, so
     /// nothing else may change.
-    pub(super) fn content_mut(&mut self) -> &mut Content {
+    pub(super) fn content_mut(&mut self) -> &mut PartContent {
         &mut self.content
     }
 }

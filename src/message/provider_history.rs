@@ -1,15 +1,15 @@
 //! Histories as providers accept them: without Callgate's own parts, and with exactly one result for each call.
 
 use super::approval_parts::ResponsePart;
-use super::call_matching::{Matched, match_calls};
+use super::call_matching::{MatchedCall, match_calls};
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::gemini::has_no_id;
 use super::history::{History, Message, Role};
 use super::history_edit::denied_output;
-use super::occurrence::Place;
+use super::occurrence::PartPosition;
 use super::openai_responses::is_hosted;
-use super::part::{CallPart, Content, Output, Part, ResultPart, Settled};
+use super::part::{CallPart, PartContent, ResultOutput, Part, ResultPart, ResultStatus};
 use crate::json::Digest;
 
 impl History {
@@ -57,7 +57,7 @@ impl History {
                 .collect();
             let after = index + round.len();
             let first = matched.partition_point(|call| call.place.message < index);
-            let calls: Vec<&Matched> =
+            let calls: Vec<&MatchedCall> =
                 matched.iter().skip(first).take_while(|call| call.place.message < after).collect();
             settled.extend(spoken(dialect, &round));
             index = after;
@@ -80,9 +80,9 @@ impl History {
     }
 
     /// Whether the results in this message are exactly those of the calls, in order.
-    fn has_exactly_results(&self, index: usize, message: &Message, calls: &[&Matched]) -> bool {
+    fn has_exactly_results(&self, index: usize, message: &Message, calls: &[&MatchedCall]) -> bool {
         let results =
-            message.parts.iter().enumerate().filter(|(_, part)| matches!(part.content(), Content::Result(_)));
+            message.parts.iter().enumerate().filter(|(_, part)| matches!(part.content(), PartContent::Result(_)));
         let held: Vec<usize> = results.map(|(part, _)| part).collect();
         held.len() == calls.len()
             && held.iter().zip(calls).all(|(part, call)| {
@@ -91,7 +91,7 @@ impl History {
     }
 
     /// The result of a call, or a placeholder for it.
-    fn result_or_placeholder(&self, dialect: Dialect, matched: &Matched) -> Option<Part> {
+    fn result_or_placeholder(&self, dialect: Dialect, matched: &MatchedCall) -> Option<Part> {
         let called = self.part(matched.place)?;
         let result = match matched.result.and_then(|place| self.part(place)) {
             Some(result) => accepted_part(dialect, result, true)?,
@@ -99,7 +99,7 @@ impl History {
         };
         // A call without an id is answered by position, not by the id that was generated for it.
         match result.content() {
-            Content::Result(said)
+            PartContent::Result(said)
                 if dialect == Dialect::Gemini && has_no_id(called) && result.own(dialect).is_none() =>
             {
                 Some(Part::result(ResultPart { call_id: String::new(), ..said.clone() }))
@@ -109,31 +109,31 @@ impl History {
     }
 
     /// The placeholder result of a call that has none.
-    fn pending(&self, called: &Part, matched: &Matched) -> Option<Part> {
-        let Content::Call(call) = called.content() else { return None };
+    fn pending(&self, called: &Part, matched: &MatchedCall) -> Option<Part> {
+        let PartContent::Call(call) = called.content() else { return None };
         let answers: Vec<&ResponsePart> = matched
             .responses
             .iter()
             .filter_map(|place| match self.part(*place)?.content() {
-                Content::Response(response) => Some(response),
+                PartContent::Response(response) => Some(response),
                 _ => None,
             })
             .collect();
         let denial = answers.iter().find(|answer| !answer.approved);
         let (output, settled) = match (denial, answers.first(), matched.request) {
-            (Some(denial), _, _) => (denied_output(denial.reason.as_deref()), Settled::Denied),
+            (Some(denial), _, _) => (denied_output(denial.reason.as_deref()), ResultStatus::Denied),
             (None, Some(_), _) => {
-                (said("Not run yet: this call was approved, but has no result."), Settled::Error)
+                (said("Not run yet: this call was approved, but has no result."), ResultStatus::Error)
             }
-            (None, None, Some(_)) => (said("Not run yet: this call is pending approval."), Settled::Error),
-            (None, None, None) => (said("Not run: this call has no result."), Settled::Error),
+            (None, None, Some(_)) => (said("Not run yet: this call is pending approval."), ResultStatus::Error),
+            (None, None, None) => (said("Not run: this call has no result."), ResultStatus::Error),
         };
         Some(Part::result(ResultPart { call_id: call.id.clone(), name: call.name.clone(), output, settled }))
     }
 }
 
-fn said(text: &str) -> Output {
-    Output::Text(text.to_owned())
+fn said(text: &str) -> ResultOutput {
+    ResultOutput::Text(text.to_owned())
 }
 
 /// The model's messages of a round: one message if the provider requires the results right after the calls.
@@ -147,7 +147,7 @@ fn spoken(dialect: Dialect, round: &[&Message]) -> Vec<Message> {
     }
     if dialect == Dialect::OpenaiChat {
         for message in messages.iter_mut().filter(|message| message.frame_in(dialect).is_none()) {
-            message.parts.sort_by_key(|part| matches!(part.content(), Content::Call(_)));
+            message.parts.sort_by_key(|part| matches!(part.content(), PartContent::Call(_)));
         }
     }
     messages
@@ -172,20 +172,20 @@ fn accepted(dialect: Dialect, message: &Message, with_results: bool) -> Option<M
 
 fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Part> {
     match part.content() {
-        Content::Text(_) | Content::Call(_) => Some(part.clone()),
-        Content::Request(_) | Content::Response(_) | Content::State(_) => {
+        PartContent::Text(_) | PartContent::Call(_) => Some(part.clone()),
+        PartContent::Request(_) | PartContent::Response(_) | PartContent::State(_) => {
             (dialect == Dialect::OpenaiResponses && is_hosted(part)).then(|| part.clone())
         }
-        Content::Other => {
+        PartContent::Other => {
             part.own(dialect).filter(|own| !content_blocks::has_own_type(&own.json)).map(|_| part.clone())
         }
-        Content::Result(_) if !with_results => None,
-        Content::Result(result) => {
-            let Output::Parts(parts) = &result.output else { return Some(part.clone()) };
+        PartContent::Result(_) if !with_results => None,
+        PartContent::Result(result) => {
+            let ResultOutput::Parts(parts) = &result.output else { return Some(part.clone()) };
             let texts_only = match dialect {
                 Dialect::OpenaiChat => part.own(dialect).is_none(),
                 Dialect::Gemini => true,
-                Dialect::AiSdk => result.settled != Settled::Output,
+                Dialect::AiSdk => result.settled != ResultStatus::Output,
                 Dialect::OpenaiResponses | Dialect::Anthropic => false,
             };
             let accepted =
@@ -193,7 +193,7 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
             if parts.iter().all(|part| accepted(&part)) {
                 return Some(part.clone());
             }
-            let output = Output::Parts(parts.iter().filter(accepted).cloned().collect());
+            let output = ResultOutput::Parts(parts.iter().filter(accepted).cloned().collect());
             Some(Part::result(ResultPart { output, ..result.clone() }))
         }
     }
@@ -203,24 +203,24 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
 fn replace_invalid_ids(messages: &mut [Message]) {
     for matched in match_calls(messages) {
         let part =
-            |messages: &[Message], place: Place| messages.get(place.message)?.parts.get(place.part).cloned();
+            |messages: &[Message], place: PartPosition| messages.get(place.message)?.parts.get(place.part).cloned();
         let Some(call) = part(messages, matched.place) else { continue };
-        let Content::Call(call) = call.content() else { continue };
+        let PartContent::Call(call) = call.content() else { continue };
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if matched.repeat == 0 && !call.id.is_empty() && call.id.chars().all(allowed) {
             continue;
         }
         let id = format!("call_{}_{}", Digest::of(call.id.as_bytes()).short(), matched.repeat);
-        let renamed = Content::Call(CallPart { id: id.clone(), ..call.clone() });
+        let renamed = PartContent::Call(CallPart { id: id.clone(), ..call.clone() });
         put(messages, matched.place, renamed);
         let Some(place) = matched.result else { continue };
         let Some(result) = part(messages, place) else { continue };
-        let Content::Result(result) = result.content() else { continue };
-        put(messages, place, Content::Result(ResultPart { call_id: id, ..result.clone() }));
+        let PartContent::Result(result) = result.content() else { continue };
+        put(messages, place, PartContent::Result(ResultPart { call_id: id, ..result.clone() }));
     }
 }
 
-fn put(messages: &mut [Message], place: Place, content: Content) {
+fn put(messages: &mut [Message], place: PartPosition, content: PartContent) {
     if let Some(part) = messages.get_mut(place.message).and_then(|message| message.parts.get_mut(place.part))
     {
         *part = content.into();

@@ -1,21 +1,21 @@
 //! Distribution of parts into messages, shared by the dialects, which differ in what one message may contain.
 
 use super::dialect::Dialect;
-use super::history::{Frame, Message, Role};
-use super::part::{Content, Part, Slot};
+use super::history::{MessageFrame, Message, Role};
+use super::part::{PartContent, Part, SourceSlot};
 use crate::json::{Map, Value};
 
 /// A sequence of parts of one role, which becomes one message of a dialect, or a few.
 pub(super) struct Segment<'a> {
     pub(super) role: Role,
     /// The frame of the message that was read in this dialect, if any.
-    pub(super) frame: Option<&'a Frame>,
+    pub(super) frame: Option<&'a MessageFrame>,
     pub(super) parts: Vec<&'a Part>,
 }
 
 impl Segment<'_> {
     pub(super) fn has_response(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part.content(), Content::Response(_) | Content::State(_)))
+        self.parts.iter().any(|part| matches!(part.content(), PartContent::Response(_) | PartContent::State(_)))
     }
 
     /// The source JSON of the segment's only part, if that is a whole message of this dialect.
@@ -97,12 +97,12 @@ pub(super) fn segments<'a>(
 
 /// The source JSON of the part, if it is a whole message of this dialect.
 pub(super) fn whole(dialect: Dialect, part: &Part) -> Option<&Value> {
-    part.own(dialect).filter(|source| source.slot == Slot::Whole).map(|source| &source.json)
+    part.own(dialect).filter(|source| source.slot == SourceSlot::Whole).map(|source| &source.json)
 }
 
 /// A message of unknown form, or one that is a single part.
-pub(super) fn message_of_one_part(dialect: Dialect, role: Role, json: &Value, content: Content) -> Message {
-    Message::new(role, vec![Part::read(dialect, Slot::Whole, json.clone(), content)])
+pub(super) fn message_of_one_part(dialect: Dialect, role: Role, json: &Value, content: PartContent) -> Message {
+    Message::new(role, vec![Part::read(dialect, SourceSlot::Whole, json.clone(), content)])
 }
 
 /// The role of a message that is new to a dialect. A message without a role is written as the user's.
@@ -116,11 +116,11 @@ pub(super) fn new_message_role(role: &Role) -> &str {
 /// The role of this part, whatever message it is in.
 fn role_of_part(part: &Part, message: &Role) -> Role {
     match part.content() {
-        Content::Result(_) | Content::Response(_) | Content::State(_) => Role::Tool,
-        Content::Call(_) | Content::Request(_) => Role::Assistant,
+        PartContent::Result(_) | PartContent::Response(_) | PartContent::State(_) => Role::Tool,
+        PartContent::Call(_) | PartContent::Request(_) => Role::Assistant,
         // A tool message contains only results, and this must not be read as one.
-        Content::Text(_) | Content::Other if *message == Role::Tool => Role::User,
-        Content::Text(_) | Content::Other => message.clone(),
+        PartContent::Text(_) | PartContent::Other if *message == Role::Tool => Role::User,
+        PartContent::Text(_) | PartContent::Other => message.clone(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `allow`: permits calls that `defaults.unmatched` would not. It never overrides a stricter decision.
 
-use super::{Kind, KindDefinition};
-use crate::rules_schema::{Polarity, Record, Shape};
+use super::{KindDefinition, PolicyKind};
+use crate::rules_schema::{Polarity, RecordShape, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "allow",
@@ -11,11 +11,11 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |_| false,
     needs_matcher: false,
     of_run: false,
-    read: |_, _| Some(Kind::Allow(Allow)),
+    read: |_, _| Some(PolicyKind::Allow(Allow)),
 };
 
-static RECORD: Record =
-    Record { name: "allow", doc: "An `allow` policy has no settings: write `allow: {}`.", fields: &[] };
+static RECORD: RecordShape =
+    RecordShape { name: "allow", doc: "An `allow` policy has no settings: write `allow: {}`.", fields: &[] };
 
 /// Settings of an `allow` policy. It has none.
 #[derive(Debug)]

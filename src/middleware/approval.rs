@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::validate::read_schema;
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::approval::ApproverEntry;
 use crate::argument_schema::ArgumentSchema;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_PATH, MISSING_KEY};
-use crate::path::{Path, Step};
-use crate::principal::Comparison;
-use crate::rules_schema::{Field, Polarity, Reader, Record, Shape};
-use crate::source::Node;
+use crate::path::{Path, PathStep};
+use crate::principal::PrincipalComparison;
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
+use crate::source::YamlNode;
 use crate::template::Template;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -22,35 +22,35 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |_| false,
     needs_matcher: true,
     of_run: false,
-    read: |node, reader| Approval::read(node, reader).map(Kind::Approval),
+    read: |node, reader| Approval::read(node, reader).map(PolicyKind::Approval),
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "approval",
     doc: "The approval request, its approvers, and what they may do.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "message",
             Shape::Text("a template"),
             "The question to the approver, such as \"Refund {{ input.amount }}?\". Default: the policy's `description`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "expires",
             Shape::Text("a duration such as `24h`"),
             "How long the request can be answered. Default: it does not expire.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "approvers",
             Shape::List(&Shape::Text("a principal, or `role:NAME`")),
             "Who may approve: verified principals by name, and everybody with a role, as in `role:finance`. The host must set \
              `context.principal`, the principal for whom the agent acts: nobody can approve their own request.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "quorum",
             Shape::Integer(1, 100),
             "The number of approvals required, each from a different principal. Default: 1.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "anonymous",
             Shape::Word(&[
                 ("refuse", "an answer in the state or in a host's inbox needs the name of the approver"),
@@ -59,18 +59,18 @@ static RECORD: Record = Record {
             "Whether an anonymous approval in the state counts. Default: `refuse`. The user of a gateway's client can always answer there \
              without a name, unless `approvers` or `quorum` is set.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "edits",
             Shape::Either(&[Shape::List(&Shape::Text("a JSONPath below `$.input`")), Shape::Record(&EDITS)]),
             "The arguments that the approver may change. Default: none. The changed arguments must match the tool's own schema, and the \
              call is evaluated again from the normalise phase.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "remember",
             Shape::Record(&REMEMBER),
             "Makes an approval a grant that covers later calls, too.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "present",
             Shape::Word(&[
                 ("all", "every call of a round that requires approval requests it"),
@@ -81,20 +81,20 @@ static RECORD: Record = Record {
             ]),
             "How the approvals of one round are requested. Default: `all`.",
         ),
-        Field::optional("card", Shape::Record(&CARD), "The texts of the card that approvers see."),
+        FieldShape::optional("card", Shape::Record(&CARD), "The texts of the card that approvers see."),
     ],
 };
 
-static EDITS: Record = Record {
+static EDITS: RecordShape = RecordShape {
     name: "edits",
     doc: "The arguments that the approver may change, and a schema for the result.",
     fields: &[
-        Field::required(
+        FieldShape::required(
             "fields",
             Shape::List(&Shape::Text("a JSONPath below `$.input`")),
             "The arguments that the approver may change.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "schema",
             Shape::Any,
             "The schema of the changed arguments: `tool` for the tool's own schema, an inline JSON Schema, or `{ file: x.json }` next to \
@@ -103,25 +103,29 @@ static EDITS: Record = Record {
     ],
 };
 
-static CARD: Record = Record {
+static CARD: RecordShape = RecordShape {
     name: "card",
     doc: "The texts of the card that approvers see.",
     fields: &[
-        Field::optional("title", Shape::Text("a template"), "The title. Default: `Approve TOOL?`."),
-        Field::optional(
+        FieldShape::optional("title", Shape::Text("a template"), "The title. Default: `Approve TOOL?`."),
+        FieldShape::optional(
             "approve",
             Shape::Text("a string"),
             "The label of the approve button. Default: `Approve`.",
         ),
-        Field::optional("deny", Shape::Text("a string"), "The label of the deny button. Default: `Deny`."),
+        FieldShape::optional(
+            "deny",
+            Shape::Text("a string"),
+            "The label of the deny button. Default: `Deny`.",
+        ),
     ],
 };
 
-static REMEMBER: Record = Record {
+static REMEMBER: RecordShape = RecordShape {
     name: "remember",
     doc: "A grant for later calls.",
     fields: &[
-        Field::required(
+        FieldShape::required(
             "scope",
             Shape::Word(&[
                 ("arguments", "calls of the same tool with exactly the same arguments"),
@@ -129,12 +133,12 @@ static REMEMBER: Record = Record {
             ]),
             "The later calls that the grant covers.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "fields",
             Shape::List(&Shape::Text("a JSONPath below `$.input`")),
             "For `scope: fields`: the arguments that must be the same.",
         ),
-        Field::required("for", Shape::Text("a duration such as `8h`"), "How long the grant is valid."),
+        FieldShape::required("for", Shape::Text("a duration such as `8h`"), "How long the grant is valid."),
     ],
 };
 
@@ -148,7 +152,7 @@ pub struct Approval {
     /// Who may approve, as written ([`ApproverEntry`]). If empty, everyone whom the host permits.
     pub approvers: Vec<String>,
     /// How principals are compared.
-    pub principals: Comparison,
+    pub principals: PrincipalComparison,
     /// The number of approvals required.
     pub quorum: u32,
     /// Whether an anonymous answer in the store counts.
@@ -186,11 +190,11 @@ pub struct CardTemplates {
 }
 
 impl EditableArguments {
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let fields = node.get("fields").unwrap_or(node);
         let paths = reader.read_input_paths(fields);
         for (path, item) in paths.iter().zip(fields.items().unwrap_or_default()) {
-            let plain = |step: &Step| !matches!(step, Step::Index(index) if *index < 0);
+            let plain = |step: &PathStep| !matches!(step, PathStep::Index(index) if *index < 0);
             if !path.steps().is_some_and(|steps| !steps.is_empty() && steps.iter().all(plain)) {
                 reader.report(
                     Diagnostic::new(&INVALID_PATH, item.span, "the path does not name exactly one argument")
@@ -210,8 +214,8 @@ impl CardTemplates {
         self.title.is_none() && self.approve.is_none() && self.deny.is_none()
     }
 
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
-        let text = |name: &str| node.get(name).and_then(Node::as_str).map(str::to_owned);
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Self {
+        let text = |name: &str| node.get(name).and_then(YamlNode::as_str).map(str::to_owned);
         let (approve, deny) = (text("approve"), text("deny"));
         Self { title: node.get("title").and_then(|node| reader.template(node, &[])), approve, deny }
     }
@@ -227,7 +231,7 @@ pub struct GrantSettings {
 }
 
 impl GrantSettings {
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let fields = node.get("fields").map(|node| reader.read_input_paths(node)).unwrap_or_default();
         let scope = node.get("scope")?;
         match (scope.as_str()?, node.get("fields")) {
@@ -255,7 +259,7 @@ impl GrantSettings {
 }
 
 impl Approval {
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let reported = reader.reported();
         let message = node.get("message").and_then(|node| reader.template(node, &[]));
         let expires = node.get("expires").and_then(|node| reader.duration(node));
@@ -264,7 +268,7 @@ impl Approval {
         let card = node.get("card").map(|node| CardTemplates::read(node, reader)).unwrap_or_default();
         let remember = node.get("remember").and_then(|node| GrantSettings::read(node, reader));
         let approvers = read_approvers(node, reader);
-        let quorum = node.get("quorum").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
+        let quorum = node.get("quorum").and_then(YamlNode::as_number).and_then(crate::json::Number::as_u64);
         let anonymous = node.get("anonymous").filter(|word| word.as_str() == Some("allow"));
         let needs_approver_name = match (approvers.is_empty(), quorum) {
             (false, _) => {
@@ -295,15 +299,15 @@ impl Approval {
             anonymous: anonymous.is_some(),
             edits,
             remember,
-            one_at_a_time: node.get("present").and_then(Node::as_str) == Some("first"),
+            one_at_a_time: node.get("present").and_then(YamlNode::as_str) == Some("first"),
             card,
         })
     }
 }
 
-fn read_approvers(node: &Node, reader: &mut Reader<'_>) -> Vec<String> {
+fn read_approvers(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Vec<String> {
     let mut approvers = Vec::new();
-    for entry in node.get("approvers").and_then(Node::items).unwrap_or_default() {
+    for entry in node.get("approvers").and_then(YamlNode::items).unwrap_or_default() {
         let Some(text) = entry.as_str() else { continue };
         if !ApproverEntry::parse(text).is_valid() {
             reader.report(

@@ -1,13 +1,13 @@
 //! `around`: a script that wraps the execution of a call.
 
-use super::cache_scope::{self, Scope};
-use super::{Kind, KindDefinition};
+use super::cache_scope::{self, CacheScope};
+use super::{KindDefinition, PolicyKind};
 use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
 use crate::json::{self, Value, json};
-use crate::rules_schema::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, ScriptProblem, Shape};
 use crate::script::{self, ScriptRunError};
-use crate::source::Node;
+use crate::source::YamlNode;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "around",
@@ -18,15 +18,15 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |_| false,
     needs_matcher: false,
     of_run: false,
-    read: |node, reader| Around::read(node, reader).map(Kind::Around),
+    read: |node, reader| Around::read(node, reader).map(PolicyKind::Around),
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "around",
     doc: "The script, inline or in a separate file.",
     fields: &[
-        Field::optional("script", Shape::Text("a script in Rhai"), "The script."),
-        Field::optional(
+        FieldShape::optional("script", Shape::Text("a script in Rhai"), "The script."),
+        FieldShape::optional(
             "file",
             Shape::Text("a file such as `wrap.rhai`"),
             "A file with the script, next to the rules file.",
@@ -42,8 +42,8 @@ const EXAMPLE: &str = "a script is Rhai: statements, and `next(input)` for the t
 #[derive(Debug)]
 pub struct Around {
     /// The script.
-    pub script: script::Around,
-    scope: Scope,
+    pub script: script::AroundScript,
+    scope: CacheScope,
     place: ScriptLocation,
 }
 
@@ -68,8 +68,8 @@ impl ScriptLocation {
 }
 
 impl Around {
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        let scope = Scope::read(node, reader);
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+        let scope = CacheScope::read(node, reader);
         match (node.get("script"), node.get("file")) {
             (Some(inline), None) => {
                 let text = inline.as_str()?;
@@ -77,7 +77,7 @@ impl Around {
                     file: reader.name_of(inline.span.source),
                     lines: reader.line_starts(inline),
                 };
-                match script::Around::compile(text) {
+                match script::AroundScript::compile(text) {
                     Ok(script) => {
                         reader.roots_read.extend(script.reads_session().then_some(Root::Session));
                         reader.context_reads.extend(script.context_reads());
@@ -96,7 +96,7 @@ impl Around {
                 let (source, text) = reader.draw_file(file, ".rhai")?;
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
                 let place = ScriptLocation { file: reader.name_of(source), lines };
-                match script::Around::compile(&text) {
+                match script::AroundScript::compile(&text) {
                     Ok(script) => {
                         reader.roots_read.extend(script.reads_session().then_some(Root::Session));
                         reader.context_reads.extend(script.context_reads());

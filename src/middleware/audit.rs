@@ -1,10 +1,10 @@
 //! `audit`: records selected fields of a call with its outcome, for the audit log.
 
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::call::CallView;
 use crate::json::Value;
 use crate::path::Path;
-use crate::rules_schema::{Field, Polarity, Record, Shape};
+use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "audit",
@@ -17,14 +17,14 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     read: |node, reader| {
         let nodes = node.get("fields").and_then(|fields| fields.items()).unwrap_or_default();
         let fields: Vec<Option<Path>> = nodes.iter().map(|node| reader.path(node)).collect();
-        Some(Kind::Audit(Audit { fields: fields.into_iter().collect::<Option<_>>()? }))
+        Some(PolicyKind::Audit(Audit { fields: fields.into_iter().collect::<Option<_>>()? }))
     },
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "audit",
     doc: "The recorded fields.",
-    fields: &[Field::optional(
+    fields: &[FieldShape::optional(
         "fields",
         Shape::List(&Shape::Text("a JSONPath such as `$.input.amount`")),
         "The fields to record. Default: only that the policy matched.",

@@ -1,11 +1,11 @@
 //! `budget`: bounds the total usage of a run, a conversation or a principal.
 
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::call::Amount;
 use crate::diagnostic::{Diagnostic, MISSING_KEY, OUT_OF_RANGE};
-use crate::principal::Comparison;
-use crate::rules_schema::{Field, Polarity, Reader, Record, Shape};
-use crate::source::Node;
+use crate::principal::PrincipalComparison;
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
+use crate::source::YamlNode;
 use crate::template::Template;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -17,21 +17,21 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |_| false,
     needs_matcher: false,
     of_run: true,
-    read: |node, reader| Budget::read(node, reader).map(Kind::Budget),
+    read: |node, reader| Budget::read(node, reader).map(PolicyKind::Budget),
 };
 
 /// The range of an amount.
 const COUNT: Shape = Shape::Integer(0, 1_000_000_000_000);
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "budget",
     doc: "The bounds, and what happens when one is reached.",
     fields: &[
-        Field::optional("tokens", COUNT, "Maximum number of input and output tokens."),
-        Field::optional("cost", Shape::Number, "Maximum cost of model calls, in the host's currency."),
-        Field::optional("calls", COUNT, "Maximum number of executed tool calls."),
-        Field::optional("iterations", COUNT, "Maximum number of model calls."),
-        Field::optional(
+        FieldShape::optional("tokens", COUNT, "Maximum number of input and output tokens."),
+        FieldShape::optional("cost", Shape::Number, "Maximum cost of model calls, in the host's currency."),
+        FieldShape::optional("calls", COUNT, "Maximum number of executed tool calls."),
+        FieldShape::optional("iterations", COUNT, "Maximum number of model calls."),
+        FieldShape::optional(
             "per",
             Shape::Word(&[
                 ("run", "one run of the agent"),
@@ -40,7 +40,7 @@ static RECORD: Record = Record {
             ]),
             "Whose usage is counted together. Default: `run`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "on_exceed",
             Shape::Word(&[
                 ("halt", "the run is halted"),
@@ -49,7 +49,7 @@ static RECORD: Record = Record {
             ]),
             "What happens when a bound is reached. Default: `halt`.",
         ),
-        Field::optional("message", Shape::Text("a template"), "The message of the denial or halt."),
+        FieldShape::optional("message", Shape::Text("a template"), "The message of the denial or halt."),
     ],
 };
 
@@ -57,20 +57,20 @@ static RECORD: Record = Record {
 #[derive(Debug)]
 pub struct Budget {
     /// The bounds.
-    pub bounds: Used,
+    pub bounds: BudgetAmounts,
     /// Whose usage is counted together.
     pub per: BudgetScope,
     /// What happens when a bound is reached.
     pub at_bound: OnBudgetExceeded,
     /// How principals are compared.
-    pub principals: Comparison,
+    pub principals: PrincipalComparison,
     /// The message of the denial or halt.
     pub message: Option<Template>,
 }
 
 /// Usage, or bounds for it. `None` for what is not bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct BudgetAmounts {
     /// Tokens.
     pub tokens: Option<Amount>,
     /// Cost.
@@ -81,7 +81,7 @@ pub struct Used {
     pub iterations: Option<Amount>,
 }
 
-impl Used {
+impl BudgetAmounts {
     /// Returns each amount with its name.
     pub fn each(&self) -> [(&'static str, Option<Amount>); 4] {
         [("tokens", self.tokens), ("cost", self.cost), ("calls", self.calls), ("iterations", self.iterations)]
@@ -111,9 +111,9 @@ pub enum OnBudgetExceeded {
 }
 
 impl Budget {
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        let amount = |name: &str| node.get(name).and_then(Node::as_number).and_then(Amount::of);
-        let bounds = Used {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+        let amount = |name: &str| node.get(name).and_then(YamlNode::as_number).and_then(Amount::of);
+        let bounds = BudgetAmounts {
             tokens: amount("tokens"),
             cost: amount("cost"),
             calls: amount("calls"),
@@ -126,7 +126,7 @@ impl Budget {
             );
             return None;
         }
-        if bounds == Used::default() {
+        if bounds == BudgetAmounts::default() {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this budget has no bound")
                     .help("add `tokens`, `cost`, `calls` or `iterations`"),
@@ -135,12 +135,12 @@ impl Budget {
         }
         Some(Self {
             bounds,
-            per: match node.get("per").and_then(Node::as_str) {
+            per: match node.get("per").and_then(YamlNode::as_str) {
                 Some("conversation") => BudgetScope::Conversation,
                 Some("principal") => BudgetScope::Principal,
                 _ => BudgetScope::Run,
             },
-            at_bound: match node.get("on_exceed").and_then(Node::as_str) {
+            at_bound: match node.get("on_exceed").and_then(YamlNode::as_str) {
                 Some("deny") => OnBudgetExceeded::Deny,
                 Some("finish") => OnBudgetExceeded::Finish,
                 _ => OnBudgetExceeded::Halt,

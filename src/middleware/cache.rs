@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::cache_scope::{self, Scope};
+use super::cache_scope::{self, CacheScope};
 use super::key_paths::KeyPaths;
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::call::CallView;
 use crate::diagnostic::INVALID_SCRIPT;
 use crate::json::{self, Value, json};
 use crate::matcher::NamePattern;
-use crate::rules_schema::{Field, Polarity, Reader, Record, ScriptProblem, Shape};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, ScriptProblem, Shape};
 use crate::script::Expression;
-use crate::source::Node;
+use crate::source::YamlNode;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "cache",
@@ -22,24 +22,24 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |_| false,
     needs_matcher: false,
     of_run: false,
-    read: |node, reader| Cache::read(node, reader).map(Kind::Cache),
+    read: |node, reader| Cache::read(node, reader).map(PolicyKind::Cache),
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "cache",
     doc: "How long and for whom results are cached.",
     fields: &[
-        Field::required(
+        FieldShape::required(
             "ttl",
             Shape::Text("a duration such as `60s`, or `forever`"),
             "How long a result is valid after the tool returned it. With `forever`, until it is evicted or invalidated.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "max_entries",
             Shape::Integer(1, 1_000_000),
             "Maximum number of cached results; the least recently used one is evicted first. Default: 100.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "key",
             Shape::Either(&[
                 Shape::Record(&COMPUTED),
@@ -49,7 +49,7 @@ static RECORD: Record = Record {
              value for them. Default: all arguments. The order of members and the notation of numbers make no difference.",
         ),
         cache_scope::SCOPE,
-        Field::optional(
+        FieldShape::optional(
             "invalidate_on",
             Shape::OneOrMany(&Shape::Text(
                 "a tool: a name, a glob such as `update*`, or a regex such as `/^set/`",
@@ -59,10 +59,10 @@ static RECORD: Record = Record {
     ],
 };
 
-static COMPUTED: Record = Record {
+static COMPUTED: RecordShape = RecordShape {
     name: "computed_key",
     doc: "A cache key that is computed.",
-    fields: &[Field::required(
+    fields: &[FieldShape::required(
         "expr",
         Shape::Text("an expression such as `to_lower(input.query)`"),
         "The value that equal calls share. A call for which the expression fails bypasses the cache.",
@@ -71,7 +71,7 @@ static COMPUTED: Record = Record {
 
 /// The part of a call that makes it equal to others of the tool.
 #[derive(Debug)]
-enum Key {
+enum CacheKey {
     Arguments,
     Places(KeyPaths),
     Computed(Box<Expression>),
@@ -86,25 +86,26 @@ pub struct Cache {
     pub max_entries: usize,
     /// The tools whose calls invalidate the cache.
     pub invalidate_on: Vec<NamePattern>,
-    scope: Scope,
-    key: Key,
+    scope: CacheScope,
+    key: CacheKey,
     /// Digest of the settings that entries depend on. A reload that changes it starts with an empty cache.
     identity: String,
 }
 
 impl Cache {
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let reported = reader.reported();
         let ttl = node.get("ttl").and_then(|node| match node.as_str() {
             Some("forever") => Some(None),
             _ => reader.duration(node).map(Some),
         });
-        let max_entries = node.get("max_entries").and_then(Node::as_number).and_then(json::Number::as_u64);
-        let key = node.get("key").map_or(Some(Key::Arguments), |node| Key::read(node, reader));
-        let scope = Scope::read(node, reader);
+        let max_entries =
+            node.get("max_entries").and_then(YamlNode::as_number).and_then(json::Number::as_u64);
+        let key = node.get("key").map_or(Some(CacheKey::Arguments), |node| CacheKey::read(node, reader));
+        let scope = CacheScope::read(node, reader);
         let invalidate_on =
             node.get("invalidate_on").map(|node| NamePattern::read_list(node, reader)).unwrap_or_default();
-        let key_as_written = node.get("key").map(Node::to_json);
+        let key_as_written = node.get("key").map(YamlNode::to_json);
         let identity = json::digest(&json!([key_as_written, scope.name()])).short();
         let max_entries = max_entries.and_then(|entries| usize::try_from(entries).ok()).unwrap_or(100);
         (reader.reported() == reported).then_some(Self {
@@ -127,17 +128,17 @@ impl Cache {
     pub fn key(&self, view: &CallView<'_>, session: &str) -> Option<String> {
         let scope = self.scope.of(view, session)?;
         let (how, same) = match &self.key {
-            Key::Arguments => (0, view.input.clone()),
-            Key::Places(places) => (1, Value::Array(places.values(view).ok()?)),
-            Key::Computed(expression) => (2, expression.value(view).ok()?),
+            CacheKey::Arguments => (0, view.input.clone()),
+            CacheKey::Places(places) => (1, Value::Array(places.values(view).ok()?)),
+            CacheKey::Computed(expression) => (2, expression.value(view).ok()?),
         };
         let (server, tool) = (&view.call.server, &view.call.tool);
         Some(json::digest(&json!([server, tool, scope, how, same])).to_string())
     }
 }
 
-impl Key {
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+impl CacheKey {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let Some(computed) = node.get("expr") else {
             return Some(Self::Places(KeyPaths::read(Some(node), reader)));
         };

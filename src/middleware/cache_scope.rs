@@ -2,11 +2,11 @@
 
 use crate::call::CallView;
 use crate::json::{Value, json};
-use crate::principal::{Comparison, Named};
-use crate::rules_schema::{Field, Reader, Shape};
-use crate::source::Node;
+use crate::principal::{PrincipalComparison, PrincipalValue};
+use crate::rules_schema::{FieldShape, PolicyReader, Shape};
+use crate::source::YamlNode;
 
-pub(super) const SCOPE: Field = Field::optional(
+pub(super) const SCOPE: FieldShape = FieldShape::optional(
     "scope",
     Shape::Word(&[
         ("tenant", "calls with the same `context.tenant`"),
@@ -23,9 +23,9 @@ pub(super) const SCOPE: Field = Field::optional(
 
 /// The calls that share stored values.
 #[derive(Clone, Copy, Debug)]
-pub struct Scope {
+pub struct CacheScope {
     sharing: CacheSharing,
-    principals: Comparison,
+    principals: PrincipalComparison,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +42,10 @@ enum CacheSharing {
     Shared,
 }
 
-impl Scope {
+impl CacheScope {
     /// Reads `scope`.
-    pub(super) fn read(node: &Node, reader: &Reader<'_>) -> Self {
-        let sharing = match node.get("scope").and_then(Node::as_str) {
+    pub(super) fn read(node: &YamlNode, reader: &PolicyReader<'_>) -> Self {
+        let sharing = match node.get("scope").and_then(YamlNode::as_str) {
             Some("tenant") => CacheSharing::Tenant,
             Some("principal") => CacheSharing::Principal,
             Some("session") => CacheSharing::Session,
@@ -65,8 +65,8 @@ impl Scope {
             CacheSharing::Shared => "shared",
         };
         match self.principals {
-            Comparison::Canonical => word.to_owned(),
-            Comparison::Exact => format!("{word}/exact"),
+            PrincipalComparison::Canonical => word.to_owned(),
+            PrincipalComparison::Exact => format!("{word}/exact"),
         }
     }
 
@@ -75,10 +75,10 @@ impl Scope {
     pub(super) fn of(self, view: &CallView<'_>, session: &str) -> Option<Value> {
         let context = &view.call.context;
         let tenant = context.get("tenant").filter(|value| !value.is_null());
-        let principal = || match Named::from_context(context, self.principals) {
-            Named::Principal(principal) => Some(Some(Value::from(principal.key()))),
-            Named::Nobody => Some(None),
-            Named::Invalid(_) => None,
+        let principal = || match PrincipalValue::from_context(context, self.principals) {
+            PrincipalValue::Principal(principal) => Some(Some(Value::from(principal.key()))),
+            PrincipalValue::Nobody => Some(None),
+            PrincipalValue::Invalid(_) => None,
         };
         match self.sharing {
             CacheSharing::TenantAndPrincipal => Some(json!([tenant, principal()?])),

@@ -1,10 +1,10 @@
 //! `concurrency`: limits how many calls run at the same time.
 
-use super::limit::{self, CallCost, CommonLimitSettings, CountedCalls, Rule};
-use super::{Kind, KindDefinition};
+use super::limit::{self, CallCost, CommonLimitSettings, CountedCalls, LimitRule};
+use super::{KindDefinition, PolicyKind};
 use crate::host::{Allowance, Amount};
-use crate::rules_schema::{Field, Polarity, Record, Shape};
-use crate::source::Node;
+use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
+use crate::source::YamlNode;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "concurrency",
@@ -15,20 +15,21 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     needs_matcher: false,
     of_run: false,
     read: |node, reader| {
-        let max = node.get("max").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
+        let max = node.get("max").and_then(YamlNode::as_number).and_then(crate::json::Number::as_u64);
         let max = max.and_then(|max| u32::try_from(max).ok());
         let common = CommonLimitSettings::read(node, reader)?;
-        let (rule, cost) = (Rule::Store(Allowance::Slots { max: max? }), CallCost::Fixed(Amount::whole(1)));
+        let (rule, cost) =
+            (LimitRule::Store(Allowance::Slots { max: max? }), CallCost::Fixed(Amount::whole(1)));
         let words = format!("{} at the same time", max?);
-        Some(Kind::Concurrency(common.limit(rule, cost, CountedCalls::Executions, "slots", words)))
+        Some(PolicyKind::Concurrency(common.limit(rule, cost, CountedCalls::Executions, "slots", words)))
     },
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "concurrency",
     doc: "The limit, and whose calls it counts together.",
     fields: &[
-        Field::required(
+        FieldShape::required(
             "max",
             Shape::Integer(1, 1_000_000),
             "Maximum number of calls that run at the same time.",

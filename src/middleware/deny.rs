@@ -1,9 +1,9 @@
 //! `deny`: refuses a call.
 
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::call::reason_code;
 use crate::diagnostic::{Diagnostic, EMPTY_VALUE};
-use crate::rules_schema::{Field, Polarity, Record, Shape};
+use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
 use crate::template::Template;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -30,20 +30,20 @@ pub(super) static KIND: KindDefinition = KindDefinition {
             Some(code) => code.as_str()?.to_owned(),
             None => reason_code::DENIED.to_owned(),
         };
-        Some(Kind::Deny(Deny { message, code }))
+        Some(PolicyKind::Deny(Deny { message, code }))
     },
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "deny",
     doc: "The message and the reason code of the denial.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "message",
             Shape::Text("a template"),
             "The message to the agent, such as \"Not outside {{ context.tenant }}\". Default: the policy's `description`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "code",
             Shape::Text("a reason code"),
             "Your own reason code, for programs. Default: `denied`.",

@@ -2,10 +2,10 @@
 
 use crate::host::ToolError;
 use crate::matcher::NamePattern;
-use crate::rules_schema::{Field, Reader, Shape};
-use crate::source::Node;
+use crate::rules_schema::{FieldShape, PolicyReader, Shape};
+use crate::source::YamlNode;
 
-pub(super) const ON: Field = Field::optional(
+pub(super) const ON: FieldShape = FieldShape::optional(
     "on",
     Shape::OneOrMany(&Shape::Text(
         "an error's kind or message: exact, a glob, or a regular expression such as `/invalid/`",
@@ -19,7 +19,7 @@ pub struct ErrorPatterns(Vec<NamePattern>);
 
 impl ErrorPatterns {
     /// Reads `on`.
-    pub(super) fn read(policy: &Node, reader: &mut Reader<'_>) -> Self {
+    pub(super) fn read(policy: &YamlNode, reader: &mut PolicyReader<'_>) -> Self {
         Self(policy.get("on").map(|node| NamePattern::read_list(node, reader)).unwrap_or_default())
     }
 

@@ -1,11 +1,11 @@
 //! `fact`: stores a value from a completed call in the session, for the conditions of later calls.
 
-use super::{Kind, KindDefinition};
-use crate::call::{CallView, Node, SessionState};
+use super::{KindDefinition, PolicyKind};
+use crate::call::{CallView, NodeRef, SessionState};
 use crate::diagnostic::{Diagnostic, INVALID_PATH};
 use crate::json::Value;
 use crate::path::Path;
-use crate::rules_schema::{Field, Polarity, Record, Shape};
+use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "fact",
@@ -35,21 +35,21 @@ pub(super) static KIND: KindDefinition = KindDefinition {
             ));
             return None;
         }
-        Some(Kind::Fact(Fact { name, key, value }))
+        Some(PolicyKind::Fact(Fact { name, key, value }))
     },
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "fact",
     doc: "The value, and the name it is stored under.",
     fields: &[
-        Field::required("name", Shape::Text("a name"), "The fact's name."),
-        Field::optional(
+        FieldShape::required("name", Shape::Text("a name"), "The fact's name."),
+        FieldShape::optional(
             "key",
             Shape::Text("a JSONPath such as `$.input.order_id`"),
             "Stores one value for each value of this key. Default: only the latest value is stored.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "value",
             Shape::Text("a JSONPath such as `$.output`"),
             "The value to store. Default: `$.output`.",
@@ -70,7 +70,7 @@ pub struct Fact {
 
 /// The value of a fact in a call.
 #[derive(Debug)]
-pub enum Found {
+pub enum ExtractedFact {
     /// The key or the value is absent.
     Nothing,
     /// The key, if the fact has one, and the value.
@@ -81,29 +81,29 @@ pub enum Found {
 
 impl Fact {
     /// Reads the fact from a completed call.
-    pub fn find(&self, view: &CallView<'_>) -> Found {
+    pub fn find(&self, view: &CallView<'_>) -> ExtractedFact {
         let key = match self.key.as_ref().map(|path| path.nodes(view)) {
             None => None,
-            Some(Err(_)) => return Found::Unreadable,
+            Some(Err(_)) => return ExtractedFact::Unreadable,
             Some(Ok(nodes)) => match nodes.first().map(|node| key_text(*node)) {
-                None => return Found::Nothing,
-                Some(None) => return Found::Unreadable,
+                None => return ExtractedFact::Nothing,
+                Some(None) => return ExtractedFact::Unreadable,
                 Some(key) => key,
             },
         };
-        let Ok(nodes) = self.value.nodes(view) else { return Found::Unreadable };
+        let Ok(nodes) = self.value.nodes(view) else { return ExtractedFact::Unreadable };
         if !self.value.is_singular() {
-            return Found::Value(key, nodes.iter().map(|node| node.to_json()).collect());
+            return ExtractedFact::Value(key, nodes.iter().map(|node| node.to_json()).collect());
         }
-        nodes.first().map_or(Found::Nothing, |node| Found::Value(key, node.to_json()))
+        nodes.first().map_or(ExtractedFact::Nothing, |node| ExtractedFact::Value(key, node.to_json()))
     }
 
     /// Stores the value in the session. A value that can't be read makes the fact unknown: tests of it are undecided.
-    pub fn keep(&self, found: Found, session: &mut SessionState) {
+    pub fn keep(&self, found: ExtractedFact, session: &mut SessionState) {
         match found {
-            Found::Nothing => {}
-            Found::Value(key, value) => session.set_fact(&self.name, key.as_deref(), value),
-            Found::Unreadable => self.mark_unknown(session),
+            ExtractedFact::Nothing => {}
+            ExtractedFact::Value(key, value) => session.set_fact(&self.name, key.as_deref(), value),
+            ExtractedFact::Unreadable => self.mark_unknown(session),
         }
     }
 
@@ -114,15 +114,15 @@ impl Fact {
 }
 
 /// Returns a key as a string. Equal numbers have the same string.
-fn key_text(node: Node<'_>) -> Option<String> {
+fn key_text(node: NodeRef<'_>) -> Option<String> {
     match node {
-        Node::Text(text) => Some(text.to_owned()),
-        Node::Json(Value::String(text)) => Some(text.clone()),
-        Node::Json(Value::Number(number)) => match number.as_i64() {
+        NodeRef::Text(text) => Some(text.to_owned()),
+        NodeRef::Json(Value::String(text)) => Some(text.clone()),
+        NodeRef::Json(Value::Number(number)) => match number.as_i64() {
             Some(whole) => Some(whole.to_string()),
             None => Some(number.canonical()),
         },
-        Node::Json(Value::Bool(value)) => Some(value.to_string()),
-        Node::Json(_) => None,
+        NodeRef::Json(Value::Bool(value)) => Some(value.to_string()),
+        NodeRef::Json(_) => None,
     }
 }

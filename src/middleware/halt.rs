@@ -1,7 +1,7 @@
 //! `halt`: stops the run. Refuses the call and every later call of the session.
 
-use super::{Kind, KindDefinition};
-use crate::rules_schema::{Field, Polarity, Record, Shape};
+use super::{KindDefinition, PolicyKind};
+use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
 use crate::template::Template;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -17,14 +17,14 @@ pub(super) static KIND: KindDefinition = KindDefinition {
             Some(message) => Some(reader.template(message, &[])?),
             None => None,
         };
-        Some(Kind::Halt(Halt { message }))
+        Some(PolicyKind::Halt(Halt { message }))
     },
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "halt",
     doc: "The message of the halt.",
-    fields: &[Field::optional(
+    fields: &[FieldShape::optional(
         "message",
         Shape::Text("a template"),
         "The message to the agent. Default: the policy's `description`.",

@@ -1,22 +1,22 @@
 //! Keys of limits and caches: paths into a call → their values, with the principal in its canonical form.
 
-use crate::call::{CallView, Node as Place};
+use crate::call::{CallView, NodeRef as Place};
 use crate::json::Value;
 use crate::path::Path;
-use crate::principal::{Comparison, Named};
-use crate::rules_schema::Reader;
-use crate::source::Node;
+use crate::principal::{PrincipalComparison, PrincipalValue};
+use crate::rules_schema::PolicyReader;
+use crate::source::YamlNode;
 
 /// The paths of a key.
 #[derive(Debug)]
 pub(super) struct KeyPaths {
     paths: Vec<Path>,
-    principals: Comparison,
+    principals: PrincipalComparison,
 }
 
 impl KeyPaths {
     /// Reads `key`. Without it the key has no paths.
-    pub(super) fn read(node: Option<&Node>, reader: &mut Reader<'_>) -> Self {
+    pub(super) fn read(node: Option<&YamlNode>, reader: &mut PolicyReader<'_>) -> Self {
         let paths = node.map(|node| reader.paths(node)).unwrap_or_default();
         Self { paths, principals: reader.principals }
     }
@@ -47,10 +47,10 @@ impl KeyPaths {
         if !of_principal && !is(context) {
             return Ok(Some(node.to_json()));
         }
-        let name = match Named::from_context(context, self.principals) {
-            Named::Principal(principal) => Some(Value::from(principal.key())),
-            Named::Nobody => None,
-            Named::Invalid(found) => {
+        let name = match PrincipalValue::from_context(context, self.principals) {
+            PrincipalValue::Principal(principal) => Some(Value::from(principal.key())),
+            PrincipalValue::Nobody => None,
+            PrincipalValue::Invalid(found) => {
                 return Err(format!("`$.context.principal` is {found}, and must be a string"));
             }
         };

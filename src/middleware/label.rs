@@ -1,8 +1,8 @@
 //! `label`: adds labels to the session. Labels are never removed.
 
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::call::SessionState;
-use crate::rules_schema::{Field, Polarity, Record, Shape};
+use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "label",
@@ -14,14 +14,14 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     of_run: false,
     read: |node, _| {
         let labels = node.get("add")?.items()?.iter().map(|label| label.as_str().map(str::to_owned));
-        Some(Kind::Label(Label { add: labels.collect::<Option<_>>()? }))
+        Some(PolicyKind::Label(Label { add: labels.collect::<Option<_>>()? }))
     },
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "label",
     doc: "The labels.",
-    fields: &[Field::required("add", Shape::List(&Shape::Text("a label")), "The labels to add.")],
+    fields: &[FieldShape::required("add", Shape::List(&Shape::Text("a label")), "The labels to add.")],
 };
 
 /// Settings of a `label` policy.

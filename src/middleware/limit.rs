@@ -4,22 +4,22 @@
 use std::time::Duration;
 
 use super::key_paths::KeyPaths;
-use crate::call::{CallView, Node as Place};
+use crate::call::{CallView, NodeRef as Place};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
 use crate::json::{self, Value};
 use crate::path::Path;
-use crate::rules_schema::{Field, Reader, Shape};
-use crate::source::Node;
+use crate::rules_schema::{FieldShape, PolicyReader, Shape};
+use crate::source::YamlNode;
 use crate::template::Template;
 
-pub(super) const KEY: Field = Field::optional(
+pub(super) const KEY: FieldShape = FieldShape::optional(
     "key",
     Shape::OneOrMany(&Shape::Text("a JSONPath such as `$.context.principal`")),
     "Counts calls separately by the values at these paths: calls with the same values share one count. Default: all matching calls share \
      one.",
 );
-pub(super) const ON_EXCEED: Field = Field::optional(
+pub(super) const ON_EXCEED: FieldShape = FieldShape::optional(
     "on_exceed",
     Shape::Word(&[
         ("deny", "the call is denied, with the time after which it can be retried"),
@@ -28,17 +28,17 @@ pub(super) const ON_EXCEED: Field = Field::optional(
     ]),
     "What happens to a call that exceeds the limit. Default: `deny`.",
 );
-pub(super) const MAX_WAIT: Field = Field::optional(
+pub(super) const MAX_WAIT: FieldShape = FieldShape::optional(
     "max_wait",
     Shape::Text("a duration such as `10s`"),
     "For `on_exceed: wait`: how long a call may wait.",
 );
-pub(super) const MESSAGE: Field = Field::optional(
+pub(super) const MESSAGE: FieldShape = FieldShape::optional(
     "message",
     Shape::Text("a template"),
     "The message to the agent if a call is denied. `{{ retry_after }}` is the time after which it can be retried.",
 );
-pub(super) const ON_STORE_ERROR: Field = Field::optional(
+pub(super) const ON_STORE_ERROR: FieldShape = FieldShape::optional(
     "on_store_error",
     Shape::Word(&[
         ("deny", "fail closed: the call is treated as exceeding the limit, and denied or the run halted"),
@@ -49,7 +49,7 @@ pub(super) const ON_STORE_ERROR: Field = Field::optional(
 
 /// Where and how a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum LimitRule {
     /// In the store.
     Store(Allowance),
     /// In the session, with this limit per run.
@@ -91,7 +91,7 @@ pub enum CallCost {
 #[derive(Debug)]
 pub struct Limit {
     /// Where and how the limit counts.
-    pub rule: Rule,
+    pub rule: LimitRule,
     /// The cost of a call.
     pub cost: CallCost,
     /// The calls that are counted.
@@ -128,12 +128,12 @@ pub(super) struct CommonLimitSettings {
 }
 
 impl CommonLimitSettings {
-    pub(super) fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    pub(super) fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let reported = reader.reported();
         let key = KeyPaths::read(node.get("key"), reader);
         let message = node.get("message").and_then(|node| reader.template(node, &["retry_after"]));
         let max_wait = node.get("max_wait").map(|node| (node, reader.duration(node)));
-        let on_exceed = match (node.get("on_exceed").and_then(Node::as_str), max_wait) {
+        let on_exceed = match (node.get("on_exceed").and_then(YamlNode::as_str), max_wait) {
             (Some("wait"), Some((_, max_wait))) => OnExceed::Wait(max_wait?),
             (Some("wait"), None) => {
                 let span = node.get("on_exceed")?.span;
@@ -160,14 +160,14 @@ impl CommonLimitSettings {
             (Some("halt"), None) => OnExceed::Halt,
             (_, None) => OnExceed::Deny,
         };
-        let passes_without_store = node.get("on_store_error").and_then(Node::as_str) == Some("allow");
+        let passes_without_store = node.get("on_store_error").and_then(YamlNode::as_str) == Some("allow");
         (reader.reported() == reported).then_some(Self { key, on_exceed, message, passes_without_store })
     }
 
     /// Creates the limit. `identity` is what its counts depend on in addition to the key.
     pub(super) fn limit(
         self,
-        rule: Rule,
+        rule: LimitRule,
         cost: CallCost,
         counted: CountedCalls,
         identity: &str,
@@ -186,7 +186,7 @@ impl Limit {
     /// Returns a message if the key or the cost can't be read from the call.
     pub fn measure(&self, view: &CallView<'_>) -> Result<LimitCharge, String> {
         let mut parts = vec![Value::from(self.identity.as_str())];
-        if let Rule::Conversation(_) = self.rule {
+        if let LimitRule::Conversation(_) = self.rule {
             let conversation = view.session.document().get("conversationId").filter(|id| !id.is_null());
             parts.push(
                 conversation.cloned().ok_or(
@@ -214,7 +214,7 @@ fn amount(place: Place<'_>) -> Option<Amount> {
 }
 
 /// Reads a number greater than 0 and at most a trillion. Reports anything else.
-pub(super) fn read_amount(node: &Node, reader: &mut Reader<'_>) -> Option<Amount> {
+pub(super) fn read_amount(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Amount> {
     const LARGEST: Amount = Amount::whole(1_000_000_000_000);
     let number = node.as_number()?;
     match Amount::of(number) {

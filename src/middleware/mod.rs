@@ -33,15 +33,15 @@ pub use allow::Allow;
 pub use approval::{Approval, CardTemplates, EditableArguments, GrantSettings};
 pub use around::Around;
 pub use audit::Audit;
-pub use budget::{Budget, BudgetScope, OnBudgetExceeded, Used};
+pub use budget::{Budget, BudgetAmounts, BudgetScope, OnBudgetExceeded};
 pub use cache::Cache;
-pub use cache_scope::Scope;
+pub use cache_scope::CacheScope;
 pub use deny::Deny;
 pub use error_patterns::ErrorPatterns;
-pub use fact::{Fact, Found};
+pub use fact::{ExtractedFact, Fact};
 pub use halt::Halt;
 pub use label::Label;
-pub use limit::{CallCost, CountedCalls, Limit, LimitCharge, OnExceed, Rule};
+pub use limit::{CallCost, CountedCalls, Limit, LimitCharge, LimitRule, OnExceed};
 pub use model::Model;
 pub use recover::Recover;
 pub use redact::Redact;
@@ -51,17 +51,17 @@ pub use stream::{DropUnit, Stream};
 pub use stream_filter::{MAX_STREAM_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
 pub use stream_shadow::StreamShadow;
 pub use timeout::Timeout;
-pub use transform::{Step, Transform, apply as apply_steps};
+pub use transform::{Transform, TransformStep, apply as apply_steps};
 pub use undecided::{Application, OnUndecided};
 pub use validate::Validate;
 
 use crate::call::Phase;
-use crate::rules_schema::{Polarity, Reader, Shape};
-use crate::source::Node;
+use crate::rules_schema::{Polarity, PolicyReader, Shape};
+use crate::source::YamlNode;
 
 /// A compiled policy kind with its settings.
 #[derive(Debug)]
-pub enum Kind {
+pub enum PolicyKind {
     /// `deny`
     Deny(Deny),
     /// `allow`
@@ -118,13 +118,13 @@ pub struct KindDefinition {
     /// The meaning of an undecided test.
     pub polarity: Polarity,
     /// Whether the conditions of a policy with this value can read the tool's result.
-    pub after_tool: fn(&Node) -> bool,
+    pub after_tool: fn(&YamlNode) -> bool,
     /// Whether a policy of this kind needs `match`.
     pub needs_matcher: bool,
     /// Whether it applies to a run instead of to calls. Then `match` can only have `where`, over `$.context` and `$.session`.
     pub of_run: bool,
     /// Reads the value and reports problems.
-    pub read: fn(&Node, &mut Reader<'_>) -> Option<Kind>,
+    pub read: fn(&YamlNode, &mut PolicyReader<'_>) -> Option<PolicyKind>,
 }
 
 /// Every kind, in the order of their phases.
@@ -152,7 +152,7 @@ pub static KINDS: [&KindDefinition; 21] = [
     &budget::KIND,
 ];
 
-impl Kind {
+impl PolicyKind {
     /// The definition of this kind.
     pub fn entry(&self) -> &'static KindDefinition {
         match self {

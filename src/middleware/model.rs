@@ -1,12 +1,12 @@
 //! `model`: changes the configuration of model calls.
 
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, MISSING_KEY, OUT_OF_RANGE, WRONG_TYPE};
-use crate::lifecycle::Config;
+use crate::lifecycle::ModelConfig;
 use crate::matcher::NamePattern;
-use crate::rules_schema::{Field, Polarity, Reader, Record, Shape};
-use crate::source::Node;
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
+use crate::source::YamlNode;
 use crate::template::Template;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -18,14 +18,14 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |_| false,
     needs_matcher: false,
     of_run: true,
-    read: |node, reader| Model::read(node, reader).map(Kind::Model),
+    read: |node, reader| Model::read(node, reader).map(PolicyKind::Model),
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "model",
     doc: "The changes, and when they are made.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "on",
             Shape::Word(&[
                 ("init", "once, at the start of the run"),
@@ -33,25 +33,25 @@ static RECORD: Record = Record {
             ]),
             "When the changes are made. Default: `before_model`.",
         ),
-        Field::optional("system_prompts", Shape::Record(&PROMPTS), "Changes to the system prompts."),
-        Field::optional("temperature", Shape::Record(&BOUND), "Sampling temperature."),
-        Field::optional("top_p", Shape::Record(&BOUND), "Nucleus sampling (`top_p`)."),
-        Field::optional(
+        FieldShape::optional("system_prompts", Shape::Record(&PROMPTS), "Changes to the system prompts."),
+        FieldShape::optional("temperature", Shape::Record(&BOUND), "Sampling temperature."),
+        FieldShape::optional("top_p", Shape::Record(&BOUND), "Nucleus sampling (`top_p`)."),
+        FieldShape::optional(
             "max_tokens",
             Shape::Record(&TOKENS),
             "Maximum number of tokens that the model may generate.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "tools",
             Shape::Record(&TOOLS),
             "The tools that the model sees. This does not replace `deny`: calls are still evaluated in the gate phase.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "metadata",
             Shape::Any,
             "A mapping whose members are added to the metadata of the request.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "provider_options",
             Shape::Any,
             "A mapping whose members are added to the provider's options.",
@@ -59,21 +59,21 @@ static RECORD: Record = Record {
     ],
 };
 
-static PROMPTS: Record = Record {
+static PROMPTS: RecordShape = RecordShape {
     name: "system_prompts",
     doc: "Changes to the system prompts.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "append",
             Shape::OneOrMany(&Shape::Text("a template")),
             "Prompts added after the existing ones.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "prepend",
             Shape::OneOrMany(&Shape::Text("a template")),
             "Prompts added before the existing ones.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "replace",
             Shape::OneOrMany(&Shape::Text("a template")),
             "Prompts that replace the existing ones.",
@@ -81,39 +81,39 @@ static PROMPTS: Record = Record {
     ],
 };
 
-static BOUND: Record = Record {
+static BOUND: RecordShape = RecordShape {
     name: "bound",
     doc: "A value and its bounds. Bounds have no effect on a parameter that is not set.",
     fields: &[
-        Field::optional("set", Shape::Number, "Sets the value."),
-        Field::optional("min", Shape::Number, "Minimum value."),
-        Field::optional("max", Shape::Number, "Maximum value."),
+        FieldShape::optional("set", Shape::Number, "Sets the value."),
+        FieldShape::optional("min", Shape::Number, "Minimum value."),
+        FieldShape::optional("max", Shape::Number, "Maximum value."),
     ],
 };
 
 /// The range of a number of tokens, larger than any model generates.
 const COUNT: Shape = Shape::Integer(1, 1_000_000_000);
 
-static TOKENS: Record = Record {
+static TOKENS: RecordShape = RecordShape {
     name: "bound_of_tokens",
     doc: "A number of tokens and its bounds. `min` and `max` have no effect if the number is not set.",
     fields: &[
-        Field::optional("set", COUNT, "Sets the number."),
-        Field::optional("min", COUNT, "Minimum number."),
-        Field::optional("max", COUNT, "Maximum number."),
+        FieldShape::optional("set", COUNT, "Sets the number."),
+        FieldShape::optional("min", COUNT, "Minimum number."),
+        FieldShape::optional("max", COUNT, "Maximum number."),
     ],
 };
 
-static TOOLS: Record = Record {
+static TOOLS: RecordShape = RecordShape {
     name: "model_tools",
     doc: "The tools that the model sees.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "show",
             Shape::OneOrMany(&Shape::Text("a tool's name, a glob or `/regex/`")),
             "Shows only these tools.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "hide",
             Shape::OneOrMany(&Shape::Text("a tool's name, a glob or `/regex/`")),
             "Hides these tools.",
@@ -129,9 +129,9 @@ pub struct Model {
     prepend: Vec<Template>,
     append: Vec<Template>,
     replace: Option<Vec<Template>>,
-    temperature: Bound,
-    top_p: Bound,
-    max_tokens: Bound,
+    temperature: ParameterBounds,
+    top_p: ParameterBounds,
+    max_tokens: ParameterBounds,
     show: Vec<NamePattern>,
     hide: Vec<NamePattern>,
     metadata: crate::json::Map,
@@ -140,14 +140,14 @@ pub struct Model {
 
 /// A value and its bounds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Bound {
+struct ParameterBounds {
     set: Option<f64>,
     min: Option<f64>,
     max: Option<f64>,
 }
 
-impl Bound {
-    fn read(node: Option<&Node>, most: f64, reader: &mut Reader<'_>) -> Self {
+impl ParameterBounds {
+    fn read(node: Option<&YamlNode>, most: f64, reader: &mut PolicyReader<'_>) -> Self {
         let Some(node) = node else { return Self::default() };
         let mut number = |name: &str| {
             let node = node.get(name)?;
@@ -183,7 +183,7 @@ impl Bound {
 }
 
 impl Model {
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let reported = reader.reported();
         let changes = RECORD.fields.iter().map(|field| field.name).filter(|name| *name != "on");
         if changes.clone().all(|name| node.get(name).is_none() && !RECORD.has_misspelling_of(node, name)) {
@@ -197,7 +197,7 @@ impl Model {
         let mut templates = |name: &str| -> Option<Vec<Template>> {
             let node = prompts?.get(name)?;
             let one = [node];
-            let nodes: Vec<&Node> = match node.items() {
+            let nodes: Vec<&YamlNode> = match node.items() {
                 Some(items) => items.iter().collect(),
                 None => one.to_vec(),
             };
@@ -215,10 +215,10 @@ impl Model {
                 .help("write all prompts under `replace`, or remove it"),
             );
         }
-        let temperature = Bound::read(node.get("temperature"), f64::INFINITY, reader);
-        let top_p = Bound::read(node.get("top_p"), 1.0, reader);
-        let max_tokens = Bound::read(node.get("max_tokens"), f64::INFINITY, reader);
-        let patterns = |name: &str, reader: &mut Reader<'_>| {
+        let temperature = ParameterBounds::read(node.get("temperature"), f64::INFINITY, reader);
+        let top_p = ParameterBounds::read(node.get("top_p"), 1.0, reader);
+        let max_tokens = ParameterBounds::read(node.get("max_tokens"), f64::INFINITY, reader);
+        let patterns = |name: &str, reader: &mut PolicyReader<'_>| {
             let tools = node.get("tools").and_then(|tools| tools.get(name));
             tools.map(|tools| NamePattern::read_list(tools, reader)).unwrap_or_default()
         };
@@ -239,7 +239,7 @@ impl Model {
         };
         let (metadata, provider_options) = (members("metadata"), members("provider_options"));
         (reader.reported() == reported).then(|| Self {
-            at_init: node.get("on").and_then(Node::as_str) == Some("init"),
+            at_init: node.get("on").and_then(YamlNode::as_str) == Some("init"),
             append: append.unwrap_or_default(),
             prepend: prepend.unwrap_or_default(),
             replace,
@@ -255,7 +255,7 @@ impl Model {
 
     /// Whether it only sets upper bounds and hides tools, which never allows more, in any order.
     pub fn only_restricts(&self) -> bool {
-        let only_bounds = |bound: &Bound| bound.set.is_none() && bound.min.is_none();
+        let only_bounds = |bound: &ParameterBounds| bound.set.is_none() && bound.min.is_none();
         self.prepend.is_empty()
             && self.append.is_empty()
             && self.replace.is_none()
@@ -265,7 +265,7 @@ impl Model {
     }
 
     /// Applies the changes to the configuration of a model call.
-    pub fn apply(&self, config: &mut Config, view: &CallView<'_>) {
+    pub fn apply(&self, config: &mut ModelConfig, view: &CallView<'_>) {
         let rendered = |templates: &[Template]| {
             templates.iter().map(|template| template.render(view, &[]).text).collect::<Vec<_>>()
         };

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::limit::{self, CallCost, CommonLimitSettings, CountedCalls, Limit, Rule, read_amount};
-use super::{Kind, KindDefinition};
+use super::limit::{self, CallCost, CommonLimitSettings, CountedCalls, Limit, LimitRule, read_amount};
+use super::{KindDefinition, PolicyKind};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_DURATION, INVALID_PATH, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
-use crate::rules_schema::{Field, Polarity, Reader, Record, Shape, meant};
-use crate::source::{Node, YamlValue};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, meant};
+use crate::source::{YamlNode, YamlValue};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "rate_limit",
@@ -18,36 +18,36 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |_| false,
     needs_matcher: false,
     of_run: false,
-    read: |node, reader| read(node, reader).map(Kind::RateLimit),
+    read: |node, reader| read(node, reader).map(PolicyKind::RateLimit),
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "rate_limit",
     doc: "The limit, its period, and whose calls it counts together.",
     fields: &[
-        Field::required(
+        FieldShape::required(
             "limit",
             Shape::Number,
             "Maximum number of calls, or maximum total `cost`, in one period (`per`).",
         ),
-        Field::required(
+        FieldShape::required(
             "per",
             Shape::Text("a duration such as `1m`, or `run` or `conversation`"),
             "The period: a duration such as `1m` or `1d`; `run` for one session; `conversation` for all sessions with the same \
              `session.conversationId`, stored for 30 days.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "burst",
             Shape::Number,
             "For `gcra`: how much can be used at once. Default: the value of `limit`.",
         ),
         limit::KEY,
-        Field::optional(
+        FieldShape::optional(
             "cost",
             Shape::Either(&[Shape::Number, Shape::Text("a JSONPath such as `$.input.amount`")]),
             "The cost of one call: a number, or a path to a number in the call. Decimals are exact. Default: 1.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "algorithm",
             Shape::Word(&[
                 ("gcra", "leaky bucket (GCRA): `burst` at once, replenished at a steady rate"),
@@ -59,7 +59,7 @@ static RECORD: Record = Record {
             ]),
             "The rate-limiting algorithm. Default: `gcra`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "count",
             Shape::Word(&[
                 ("executions", "calls that no other policy stops, including cache hits"),
@@ -79,19 +79,19 @@ const CONVERSATION_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Maximum `limit` of a sliding window, which stores every call.
 const MAX_SLIDING_WINDOW_LIMIT: Amount = Amount::whole(100_000);
 
-fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
+fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Limit> {
     let reported = reader.reported();
     let common = CommonLimitSettings::read(node, reader);
     let limit = node.get("limit").and_then(|node| read_amount(node, reader));
     let burst = node.get("burst").and_then(|node| read_amount(node, reader));
     let cost =
         node.get("cost").map_or(Some(CallCost::Fixed(Amount::whole(1))), |node| read_cost(node, reader));
-    let counted = match node.get("count").and_then(Node::as_str) {
+    let counted = match node.get("count").and_then(YamlNode::as_str) {
         Some("attempts") => CountedCalls::Attempts,
         _ => CountedCalls::Executions,
     };
     let per = node.get("per").and_then(|node| Some((node, node.as_str()?)));
-    let algorithm = node.get("algorithm").and_then(Node::as_str);
+    let algorithm = node.get("algorithm").and_then(YamlNode::as_str);
     let (rule, identity) = match per? {
         (per, word @ ("run" | "conversation")) => {
             for key in ["algorithm", "burst"] {
@@ -109,8 +109,8 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
             }
             let limit = limit?;
             let rule = match word {
-                "run" => Rule::Run(limit),
-                _ => Rule::Conversation(Allowance::Total { limit, keep: CONVERSATION_RETENTION }),
+                "run" => LimitRule::Run(limit),
+                _ => LimitRule::Conversation(Allowance::Total { limit, keep: CONVERSATION_RETENTION }),
             };
             (rule, word)
         }
@@ -145,7 +145,7 @@ fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Limit> {
                     .help("use `gcra` or `fixed_window`, which store a single count"),
                 );
             }
-            (Rule::Store(allowance), algorithm)
+            (LimitRule::Store(allowance), algorithm)
         }
     };
     let words = format!("{} per {}", node.get("limit")?.as_number()?, per?.1);
@@ -162,7 +162,7 @@ fn suggest_period(text: &str) -> Option<&'static str> {
     }
 }
 
-fn report_unused_burst(node: &Node, algorithm: &str, reader: &mut Reader<'_>) {
+fn report_unused_burst(node: &YamlNode, algorithm: &str, reader: &mut PolicyReader<'_>) {
     let Some(burst) = node.get("burst").filter(|_| algorithm != "gcra") else { return };
     reader.report(
         Diagnostic::new(
@@ -174,7 +174,7 @@ fn report_unused_burst(node: &Node, algorithm: &str, reader: &mut Reader<'_>) {
     );
 }
 
-fn read_cost(node: &Node, reader: &mut Reader<'_>) -> Option<CallCost> {
+fn read_cost(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<CallCost> {
     if let YamlValue::Number(_) = node.value {
         return read_amount(node, reader).map(CallCost::Fixed);
     }

@@ -1,10 +1,10 @@
 //! `recover`: converts a tool's error to a message that the model can act on.
 
 use super::error_patterns::{self, ErrorPatterns};
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::call::CallView;
-use crate::rules_schema::{Field, Polarity, Record, Shape};
-use crate::source::Node;
+use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
+use crate::source::YamlNode;
 use crate::template::Template;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -21,23 +21,24 @@ pub(super) static KIND: KindDefinition = KindDefinition {
             Some(message) => Some(reader.template(message, &["suggestion"])?),
             None => None,
         };
-        let attempts = node.get("attempts").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
-        Some(Kind::Recover(Recover { on, message, attempts: attempts.unwrap_or(3) }))
+        let attempts =
+            node.get("attempts").and_then(YamlNode::as_number).and_then(crate::json::Number::as_u64);
+        Some(PolicyKind::Recover(Recover { on, message, attempts: attempts.unwrap_or(3) }))
     },
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "recover",
     doc: "The errors, and the message to the model.",
     fields: &[
         error_patterns::ON,
-        Field::optional(
+        FieldShape::optional(
             "message",
             Shape::Text("a template"),
             "The message to the model. `{{ error }}` is the tool's error; `{{ suggestion }}` suggests arguments, from the values in the \
              tool's schema and those of earlier successful calls of the session. Default: the error and the suggestion.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "attempts",
             Shape::Integer(1, 1000),
             "How often per session the model is asked to try this tool again. Default: 3.",

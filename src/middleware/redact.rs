@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, UNKNOWN_VALUE};
-use crate::redaction::{Detector, Redactor, Style};
-use crate::rules_schema::{Field, Polarity, Reader, Record, Shape, meant};
+use crate::redaction::{Detector, RedactionStyle, Redactor};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, meant};
 use crate::seal::Keys;
-use crate::source::Node;
+use crate::source::YamlNode;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "redact",
@@ -20,14 +20,14 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |_| true,
     needs_matcher: false,
     of_run: false,
-    read: |node, reader| Redact::read(node, reader).map(Kind::Redact),
+    read: |node, reader| Redact::read(node, reader).map(PolicyKind::Redact),
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "redact",
     doc: "What is redacted, where and how.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "in",
             Shape::OneOrMany(&Shape::Word(&[
                 ("input", "the arguments, as shown and recorded"),
@@ -35,12 +35,12 @@ static RECORD: Record = Record {
             ])),
             "Where to redact. Default: both.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "detect",
             Shape::OneOrMany(&Shape::Text("a detector's name such as `email`")),
             "Built-in detectors.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "patterns",
             Shape::OneOrMany(&Shape::Text("a regular expression")),
             "Your own patterns.",
@@ -50,7 +50,7 @@ static RECORD: Record = Record {
 };
 
 /// The replacement for redacted data.
-pub(super) static WITH: Field = Field::optional(
+pub(super) static WITH: FieldShape = FieldShape::optional(
     "with",
     Shape::Either(&[
         Shape::Word(&[
@@ -66,10 +66,10 @@ pub(super) static WITH: Field = Field::optional(
     "The replacement for redacted data. Default: `mask`.",
 );
 
-static KEEP_LAST: Record = Record {
+static KEEP_LAST: RecordShape = RecordShape {
     name: "keep_last",
     doc: "Replaces all but the last characters with asterisks.",
-    fields: &[Field::required(
+    fields: &[FieldShape::required(
         "keep_last",
         Shape::Integer(1, 32),
         "Number of characters that stay readable.",
@@ -93,8 +93,8 @@ impl Redact {
         self.redactor.with_keys(keys)
     }
 
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
-        let places: Vec<&str> = texts(node.get("in")).filter_map(Node::as_str).collect();
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
+        let places: Vec<&str> = texts(node.get("in")).filter_map(YamlNode::as_str).collect();
         let reported = reader.reported();
         let redactor = read_redactor(node, "detect", reader);
         let keys = ["detect", "patterns"];
@@ -113,29 +113,29 @@ impl Redact {
 }
 
 /// Reads detectors (under the key `detect`), `patterns` and the replacement (`with`).
-pub(super) fn read_redactor(node: &Node, detect: &str, reader: &mut Reader<'_>) -> Redactor {
+pub(super) fn read_redactor(node: &YamlNode, detect: &str, reader: &mut PolicyReader<'_>) -> Redactor {
     let detectors: Vec<Detector> =
         texts(node.get(detect)).filter_map(|name| read_detector(name, reader)).collect();
     let patterns: Vec<Regex> =
         texts(node.get("patterns")).filter_map(|pattern| reader.regex(pattern)).collect();
-    Redactor::new(detectors, patterns, style(node.get("with")).unwrap_or(Style::Mask))
+    Redactor::new(detectors, patterns, style(node.get("with")).unwrap_or(RedactionStyle::Mask))
 }
 
-fn style(node: Option<&Node>) -> Option<Style> {
+fn style(node: Option<&YamlNode>) -> Option<RedactionStyle> {
     let node = node?;
-    match (node.as_str(), node.get("keep_last").and_then(Node::as_number)) {
-        (Some("hash"), _) => Some(Style::Hash),
-        (Some("remove"), _) => Some(Style::Remove),
-        (_, Some(count)) => Some(Style::KeepLast(usize::try_from(count.as_u64()?).ok()?)),
+    match (node.as_str(), node.get("keep_last").and_then(YamlNode::as_number)) {
+        (Some("hash"), _) => Some(RedactionStyle::Hash),
+        (Some("remove"), _) => Some(RedactionStyle::Remove),
+        (_, Some(count)) => Some(RedactionStyle::KeepLast(usize::try_from(count.as_u64()?).ok()?)),
         _ => None,
     }
 }
 
-pub(super) fn texts(node: Option<&Node>) -> impl Iterator<Item = &Node> {
+pub(super) fn texts(node: Option<&YamlNode>) -> impl Iterator<Item = &YamlNode> {
     node.map(|node| node.items().unwrap_or(std::slice::from_ref(node))).unwrap_or_default().iter()
 }
 
-fn read_detector(node: &Node, reader: &mut Reader<'_>) -> Option<Detector> {
+fn read_detector(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Detector> {
     let name = node.as_str()?;
     let detector = Detector::from_name(name);
     if detector.is_none() {

@@ -1,8 +1,8 @@
 //! `respond`: returns a fixed result instead of calling the tool.
 
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::json::Value;
-use crate::rules_schema::{Field, Polarity, Record, Shape};
+use crate::rules_schema::{FieldShape, Polarity, RecordShape, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "respond",
@@ -13,13 +13,13 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |_| false,
     needs_matcher: false,
     of_run: false,
-    read: |node, _| Some(Kind::Respond(Respond { output: node.get("output")?.to_json() })),
+    read: |node, _| Some(PolicyKind::Respond(Respond { output: node.get("output")?.to_json() })),
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "respond",
     doc: "The result.",
-    fields: &[Field::required("output", Shape::Any, "The result that the agent gets.")],
+    fields: &[FieldShape::required("output", Shape::Any, "The result that the agent gets.")],
 };
 
 /// Settings of a `respond` policy.

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::error_patterns::{self, ErrorPatterns};
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::diagnostic::{Diagnostic, OUT_OF_RANGE};
-use crate::rules_schema::{Field, Polarity, Reader, Record, Shape};
-use crate::source::Node;
-use crate::tools::Tool;
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
+use crate::source::YamlNode;
+use crate::tools::KnownTool;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "retry",
@@ -18,25 +18,25 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |_| false,
     needs_matcher: false,
     of_run: false,
-    read: |node, reader| Retry::read(node, reader).map(Kind::Retry),
+    read: |node, reader| Retry::read(node, reader).map(PolicyKind::Retry),
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "retry",
     doc: "The number of attempts, the backoff, and the errors that are retried.",
     fields: &[
-        Field::required(
+        FieldShape::required(
             "attempts",
             Shape::Integer(2, 100),
             "Maximum number of attempts, the first one included.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "backoff",
             Shape::Record(&BACKOFF),
             "The pauses between attempts. Default: 200ms, doubled each time, at most 10s.",
         ),
         error_patterns::ON,
-        Field::optional(
+        FieldShape::optional(
             "idempotent",
             Shape::Bool,
             "Whether the tool is idempotent, so that a retry is safe. Default: the tool's hints (`idempotentHint`, `readOnlyHint`); a tool \
@@ -45,22 +45,26 @@ static RECORD: Record = Record {
     ],
 };
 
-static BACKOFF: Record = Record {
+static BACKOFF: RecordShape = RecordShape {
     name: "backoff",
     doc: "The pauses between attempts.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "initial",
             Shape::Text("a duration such as `200ms`"),
             "The first pause. Default: 200ms.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "factor",
             Shape::Number,
             "The factor by which each pause grows, from 1 to 100. Default: 2.",
         ),
-        Field::optional("max", Shape::Text("a duration such as `5s`"), "The maximum pause. Default: 10s."),
-        Field::optional(
+        FieldShape::optional(
+            "max",
+            Shape::Text("a duration such as `5s`"),
+            "The maximum pause. Default: 10s.",
+        ),
+        FieldShape::optional(
             "jitter",
             Shape::Bool,
             "Whether each pause is shortened at random, by up to half, so that clients do not retry all at once. Default: `true`.",
@@ -94,18 +98,19 @@ impl Default for Backoff {
 }
 
 impl Retry {
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let reported = reader.reported();
-        let attempts = node.get("attempts").and_then(Node::as_number).and_then(crate::json::Number::as_u64);
+        let attempts =
+            node.get("attempts").and_then(YamlNode::as_number).and_then(crate::json::Number::as_u64);
         let on = ErrorPatterns::read(node, reader);
         let backoff = node.get("backoff").map_or_else(Backoff::default, |node| Backoff::read(node, reader));
-        let idempotent = node.get("idempotent").and_then(Node::as_bool);
+        let idempotent = node.get("idempotent").and_then(YamlNode::as_bool);
         let attempts = attempts.and_then(|attempts| u32::try_from(attempts).ok())?;
         (reader.reported() == reported).then_some(Self { attempts, on, backoff, idempotent })
     }
 
     /// Whether a retry of this tool is safe, by the policy or else by the tool's hints.
-    pub fn is_safe_for(&self, tool: Option<&Tool>) -> bool {
+    pub fn is_safe_for(&self, tool: Option<&KnownTool>) -> bool {
         let hint = |name: &str| {
             let annotations = tool.and_then(|tool| tool.descriptor.annotations.as_ref());
             annotations.and_then(|annotations| annotations.get(name)?.as_bool()) == Some(true)
@@ -125,7 +130,7 @@ impl Retry {
 }
 
 impl Backoff {
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Self {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Self {
         let default = Self::default();
         let initial = node.get("initial").and_then(|node| reader.duration(node)).unwrap_or(default.initial);
         let max = node.get("max").and_then(|node| reader.duration(node));
@@ -155,7 +160,7 @@ impl Backoff {
             initial,
             factor: factor.unwrap_or(default.factor),
             max: max.unwrap_or(default.max.max(initial)),
-            jitter: node.get("jitter").and_then(Node::as_bool).unwrap_or(default.jitter),
+            jitter: node.get("jitter").and_then(YamlNode::as_bool).unwrap_or(default.jitter),
         }
     }
 }

@@ -7,12 +7,12 @@ use regex::Regex;
 
 use super::redact::{WITH, read_redactor, texts};
 use super::transform::{REPLACE, replacement};
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_REGEX, MISSING_KEY};
-use crate::redaction::{Reach, Redactor, Replacement, Style};
-use crate::rules_schema::{Field, Polarity, Reader, Record, Shape};
+use crate::redaction::{MatchExtent, RedactionStyle, Redactor, Replacement};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape};
 use crate::seal::Keys;
-use crate::source::Node;
+use crate::source::YamlNode;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "stream",
@@ -23,14 +23,14 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |_| false,
     needs_matcher: false,
     of_run: true,
-    read: |node, reader| Stream::read(node, reader).map(Kind::Stream),
+    read: |node, reader| Stream::read(node, reader).map(PolicyKind::Stream),
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "stream",
     doc: "What is removed from the stream.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "in",
             Shape::OneOrMany(&Shape::Word(&[
                 ("text", "the text that people read"),
@@ -38,22 +38,22 @@ static RECORD: Record = Record {
             ])),
             "Where to filter. Default: both.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "drop",
             Shape::Either(&[DROPPED, Shape::List(&DROPPED), Shape::Record(&DROP)]),
             "What is dropped: words, or regular expressions such as `/profanity/`. Look-alike characters and escapes are matched, too.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "replace",
             Shape::OneOrMany(&Shape::Record(&REPLACE)),
             "Replacements, applied in order.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "redact",
             Shape::OneOrMany(&Shape::Text("a detector's name such as `email`")),
             "Built-in detectors for redaction.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "patterns",
             Shape::OneOrMany(&Shape::Text("a regular expression")),
             "Your own patterns for redaction.",
@@ -64,16 +64,16 @@ static RECORD: Record = Record {
 
 const DROPPED: Shape = Shape::Text("a word, or a regular expression such as `/profanity/`");
 
-static DROP: Record = Record {
+static DROP: RecordShape = RecordShape {
     name: "drop",
     doc: "What is dropped, and how much of the text around it.",
     fields: &[
-        Field::required(
+        FieldShape::required(
             "patterns",
             Shape::OneOrMany(&DROPPED),
             "Words, case-insensitive, or regular expressions such as `/profanity/`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "unit",
             Shape::Word(&[
                 ("match", "only the match"),
@@ -124,7 +124,7 @@ impl Stream {
         Self { redact, ..self.clone() }
     }
 
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let reported = reader.reported();
         let keys = ["drop", "replace", "redact", "patterns"];
         if keys.iter().all(|key| node.get(key).is_none() && !RECORD.has_misspelling_of(node, key)) {
@@ -157,7 +157,7 @@ impl Stream {
             })
             .collect();
         let drop = node.get("drop").map(|node| read_drop(node, reader));
-        let places: Vec<&str> = texts(node.get("in")).filter_map(Node::as_str).collect();
+        let places: Vec<&str> = texts(node.get("in")).filter_map(YamlNode::as_str).collect();
         (reader.reported() == reported).then(|| Self {
             text: places.is_empty() || places.contains(&"text"),
             reasoning: places.is_empty() || places.contains(&"reasoning"),
@@ -168,8 +168,8 @@ impl Stream {
     }
 }
 
-fn read_drop(node: &Node, reader: &mut Reader<'_>) -> (DropUnit, Arc<Redactor>) {
-    let unit = match node.get("unit").and_then(Node::as_str) {
+fn read_drop(node: &YamlNode, reader: &mut PolicyReader<'_>) -> (DropUnit, Arc<Redactor>) {
+    let unit = match node.get("unit").and_then(YamlNode::as_str) {
         Some("line") => DropUnit::Line,
         Some("chunk") => DropUnit::Chunk,
         _ => DropUnit::Match,
@@ -184,11 +184,11 @@ fn read_drop(node: &Node, reader: &mut Reader<'_>) -> (DropUnit, Arc<Redactor>) 
         }
         patterns.push(pattern);
     }
-    (unit, Arc::new(Redactor::new(Vec::new(), patterns, Style::Remove)))
+    (unit, Arc::new(Redactor::new(Vec::new(), patterns, RedactionStyle::Remove)))
 }
 
 /// Reads a pattern: `/…/` is a regular expression, everything else whole words, case-insensitive.
-fn read_dropped(node: &Node, reader: &mut Reader<'_>) -> Option<Regex> {
+fn read_dropped(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Regex> {
     let text = node.as_str()?;
     if let Some(pattern) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
         return reader.read_regex_in(node, pattern);
@@ -206,8 +206,8 @@ fn read_dropped(node: &Node, reader: &mut Reader<'_>) -> Option<Regex> {
 }
 
 /// Reports a pattern whose matches have no maximum length, so that it is never known whether a match has ended.
-fn check_match_length(pattern: &Regex, node: &Node, reader: &mut Reader<'_>) {
-    if Reach::of(pattern).is_none() {
+fn check_match_length(pattern: &Regex, node: &YamlNode, reader: &mut PolicyReader<'_>) {
+    if MatchExtent::of(pattern).is_none() {
         reader.report(
             Diagnostic::new(&INVALID_REGEX, node.span, "a match of this pattern can span lines and has no maximum length")
                 .help("bound the repetition, as in `\\s{1,5}`, or match within a line, as in `[^\\n]*`, so that the stream is not held back for ever"),

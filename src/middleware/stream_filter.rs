@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::stream::{DropUnit, Stream};
 use crate::lifecycle::Chunk;
-use crate::redaction::{MAX_HELD, MatchTooLongError, Redactor, Sieve};
+use crate::redaction::{MAX_HELD, MatchTooLongError, Redactor, StreamRedactor};
 
 /// Replaces the rest of a text that can't be filtered.
 pub const WITHHELD: &str = "[withheld]";
@@ -27,26 +27,26 @@ pub const MAX_WAITING: usize = 256;
 #[derive(Debug, Default)]
 pub struct StreamFilter {
     policies: Vec<Stream>,
-    texts: Vec<Text>,
-    waiting: VecDeque<Waiting>,
+    texts: Vec<FilteredText>,
+    waiting: VecDeque<DelayedChunk>,
     surplus_withheld: bool,
 }
 
 /// A chunk that waits until these texts have passed on what they held back.
 #[derive(Debug)]
-struct Waiting {
+struct DelayedChunk {
     chunk: Chunk,
-    behind: Vec<(Name, u64)>,
+    behind: Vec<(TextId, u64)>,
 }
 
 /// The identity of a text: its type and its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Name {
+struct TextId {
     reasoning: bool,
     id: String,
 }
 
-impl Name {
+impl TextId {
     fn chunk(&self, delta: String) -> Chunk {
         let id = self.id.clone();
         if self.reasoning { Chunk::Reasoning { id, delta } } else { Chunk::Text { id, delta } }
@@ -62,8 +62,8 @@ impl StreamFilter {
     /// Adds a chunk and returns the chunks that can be passed on.
     pub fn push(&mut self, chunk: Chunk) -> Vec<Chunk> {
         match chunk {
-            Chunk::Text { id, delta } => self.push_text(Name { reasoning: false, id }, delta),
-            Chunk::Reasoning { id, delta } => self.push_text(Name { reasoning: true, id }, delta),
+            Chunk::Text { id, delta } => self.push_text(TextId { reasoning: false, id }, delta),
+            Chunk::Reasoning { id, delta } => self.push_text(TextId { reasoning: true, id }, delta),
             Chunk::ToolInput { .. } => vec![chunk],
             Chunk::Finished { .. } => {
                 let mut passed = self.finish();
@@ -88,7 +88,7 @@ impl StreamFilter {
         passed
     }
 
-    fn push_text(&mut self, name: Name, delta: String) -> Vec<Chunk> {
+    fn push_text(&mut self, name: TextId, delta: String) -> Vec<Chunk> {
         let concerns = |policy: &&Stream| if name.reasoning { policy.reasoning } else { policy.text };
         if !self.policies.iter().any(|policy| concerns(&policy)) {
             return vec![name.chunk(delta)];
@@ -101,7 +101,7 @@ impl StreamFilter {
             }
             None => {
                 let policies = self.policies.iter().filter(concerns);
-                self.texts.push(Text::new(name.clone(), policies.flat_map(steps).collect()));
+                self.texts.push(FilteredText::new(name.clone(), policies.flat_map(steps).collect()));
                 self.texts.len() - 1
             }
         };
@@ -117,7 +117,7 @@ impl StreamFilter {
     fn push_other(&mut self, chunk: Chunk) -> Vec<Chunk> {
         let behind =
             self.texts.iter_mut().filter_map(|text| Some((text.name.clone(), text.mark()?))).collect();
-        self.waiting.push_back(Waiting { chunk, behind });
+        self.waiting.push_back(DelayedChunk { chunk, behind });
         let mut passed = Vec::new();
         if self.waiting.len() > MAX_WAITING {
             passed.extend(self.waiting.pop_front().map(|first| first.chunk));
@@ -129,7 +129,7 @@ impl StreamFilter {
     /// Passes on the waiting chunks whose texts hold nothing back.
     fn release(&mut self, passed: &mut Vec<Chunk>) {
         let texts = &self.texts;
-        let free = |waiting: &Waiting| {
+        let free = |waiting: &DelayedChunk| {
             waiting.behind.iter().all(|(name, mark)| {
                 texts.iter().find(|text| text.name == *name).is_none_or(|text| text.marks_passed >= *mark)
             })
@@ -142,16 +142,16 @@ impl StreamFilter {
 
 /// The state of one text in all steps.
 #[derive(Debug)]
-struct Text {
-    name: Name,
-    steps: Vec<Step>,
+struct FilteredText {
+    name: TextId,
+    steps: Vec<FilterStep>,
     withheld: bool,
     marks: u64,
     marks_passed: u64,
 }
 
-impl Text {
-    fn new(name: Name, steps: Vec<Step>) -> Self {
+impl FilteredText {
+    fn new(name: TextId, steps: Vec<FilterStep>) -> Self {
         Self { name, steps, withheld: false, marks: 0, marks_passed: 0 }
     }
 
@@ -165,7 +165,7 @@ impl Text {
 
     /// Passes text through all steps; `after` can add text after each step. After a panic or an overflow nothing unfiltered is passed
     /// on: only the text that has passed all steps, followed by [`WITHHELD`].
-    fn guarded(&mut self, delta: &str, after: impl Fn(&mut Step, &mut String)) -> String {
+    fn guarded(&mut self, delta: &str, after: impl Fn(&mut FilterStep, &mut String)) -> String {
         if self.withheld {
             return String::new();
         }
@@ -221,7 +221,7 @@ impl Text {
 
 /// One operation of a policy on a text.
 #[derive(Debug)]
-struct Step {
+struct FilterStep {
     sifter: TextFilter,
     /// The number of bytes received.
     taken: u64,
@@ -231,16 +231,16 @@ struct Step {
 
 #[derive(Debug)]
 enum TextFilter {
-    Sieve(Sieve),
+    Sieve(StreamRedactor),
     Lines { unwanted: Arc<Redactor>, line: String },
     ChunkDrop { unwanted: Arc<Redactor> },
 }
 
-fn steps(policy: &Stream) -> impl Iterator<Item = Step> {
+fn steps(policy: &Stream) -> impl Iterator<Item = FilterStep> {
     let drop = policy.drop.iter().map(|(unit, unwanted)| {
         let unwanted = Arc::clone(unwanted);
         match unit {
-            DropUnit::Match => TextFilter::Sieve(Sieve::redacting(unwanted)),
+            DropUnit::Match => TextFilter::Sieve(StreamRedactor::redacting(unwanted)),
             DropUnit::Line => TextFilter::Lines { unwanted, line: String::new() },
             DropUnit::Chunk => TextFilter::ChunkDrop { unwanted },
         }
@@ -248,13 +248,15 @@ fn steps(policy: &Stream) -> impl Iterator<Item = Step> {
     let replace = policy
         .replace
         .iter()
-        .map(|replacement| TextFilter::Sieve(Sieve::from_replacement(Arc::clone(replacement))));
-    let redact =
-        policy.redact.iter().map(|redactor| TextFilter::Sieve(Sieve::redacting(Arc::clone(redactor))));
-    drop.chain(replace).chain(redact).map(|sifter| Step { sifter, taken: 0, marks: VecDeque::new() })
+        .map(|replacement| TextFilter::Sieve(StreamRedactor::from_replacement(Arc::clone(replacement))));
+    let redact = policy
+        .redact
+        .iter()
+        .map(|redactor| TextFilter::Sieve(StreamRedactor::redacting(Arc::clone(redactor))));
+    drop.chain(replace).chain(redact).map(|sifter| FilterStep { sifter, taken: 0, marks: VecDeque::new() })
 }
 
-impl Step {
+impl FilterStep {
     fn push(&mut self, more: &str, shown: &mut String) -> Result<(), MatchTooLongError> {
         self.taken += more.len() as u64;
         self.sifter.push(more, shown)
@@ -311,11 +313,11 @@ mod tests {
 
     #[test]
     fn withholds_a_text_once_if_its_filter_panics() {
-        let mut text = Text::new(
-            Name { reasoning: false, id: "a".into() },
-            vec![Step {
+        let mut text = FilteredText::new(
+            TextId { reasoning: false, id: "a".into() },
+            vec![FilterStep {
                 sifter: TextFilter::Lines {
-                    unwanted: Arc::new(Redactor::new(vec![], vec![], crate::redaction::Style::Mask)),
+                    unwanted: Arc::new(Redactor::new(vec![], vec![], crate::redaction::RedactionStyle::Mask)),
                     line: String::new(),
                 },
                 taken: 0,

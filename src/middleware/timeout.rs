@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::rules_schema::{Polarity, Shape};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -15,7 +15,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     needs_matcher: false,
     of_run: false,
     read: |node, reader| {
-        Some(Kind::Timeout(Timeout { after: reader.duration(node)?, words: node.as_str()?.to_owned() }))
+        Some(PolicyKind::Timeout(Timeout { after: reader.duration(node)?, words: node.as_str()?.to_owned() }))
     },
 };
 

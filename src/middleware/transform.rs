@@ -6,13 +6,13 @@ pub(super) use step_operands::replacement;
 
 use regex::Regex;
 
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
 use crate::json::{JsonType, Number, Value};
 use crate::path::{self, Path, PathEvaluationError};
-use crate::rules_schema::{Field, Polarity, Reader, Record, Shape, head};
-use crate::source::Node;
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, head};
+use crate::source::YamlNode;
 use crate::template::Template;
 use crate::work_limit;
 
@@ -25,19 +25,19 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     after_tool: |node| node.get("input").is_none(),
     needs_matcher: false,
     of_run: false,
-    read: |node, reader| Transform::read(node, reader).map(Kind::Transform),
+    read: |node, reader| Transform::read(node, reader).map(PolicyKind::Transform),
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "transform",
     doc: "The steps.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "input",
             Shape::List(&Shape::Record(&STEP)),
             "Steps for the arguments. Their paths start with `$.input`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "output",
             Shape::List(&Shape::Record(&STEP)),
             "Steps for the result. Their paths start with `$.output`.",
@@ -45,51 +45,55 @@ static RECORD: Record = Record {
     ],
 };
 
-static STEP: Record = Record {
+static STEP: RecordShape = RecordShape {
     name: "transform_step",
     doc: "One change of the value at one path. An absent value is skipped, except by `default`, `set` and `template`.",
     fields: &[
-        Field::required(
+        FieldShape::required(
             "path",
             Shape::Text("a JSONPath such as `$.input.subject`"),
             "The path of the value.",
         ),
-        Field::optional("trim", Shape::True, "Removes leading and trailing white space from a string."),
-        Field::optional("lowercase", Shape::True, "Converts a string to lower case."),
-        Field::optional("uppercase", Shape::True, "Converts a string to upper case."),
-        Field::optional("remove", Shape::True, "Removes the value."),
-        Field::optional("default", Shape::Any, "Sets this value if the value is absent."),
-        Field::optional("set", Shape::Any, "Sets this value, whether or not there is one."),
-        Field::optional("clamp", Shape::Record(&CLAMP), "Limits a number to bounds."),
-        Field::optional("rename", Shape::Text("a name"), "Renames the member."),
-        Field::optional(
+        FieldShape::optional("trim", Shape::True, "Removes leading and trailing white space from a string."),
+        FieldShape::optional("lowercase", Shape::True, "Converts a string to lower case."),
+        FieldShape::optional("uppercase", Shape::True, "Converts a string to upper case."),
+        FieldShape::optional("remove", Shape::True, "Removes the value."),
+        FieldShape::optional("default", Shape::Any, "Sets this value if the value is absent."),
+        FieldShape::optional("set", Shape::Any, "Sets this value, whether or not there is one."),
+        FieldShape::optional("clamp", Shape::Record(&CLAMP), "Limits a number to bounds."),
+        FieldShape::optional("rename", Shape::Text("a name"), "Renames the member."),
+        FieldShape::optional(
             "replace",
             Shape::Record(&REPLACE),
             "Replaces the matches of a regular expression in a string.",
         ),
-        Field::optional("template", Shape::Text("a template"), "Sets the value to the rendered template."),
+        FieldShape::optional(
+            "template",
+            Shape::Text("a template"),
+            "Sets the value to the rendered template.",
+        ),
     ],
 };
 
-static CLAMP: Record = Record {
+static CLAMP: RecordShape = RecordShape {
     name: "clamp",
     doc: "Bounds for a number.",
     fields: &[
-        Field::optional("min", Shape::Number, "Lower bound: a smaller number becomes this."),
-        Field::optional("max", Shape::Number, "Upper bound: a greater number becomes this."),
+        FieldShape::optional("min", Shape::Number, "Lower bound: a smaller number becomes this."),
+        FieldShape::optional("max", Shape::Number, "Upper bound: a greater number becomes this."),
     ],
 };
 
-pub(super) static REPLACE: Record = Record {
+pub(super) static REPLACE: RecordShape = RecordShape {
     name: "replace",
     doc: "A pattern and its replacement.",
     fields: &[
-        Field::required(
+        FieldShape::required(
             "pattern",
             Shape::Text("a regular expression"),
             "The pattern. All matches are replaced.",
         ),
-        Field::required(
+        FieldShape::required(
             "with",
             Shape::Text("a string"),
             "The replacement; `$1` is the first group, `$$` a dollar sign.",
@@ -101,20 +105,20 @@ pub(super) static REPLACE: Record = Record {
 #[derive(Debug)]
 pub struct Transform {
     /// Steps for the arguments.
-    pub input: Vec<Step>,
+    pub input: Vec<TransformStep>,
     /// Steps for the result.
-    pub output: Vec<Step>,
+    pub output: Vec<TransformStep>,
 }
 
 /// One change of the values at a path.
 #[derive(Debug)]
-pub struct Step {
+pub struct TransformStep {
     path: Path,
-    change: Change,
+    change: TransformChange,
 }
 
 #[derive(Debug)]
-enum Change {
+enum TransformChange {
     Trim,
     Lowercase,
     Uppercase,
@@ -128,7 +132,7 @@ enum Change {
 }
 
 impl Transform {
-    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+    fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         if node.get("input").is_none() && node.get("output").is_none() {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this `transform` policy changes nothing")
@@ -143,14 +147,19 @@ impl Transform {
     }
 }
 
-fn read_steps(node: Option<&Node>, root: Root, reader: &mut Reader<'_>) -> Option<Vec<Step>> {
-    let nodes = node.and_then(Node::items).unwrap_or_default();
-    let steps: Vec<Option<Step>> = nodes.iter().map(|node| Step::read(node, root, reader)).collect();
+fn read_steps(
+    node: Option<&YamlNode>,
+    root: Root,
+    reader: &mut PolicyReader<'_>,
+) -> Option<Vec<TransformStep>> {
+    let nodes = node.and_then(YamlNode::items).unwrap_or_default();
+    let steps: Vec<Option<TransformStep>> =
+        nodes.iter().map(|node| TransformStep::read(node, root, reader)).collect();
     steps.into_iter().collect()
 }
 
-impl Step {
-    fn read(node: &Node, root: Root, reader: &mut Reader<'_>) -> Option<Self> {
+impl TransformStep {
+    fn read(node: &YamlNode, root: Root, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let mut changes = node.entries()?.iter().filter(|entry| entry.key != "path");
         let Some(entry) = changes.next() else {
             reader.report(
@@ -171,7 +180,7 @@ impl Step {
             );
             return None;
         }
-        let change = Change::read(&entry.key, &entry.value, reader);
+        let change = TransformChange::read(&entry.key, &entry.value, reader);
         let operand_path_node = node.get("path")?;
         let path = reader.path(operand_path_node)?;
         let change = change?;
@@ -186,7 +195,11 @@ impl Step {
         }
         let needs_member = !matches!(
             change,
-            Change::Set(_) | Change::Replace { .. } | Change::Trim | Change::Lowercase | Change::Uppercase
+            TransformChange::Set(_)
+                | TransformChange::Replace { .. }
+                | TransformChange::Trim
+                | TransformChange::Lowercase
+                | TransformChange::Uppercase
         );
         if root == Root::Input && needs_member && path.steps().is_some_and(<[_]>::is_empty) {
             reader.report(
@@ -199,7 +212,8 @@ impl Step {
             );
             return None;
         }
-        if matches!(change, Change::Default(_) | Change::Template(_)) && !path.is_singular() {
+        if matches!(change, TransformChange::Default(_) | TransformChange::Template(_)) && !path.is_singular()
+        {
             let message =
                 format!("`{}` needs a path to a single value; this path may return several", entry.key);
             reader.report(
@@ -221,23 +235,23 @@ impl Step {
         let locations = match (self.path.locations(&now), &self.change) {
             (Ok(locations), _) => locations,
             // The parent's type has no such child, so there is nothing to remove.
-            (Err(PathEvaluationError::Type { .. }), Change::Remove) => return Ok(false),
+            (Err(PathEvaluationError::Type { .. }), TransformChange::Remove) => return Ok(false),
             (Err(mismatch), _) => return Err(format!("`{}`: {mismatch}", self.path.text())),
         };
         match &self.change {
-            Change::Default(default) if locations.is_empty() => self.set(value, default.clone()),
-            Change::Default(_) => Ok(false),
-            Change::Set(new) if locations.is_empty() && self.path.is_singular() => {
+            TransformChange::Default(default) if locations.is_empty() => self.set(value, default.clone()),
+            TransformChange::Default(_) => Ok(false),
+            TransformChange::Set(new) if locations.is_empty() && self.path.is_singular() => {
                 self.set(value, new.clone())
             }
-            Change::Template(template) => {
+            TransformChange::Template(template) => {
                 let text = template
                     .render_argument(&with_root(*rendered, root, value), &[])
                     .map_err(|error| format!("`{}`: {error}", self.path.text()))?;
                 self.set(value, Value::String(text))
             }
-            Change::Remove => Ok(path::remove_all(value, locations) > 0),
-            Change::Rename(name) => {
+            TransformChange::Remove => Ok(path::remove_all(value, locations) > 0),
+            TransformChange::Rename(name) => {
                 for location in &locations {
                     path::rename(value, location, name)
                         .map_err(|error| format!("`{}`: {error}", self.path.text()))?;
@@ -273,7 +287,7 @@ impl Step {
 /// # Errors
 /// Returns the message of the first step that failed. Later steps are applied all the same.
 pub fn apply(
-    steps: &[Step],
+    steps: &[TransformStep],
     view: &CallView<'_>,
     rendered: &CallView<'_>,
     value: &mut Value,
@@ -297,8 +311,8 @@ fn with_root<'a>(mut view: CallView<'a>, root: Root, value: &'a Value) -> CallVi
     view
 }
 
-impl Change {
-    fn read(key: &str, node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+impl TransformChange {
+    fn read(key: &str, node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         Some(match key {
             "trim" => Self::Trim,
             "lowercase" => Self::Lowercase,

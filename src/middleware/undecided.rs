@@ -1,7 +1,7 @@
 //! What a policy does if its condition cannot be evaluated: one row for each kind. A condition without an answer never makes an outcome more
 //! permissive.
 
-use super::Kind;
+use super::PolicyKind;
 use crate::call::Phase;
 use crate::matcher::Truth;
 use crate::rules_schema::Polarity;
@@ -55,7 +55,7 @@ fn on_undecided(kind: &str, phase: Phase) -> OnUndecided {
     }
 }
 
-impl Kind {
+impl PolicyKind {
     /// What a policy of this kind does in a phase if its condition is undecided.
     pub fn on_undecided(&self, phase: Phase) -> OnUndecided {
         on_undecided(self.entry().name, phase)

@@ -1,13 +1,13 @@
 //! `validate`: validates arguments against a JSON Schema.
 
-use super::{Kind, KindDefinition};
+use super::{KindDefinition, PolicyKind};
 use crate::argument_schema::{self, ArgumentSchema};
 use crate::call::{Reason, reason_code};
 use crate::diagnostic::{Diagnostic, INVALID_SCHEMA, Span, UNKNOWN_VALUE, WRONG_TYPE};
 use crate::json;
-use crate::rules_schema::{Field, Polarity, Reader, Record, Shape, meant};
-use crate::source::{Node, YamlValue};
-use crate::tools::Tool;
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, meant};
+use crate::source::{YamlNode, YamlValue};
+use crate::tools::KnownTool;
 
 pub(super) static KIND: KindDefinition = KindDefinition {
     name: "validate",
@@ -19,14 +19,14 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     needs_matcher: false,
     of_run: false,
     read: |node, reader| {
-        read_schema(node.get("schema")?, reader).map(|schema| Kind::Validate(Validate { schema }))
+        read_schema(node.get("schema")?, reader).map(|schema| PolicyKind::Validate(Validate { schema }))
     },
 };
 
-static RECORD: Record = Record {
+static RECORD: RecordShape = RecordShape {
     name: "validate",
     doc: "The schema.",
-    fields: &[Field::required(
+    fields: &[FieldShape::required(
         "schema",
         Shape::Any,
         "`tool` for the tool's own schema, an inline JSON Schema, or `{ file: x.json }` next to the rules file.",
@@ -41,7 +41,7 @@ pub struct Validate {
 }
 
 /// Reads a schema. Returns `Some(None)` for the tool's own one, and `None` for an invalid one, which is reported.
-pub(super) fn read_schema(node: &Node, reader: &mut Reader<'_>) -> Option<Option<ArgumentSchema>> {
+pub(super) fn read_schema(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Option<ArgumentSchema>> {
     match &node.value {
         YamlValue::String(text) if text.text == "tool" => Some(None),
         YamlValue::Mapping(entries) => match entries.as_slice() {
@@ -60,7 +60,7 @@ pub(super) fn read_schema(node: &Node, reader: &mut Reader<'_>) -> Option<Option
     }
 }
 
-fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
+fn read_file(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<ArgumentSchema> {
     if node.as_str().is_none() {
         let message = format!("`file` must be a string; this is {}", node.type_name());
         reader.report(
@@ -83,7 +83,7 @@ fn read_file(node: &Node, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
     }
 }
 
-fn compile(node: &Node, value: &json::Value, reader: &mut Reader<'_>) -> Option<ArgumentSchema> {
+fn compile(node: &YamlNode, value: &json::Value, reader: &mut PolicyReader<'_>) -> Option<ArgumentSchema> {
     match ArgumentSchema::compile(value) {
         Ok(schema) => Some(schema),
         Err(error) => {
@@ -108,7 +108,7 @@ fn schema_help(message: &str) -> &'static str {
 }
 
 /// Returns the location of the value that a JSON Pointer names, or of its nearest ancestor in the file.
-fn span_at_pointer(node: &Node, pointer: &str) -> Span {
+fn span_at_pointer(node: &YamlNode, pointer: &str) -> Span {
     let mut found = node;
     for word in pointer.split('/').skip(1) {
         let word = word.replace("~1", "/").replace("~0", "~");
@@ -124,7 +124,7 @@ impl Validate {
     ///
     /// # Errors
     /// Returns the reason if the arguments are invalid. Fails closed: also if there is no usable schema.
-    pub fn check(&self, policy: &str, input: &json::Value, tool: Option<&Tool>) -> Result<(), Reason> {
+    pub fn check(&self, policy: &str, input: &json::Value, tool: Option<&KnownTool>) -> Result<(), Reason> {
         let fail = |code: &str, message: String| {
             Err(Reason { policy: Some(policy.to_owned()), code: code.to_owned(), message })
         };

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::ast::{Filter, Nested, Operand, QueryBase, Segment, Selector, Step};
-use super::pattern::Pattern;
+use super::ast::{Filter, ParsedQuery, Operand, QueryBase, Segment, Selector, PathStep};
+use super::pattern::RegexPattern;
 use crate::call::Root;
 use crate::json::{MAX_DEPTH, Value};
 use crate::safe_text::fold_name;
@@ -27,7 +27,7 @@ pub struct ArgumentNames {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MisreadName {
     /// The path of its object, as steps below the arguments.
-    pub place: Vec<Step>,
+    pub place: Vec<PathStep>,
     /// The name in the call.
     pub name: String,
     /// The name that policies read.
@@ -36,8 +36,8 @@ pub struct MisreadName {
 
 /// The path from the arguments to a value, as a linked list.
 #[derive(Clone, Copy)]
-struct Way<'w> {
-    before: Option<&'w Way<'w>>,
+struct AncestorPath<'w> {
+    before: Option<&'w AncestorPath<'w>>,
     step: AncestorStep<'w>,
     depth: usize,
 }
@@ -53,7 +53,7 @@ type ActiveNames<'n> = SmallVec<[&'n ArgumentNames; 8]>;
 
 impl ArgumentNames {
     /// The names that a query reads from the arguments, also in its filters.
-    pub(super) fn of(query: &Nested) -> Self {
+    pub(super) fn of(query: &ParsedQuery) -> Self {
         let (mut names, mut others) = (Self::default(), Self::default());
         let mut open = vec![(query.base, query.segments.clone())];
         while let Some((base, segments)) = open.pop() {
@@ -120,9 +120,9 @@ impl ArgumentNames {
     pub fn misread<'n>(
         all: impl IntoIterator<Item = &'n Self>,
         arguments: &Value,
-        declares: &dyn Fn(&[Step], &str) -> bool,
+        declares: &dyn Fn(&[PathStep], &str) -> bool,
     ) -> Option<MisreadName> {
-        let start = Way { before: None, step: AncestorStep::Start, depth: 0 };
+        let start = AncestorPath { before: None, step: AncestorStep::Start, depth: 0 };
         look(all.into_iter().collect(), ActiveNames::new(), arguments, start, declares)
     }
 
@@ -157,7 +157,7 @@ impl ArgumentNames {
             }
             Filter::Fits(text, pattern) => {
                 self.operand(text, open);
-                if let Pattern::Dynamic(_, pattern) = pattern {
+                if let RegexPattern::Dynamic(_, pattern) = pattern {
                     self.operand(pattern, open);
                 }
             }
@@ -189,8 +189,8 @@ fn look<'n>(
     here: ActiveNames<'n>,
     everywhere: ActiveNames<'n>,
     value: &Value,
-    way: Way<'_>,
-    declares: &dyn Fn(&[Step], &str) -> bool,
+    way: AncestorPath<'_>,
+    declares: &dyn Fn(&[PathStep], &str) -> bool,
 ) -> Option<MisreadName> {
     let mut everywhere = everywhere;
     everywhere.extend(here.iter().filter_map(|names| names.below.as_deref()));
@@ -227,20 +227,20 @@ impl ArgumentNames {
     }
 }
 
-impl<'w> Way<'w> {
+impl<'w> AncestorPath<'w> {
     fn to(&'w self, step: AncestorStep<'w>) -> Self {
         Self { before: Some(self), step, depth: self.depth + 1 }
     }
 
-    fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<PathStep> {
         let mut steps = Vec::new();
         let mut at = Some(self);
         while let Some(way) = at {
             match way.step {
                 AncestorStep::Start => {}
-                AncestorStep::Name(name) => steps.push(Step::Name(name.to_owned())),
+                AncestorStep::Name(name) => steps.push(PathStep::Name(name.to_owned())),
                 AncestorStep::Index(index) => {
-                    steps.push(Step::Index(i64::try_from(index).unwrap_or(i64::MAX)))
+                    steps.push(PathStep::Index(i64::try_from(index).unwrap_or(i64::MAX)))
                 }
             }
             at = way.before;
@@ -256,8 +256,8 @@ impl std::fmt::Display for MisreadName {
         write!(f, "the argument `")?;
         for step in &self.place {
             match step {
-                Step::Name(step) => write!(f, "{}.", name(step))?,
-                Step::Index(index) => write!(f, "{index}.")?,
+                PathStep::Name(step) => write!(f, "{}.", name(step))?,
+                PathStep::Index(index) => write!(f, "{index}.")?,
             }
         }
         write!(

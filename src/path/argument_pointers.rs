@@ -7,12 +7,12 @@ use crate::json::{MAX_DEPTH, Value};
 
 /// JSON pointers without duplicates, up to a limit.
 #[derive(Debug)]
-pub struct Places {
+pub struct ArgumentPointers {
     found: Vec<String>,
     limit: usize,
 }
 
-impl Places {
+impl ArgumentPointers {
     /// Creates an empty collection of at most `limit` pointers.
     pub fn new(limit: usize) -> Self {
         Self { found: Vec::new(), limit }
@@ -137,7 +137,7 @@ mod tests {
     fn places(paths: &[&str], input: &Value) -> Vec<String> {
         let mut names = ArgumentNames::default();
         paths.iter().for_each(|path| names.merge(&Path::parse(path).unwrap().argument_names()));
-        let mut places = Places::new(6);
+        let mut places = ArgumentPointers::new(6);
         places.add_named(&names, input);
         places.add_matched(&names, input);
         places.add_nested(&names, input);

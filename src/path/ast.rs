@@ -1,20 +1,20 @@
 //! Syntax tree of a query for evaluation: segments, selectors and filters.
 
-use super::evaluation_error::Expected;
-use super::pattern::Pattern;
+use super::evaluation_error::ExpectedType;
+use super::pattern::RegexPattern;
 use crate::call::Root;
 use crate::json::Value;
 
 /// One step of a singular path, which selects at most one node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
+pub enum PathStep {
     /// The member of an object.
     Name(String),
     /// The item of an array; a negative index counts from the end.
     Index(i64),
 }
 
-impl std::fmt::Display for Step {
+impl std::fmt::Display for PathStep {
     /// Path notation: `.note`, `['a note']`, `[0]`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shorthand = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii();
@@ -40,11 +40,11 @@ pub(super) enum Segment {
 
 impl Segment {
     /// The step of a segment that selects at most one child. Returns `None` for any other segment.
-    pub(super) fn step(&self) -> Option<Step> {
+    pub(super) fn step(&self) -> Option<PathStep> {
         let Self::Child(Selectors { list, .. }) = self else { return None };
         match list.as_slice() {
-            [Selector::Name(name)] => Some(Step::Name(name.clone())),
-            [Selector::Index(index)] => Some(Step::Index(*index)),
+            [Selector::Name(name)] => Some(PathStep::Name(name.clone())),
+            [Selector::Index(index)] => Some(PathStep::Index(*index)),
             _ => None,
         }
     }
@@ -54,13 +54,13 @@ impl Segment {
 pub(super) struct Selectors {
     pub(super) list: Vec<Selector>,
     /// The types from which at least one of them can select.
-    pub(super) expects: Expected,
+    pub(super) expects: ExpectedType,
 }
 
 impl Selectors {
     pub(super) fn new(list: Vec<Selector>) -> Self {
         let expects =
-            list.iter().map(Selector::expects).reduce(Expected::or).unwrap_or(Expected::ObjectOrArray);
+            list.iter().map(Selector::expects).reduce(ExpectedType::or).unwrap_or(ExpectedType::ObjectOrArray);
         Self { list, expects }
     }
 }
@@ -70,28 +70,28 @@ pub(super) enum Selector {
     Name(String),
     Index(i64),
     Wildcard,
-    Slice(Slice),
+    Slice(SliceSelector),
     Filter(Filter),
 }
 
 impl Selector {
-    fn expects(&self) -> Expected {
+    fn expects(&self) -> ExpectedType {
         match self {
-            Self::Name(_) => Expected::Object,
-            Self::Index(_) | Self::Slice(_) => Expected::Array,
-            Self::Wildcard | Self::Filter(_) => Expected::ObjectOrArray,
+            Self::Name(_) => ExpectedType::Object,
+            Self::Index(_) | Self::Slice(_) => ExpectedType::Array,
+            Self::Wildcard | Self::Filter(_) => ExpectedType::ObjectOrArray,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slice {
+pub(super) struct SliceSelector {
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
     pub(super) step: i64,
 }
 
-impl Slice {
+impl SliceSelector {
     /// The selected indices of an array of `len` items, in order (RFC 9535, section 2.3.4.2.2).
     pub(super) fn indices(self, len: usize) -> impl Iterator<Item = usize> {
         let len = i64::try_from(len).unwrap_or(i64::MAX);
@@ -115,14 +115,14 @@ pub(super) enum Filter {
     Any(Vec<Filter>),
     All(Vec<Filter>),
     Not(Box<Filter>),
-    Exists(Nested),
-    Compare(Operand, Comparison, Operand),
+    Exists(ParsedQuery),
+    Compare(Operand, ComparisonOperator, Operand),
     /// `match()` or `search()`: whether the operand is a string that matches the pattern.
-    Fits(Operand, Pattern),
+    Fits(Operand, RegexPattern),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub(super) enum ComparisonOperator {
     Equal,
     NotEqual,
     Less,
@@ -135,15 +135,15 @@ pub(super) enum Comparison {
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     Literal(Value),
-    Singular(QueryBase, Vec<Step>),
+    Singular(QueryBase, Vec<PathStep>),
     Length(Box<Operand>),
-    Count(Nested),
-    Value(Nested),
+    Count(ParsedQuery),
+    Value(ParsedQuery),
 }
 
 /// A query inside a filter.
 #[derive(Clone, Debug)]
-pub(super) struct Nested {
+pub(super) struct ParsedQuery {
     pub(super) base: QueryBase,
     pub(super) segments: Vec<Segment>,
 }

@@ -1,12 +1,12 @@
 //! Dependencies of a path: the parts of the call that it reads, to detect undecided parts of the session.
 
-use super::ast::{Filter, Nested, Operand, QueryBase, Segment, Selector, Step};
-use super::pattern::Pattern;
+use super::ast::{Filter, ParsedQuery, Operand, QueryBase, Segment, Selector, PathStep};
+use super::pattern::RegexPattern;
 use crate::call::{ContextReads, Root};
 
 /// The data that a path reads, in its own segments and in its filters.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reads {
+pub(super) struct PathDependencies {
     pub(super) roots: Vec<Root>,
     pub(super) context: ContextReads,
     session: Vec<SessionRead>,
@@ -21,8 +21,8 @@ enum SessionRead {
     Fact(String),
 }
 
-impl Reads {
-    pub(super) fn of(query: &Nested) -> Self {
+impl PathDependencies {
+    pub(super) fn of(query: &ParsedQuery) -> Self {
         let mut reads = Self::default();
         reads.query(query);
         reads
@@ -42,7 +42,7 @@ impl Reads {
         })
     }
 
-    fn query(&mut self, query: &Nested) {
+    fn query(&mut self, query: &ParsedQuery) {
         self.member(query.base, &query.segments);
         for segment in &query.segments {
             let (Segment::Child(selectors) | Segment::Descendant(selectors)) = segment;
@@ -67,7 +67,7 @@ impl Reads {
             }
             Filter::Fits(text, pattern) => {
                 self.operand(text);
-                if let Pattern::Dynamic(_, pattern) = pattern {
+                if let RegexPattern::Dynamic(_, pattern) = pattern {
                     self.operand(pattern);
                 }
             }
@@ -133,11 +133,11 @@ fn names(segment: Option<&Segment>) -> Option<Vec<&str>> {
     Some(names)
 }
 
-impl From<Step> for Segment {
-    fn from(step: Step) -> Self {
+impl From<PathStep> for Segment {
+    fn from(step: PathStep) -> Self {
         let selector = match step {
-            Step::Name(name) => Selector::Name(name),
-            Step::Index(index) => Selector::Index(index),
+            PathStep::Name(name) => Selector::Name(name),
+            PathStep::Index(index) => Selector::Index(index),
         };
         Self::Child(super::ast::Selectors::new(vec![selector]))
     }

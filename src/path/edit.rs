@@ -1,28 +1,28 @@
 //! Edits of a JSON value at the locations that a path selected: set, remove, rename.
 
-use super::ast::Step;
-use super::evaluator::Place;
+use super::ast::PathStep;
+use super::evaluator::ChildKey;
 use super::singular_path::position;
 use crate::json::{Map, Value};
 
 /// The location of one node below its root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Location {
-    steps: Vec<Step>,
+pub struct NodeLocation {
+    steps: Vec<PathStep>,
 }
 
-impl Location {
+impl NodeLocation {
     /// The steps from the root; empty for the root itself. No index is negative.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[PathStep] {
         &self.steps
     }
 }
 
-impl<'a> FromIterator<Place<'a>> for Location {
-    fn from_iter<I: IntoIterator<Item = Place<'a>>>(places: I) -> Self {
+impl<'a> FromIterator<ChildKey<'a>> for NodeLocation {
+    fn from_iter<I: IntoIterator<Item = ChildKey<'a>>>(places: I) -> Self {
         let step = |place| match place {
-            Place::Name(name) => Step::Name(name.to_owned()),
-            Place::Index(index) => Step::Index(i64::try_from(index).unwrap_or(i64::MAX)),
+            ChildKey::Name(name) => PathStep::Name(name.to_owned()),
+            ChildKey::Index(index) => PathStep::Index(i64::try_from(index).unwrap_or(i64::MAX)),
         };
         Self { steps: places.into_iter().map(step).collect() }
     }
@@ -46,16 +46,16 @@ pub enum EditError {
 }
 
 /// The value at a location. Returns `None` if there is none.
-pub fn get_mut<'v>(root: &'v mut Value, location: &Location) -> Option<&'v mut Value> {
+pub fn get_mut<'v>(root: &'v mut Value, location: &NodeLocation) -> Option<&'v mut Value> {
     descend(root, &location.steps)
 }
 
 /// Removes the value at a location from its object or array and returns it. A root can't be removed.
-pub fn remove(root: &mut Value, location: &Location) -> Option<Value> {
+pub fn remove(root: &mut Value, location: &NodeLocation) -> Option<Value> {
     let (last, parents) = location.steps.split_last()?;
     match (last, descend(root, parents)?) {
-        (Step::Name(name), Value::Object(members)) => members.remove(name),
-        (Step::Index(index), Value::Array(items)) => {
+        (PathStep::Name(name), Value::Object(members)) => members.remove(name),
+        (PathStep::Index(index), Value::Array(items)) => {
             position(*index, items.len()).map(|index| items.remove(index))
         }
         _ => None,
@@ -63,7 +63,7 @@ pub fn remove(root: &mut Value, location: &Location) -> Option<Value> {
 }
 
 /// Removes the values at all locations, which refer to the state before the first removal. Returns how many were removed.
-pub fn remove_all(root: &mut Value, mut locations: Vec<Location>) -> usize {
+pub fn remove_all(root: &mut Value, mut locations: Vec<NodeLocation>) -> usize {
     // From last to first item and from inner to outer values, no removal moves a value that is still to be removed.
     locations.sort();
     locations.dedup();
@@ -75,8 +75,8 @@ pub fn remove_all(root: &mut Value, mut locations: Vec<Location>) -> usize {
 /// # Errors
 /// [`EditError::NoMember`] if the location is not a member of an object, [`EditError::NameTaken`] if the object has
 /// another member with that name.
-pub fn rename(root: &mut Value, location: &Location, new_name: &str) -> Result<(), EditError> {
-    let Some((Step::Name(name), parents)) = location.steps.split_last() else {
+pub fn rename(root: &mut Value, location: &NodeLocation, new_name: &str) -> Result<(), EditError> {
+    let Some((PathStep::Name(name), parents)) = location.steps.split_last() else {
         return Err(EditError::NoMember);
     };
     let Some(Value::Object(members)) = descend(root, parents) else { return Err(EditError::NoMember) };
@@ -99,11 +99,11 @@ pub fn rename(root: &mut Value, location: &Location, new_name: &str) -> Result<(
 /// # Errors
 /// [`EditError::NotAnObject`] if a value on the way is not an object (null included); [`EditError::NoItem`] if an
 /// index has no existing item.
-pub fn set(root: &mut Value, steps: &[Step], value: Value) -> Result<(), EditError> {
+pub fn set(root: &mut Value, steps: &[PathStep], value: Value) -> Result<(), EditError> {
     let mut at = root;
     for (passed, step) in steps.iter().enumerate() {
         at = match (step, at) {
-            (Step::Name(name), Value::Object(members)) => {
+            (PathStep::Name(name), Value::Object(members)) => {
                 if !members.contains_key(name) {
                     let below = steps.get(passed + 1..).unwrap_or_default();
                     let made = wrap_in_objects(below, value)?;
@@ -112,11 +112,11 @@ pub fn set(root: &mut Value, steps: &[Step], value: Value) -> Result<(), EditErr
                 }
                 members.get_mut(name).ok_or(EditError::NoMember)?
             }
-            (Step::Index(index), Value::Array(items)) => position(*index, items.len())
+            (PathStep::Index(index), Value::Array(items)) => position(*index, items.len())
                 .and_then(|index| items.get_mut(index))
                 .ok_or(EditError::NoItem(*index))?,
-            (Step::Name(name), _) => return Err(EditError::NotAnObject(name.clone())),
-            (Step::Index(index), _) => return Err(EditError::NoItem(*index)),
+            (PathStep::Name(name), _) => return Err(EditError::NotAnObject(name.clone())),
+            (PathStep::Index(index), _) => return Err(EditError::NoItem(*index)),
         };
     }
     *at = value;
@@ -124,17 +124,17 @@ pub fn set(root: &mut Value, steps: &[Step], value: Value) -> Result<(), EditErr
 }
 
 /// Wraps the value in one new object for each name.
-fn wrap_in_objects(names: &[Step], value: Value) -> Result<Value, EditError> {
+fn wrap_in_objects(names: &[PathStep], value: Value) -> Result<Value, EditError> {
     names.iter().rev().try_fold(value, |value, step| match step {
-        Step::Name(name) => Ok(Value::Object(Map::from_iter([(name.clone(), value)]))),
-        Step::Index(index) => Err(EditError::NoItem(*index)),
+        PathStep::Name(name) => Ok(Value::Object(Map::from_iter([(name.clone(), value)]))),
+        PathStep::Index(index) => Err(EditError::NoItem(*index)),
     })
 }
 
-fn descend<'v>(root: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
+fn descend<'v>(root: &'v mut Value, steps: &[PathStep]) -> Option<&'v mut Value> {
     steps.iter().try_fold(root, |at, step| match (step, at) {
-        (Step::Name(name), Value::Object(members)) => members.get_mut(name),
-        (Step::Index(index), Value::Array(items)) => {
+        (PathStep::Name(name), Value::Object(members)) => members.get_mut(name),
+        (PathStep::Index(index), Value::Array(items)) => {
             position(*index, items.len()).and_then(|index| items.get_mut(index))
         }
         _ => None,
@@ -147,9 +147,9 @@ mod tests {
 
     use super::*;
 
-    fn at(steps: &[&str]) -> Location {
-        let step = |step: &&str| step.parse().map_or_else(|_| Step::Name((*step).to_owned()), Step::Index);
-        Location { steps: steps.iter().map(step).collect() }
+    fn at(steps: &[&str]) -> NodeLocation {
+        let step = |step: &&str| step.parse().map_or_else(|_| PathStep::Name((*step).to_owned()), PathStep::Index);
+        NodeLocation { steps: steps.iter().map(step).collect() }
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub enum PathEvaluationError {
         /// The number of the segment after `$`, from 1; the root's own name is the first.
         segment: usize,
         /// The expected type.
-        expected: Expected,
+        expected: ExpectedType,
         /// The type of the value.
         found: JsonType,
     },
@@ -41,7 +41,7 @@ pub enum PathEvaluationError {
 
 /// The types from which a segment can select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedType {
     /// A name selects from objects.
     Object,
     /// An index or a slice selects from arrays.
@@ -50,7 +50,7 @@ pub enum Expected {
     ObjectOrArray,
 }
 
-impl Expected {
+impl ExpectedType {
     /// The types from which at least one of two can select.
     pub(super) fn or(self, other: Self) -> Self {
         if self == other { self } else { Self::ObjectOrArray }
@@ -65,7 +65,7 @@ impl Expected {
     }
 }
 
-impl Expected {
+impl ExpectedType {
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Object => "an object",
@@ -75,7 +75,7 @@ impl Expected {
     }
 }
 
-impl std::fmt::Display for Expected {
+impl std::fmt::Display for ExpectedType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.words())
     }

@@ -2,11 +2,11 @@
 
 use smallvec::SmallVec;
 
-use super::ast::{Nested, QueryBase, Segment, Selector, Selectors};
+use super::ast::{ParsedQuery, QueryBase, Segment, Selector, Selectors};
 use super::evaluation_error::PathEvaluationError;
 use super::filter::TypeCheckMode;
 use super::singular_path::position;
-use crate::call::{CallView, Node};
+use crate::call::{CallView, NodeRef};
 use crate::json::{self, Value};
 use crate::work_limit;
 
@@ -17,33 +17,33 @@ const MAX_CALLS: usize = 2 * json::MAX_DEPTH;
 
 /// The value of `$`.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Document<'a> {
+pub(super) enum QueryDocument<'a> {
     Value(&'a Value),
     Call(CallView<'a>),
 }
 
 /// The name or index of a node in its parent.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place<'a> {
+pub(super) enum ChildKey<'a> {
     Name(&'a str),
     Index(usize),
 }
 
 /// The reason of an early stop.
-pub(super) enum Stop {
+pub(super) enum WalkStop {
     /// The receiver needs no more nodes.
     Enough,
     Failed(PathEvaluationError),
 }
 
-pub(super) type WalkResult<T = ()> = Result<T, Stop>;
+pub(super) type WalkResult<T = ()> = Result<T, WalkStop>;
 
 /// Receives each node with its path below the start.
-pub(super) type Receiver<'r, 'a> = &'r mut dyn FnMut(Node<'a>, &[Place<'a>]) -> WalkResult;
+pub(super) type NodeReceiver<'r, 'a> = &'r mut dyn FnMut(NodeRef<'a>, &[ChildKey<'a>]) -> WalkResult;
 
 /// The behaviour of a child segment for a value from which it cannot select.
 #[derive(Clone, Copy)]
-pub(super) enum Misfits {
+pub(super) enum TypeMismatchMode {
     /// It selects nothing, as in RFC 9535.
     Ignored,
     /// It fails with a mismatch in this segment.
@@ -51,51 +51,51 @@ pub(super) enum Misfits {
 }
 
 pub(super) struct Evaluator<'a> {
-    document: Document<'a>,
+    document: QueryDocument<'a>,
     budget: usize,
     calls: usize,
-    places: SmallVec<[Place<'a>; 4]>,
+    places: SmallVec<[ChildKey<'a>; 4]>,
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(document: Document<'a>) -> Self {
+    pub(super) fn new(document: QueryDocument<'a>) -> Self {
         Self { document, budget: BUDGET, calls: 0, places: SmallVec::new() }
     }
 
     /// Passes every node of a query to the receiver. The base must not be `@`.
     pub(super) fn run(
         &mut self,
-        query: &Nested,
-        misfits: Misfits,
-        receive: Receiver<'_, 'a>,
+        query: &ParsedQuery,
+        misfits: TypeMismatchMode,
+        receive: NodeReceiver<'_, 'a>,
     ) -> Result<(), PathEvaluationError> {
         let Some(start) = self.start(query.base, None) else { return Ok(()) };
         match self.walk(start, &query.segments, misfits, receive) {
-            Ok(()) | Err(Stop::Enough) => Ok(()),
-            Err(Stop::Failed(mismatch)) => Err(mismatch),
+            Ok(()) | Err(WalkStop::Enough) => Ok(()),
+            Err(WalkStop::Failed(mismatch)) => Err(mismatch),
         }
     }
 
     /// The node at which a query starts.
-    pub(super) fn start(&self, base: QueryBase, current: Option<Node<'a>>) -> Option<Node<'a>> {
+    pub(super) fn start(&self, base: QueryBase, current: Option<NodeRef<'a>>) -> Option<NodeRef<'a>> {
         match (base, self.document) {
             (QueryBase::Current, _) => current,
-            (QueryBase::Document, Document::Value(value)) => Some(Node::Json(value)),
-            (QueryBase::Member(root), Document::Call(view)) => view.root(root),
-            (QueryBase::Document, Document::Call(_)) | (QueryBase::Member(_), Document::Value(_)) => None,
+            (QueryBase::Document, QueryDocument::Value(value)) => Some(NodeRef::Json(value)),
+            (QueryBase::Member(root), QueryDocument::Call(view)) => view.root(root),
+            (QueryBase::Document, QueryDocument::Call(_)) | (QueryBase::Member(_), QueryDocument::Value(_)) => None,
         }
     }
 
     pub(super) fn spend(&mut self, cost: usize) -> WalkResult {
-        self.budget = self.budget.checked_sub(cost).ok_or(Stop::Failed(PathEvaluationError::TooMuch))?;
-        work_limit::spend(cost as u64).map_err(|_| Stop::Failed(PathEvaluationError::TooMuch))?;
+        self.budget = self.budget.checked_sub(cost).ok_or(WalkStop::Failed(PathEvaluationError::TooMuch))?;
+        work_limit::spend(cost as u64).map_err(|_| WalkStop::Failed(PathEvaluationError::TooMuch))?;
         Ok(())
     }
 
     /// Enters one level of recursion; the caller leaves it by decrementing `calls`.
     fn call(&mut self) -> WalkResult {
         self.calls += 1;
-        if self.calls > MAX_CALLS { Err(Stop::Failed(PathEvaluationError::TooMuch)) } else { Ok(()) }
+        if self.calls > MAX_CALLS { Err(WalkStop::Failed(PathEvaluationError::TooMuch)) } else { Ok(()) }
     }
 
     /// Runs a nested evaluation, which may stop early, and restores the position.
@@ -109,31 +109,31 @@ impl<'a> Evaluator<'a> {
 
     pub(super) fn walk(
         &mut self,
-        at: Node<'a>,
+        at: NodeRef<'a>,
         segments: &[Segment],
-        misfits: Misfits,
-        receive: Receiver<'_, 'a>,
+        misfits: TypeMismatchMode,
+        receive: NodeReceiver<'_, 'a>,
     ) -> WalkResult {
         let Some((segment, rest)) = segments.split_first() else { return receive(at, &self.places) };
         let misfits_of_rest = match misfits {
-            Misfits::Ignored => Misfits::Ignored,
-            Misfits::Noticed { segment } => Misfits::Noticed { segment: segment + 1 },
+            TypeMismatchMode::Ignored => TypeMismatchMode::Ignored,
+            TypeMismatchMode::Noticed { segment } => TypeMismatchMode::Noticed { segment: segment + 1 },
         };
         self.call()?;
         match segment {
             Segment::Child(selectors) => {
-                if let Misfits::Noticed { segment } = misfits
+                if let TypeMismatchMode::Noticed { segment } = misfits
                     && !selectors.expects.includes(at.json_type())
                 {
-                    return Err(Stop::Failed(PathEvaluationError::Type {
+                    return Err(WalkStop::Failed(PathEvaluationError::Type {
                         segment,
                         expected: selectors.expects,
                         found: at.json_type(),
                     }));
                 }
                 let types = match misfits {
-                    Misfits::Ignored => TypeCheckMode::Ignored,
-                    Misfits::Noticed { .. } => TypeCheckMode::Checked,
+                    TypeMismatchMode::Ignored => TypeCheckMode::Ignored,
+                    TypeMismatchMode::Noticed { .. } => TypeCheckMode::Checked,
                 };
                 self.select(at, selectors, rest, misfits_of_rest, types, receive)?;
             }
@@ -146,23 +146,23 @@ impl<'a> Evaluator<'a> {
     /// Selects from a node, then from its descendants; all selectors apply to one node before the next.
     fn descend(
         &mut self,
-        at: Node<'a>,
+        at: NodeRef<'a>,
         selectors: &Selectors,
         rest: &[Segment],
-        misfits: Misfits,
-        receive: Receiver<'_, 'a>,
+        misfits: TypeMismatchMode,
+        receive: NodeReceiver<'_, 'a>,
     ) -> WalkResult {
         self.call()?;
         let types = match misfits {
-            Misfits::Ignored => TypeCheckMode::Ignored,
-            Misfits::Noticed { .. } => TypeCheckMode::CheckMembers,
+            TypeMismatchMode::Ignored => TypeCheckMode::Ignored,
+            TypeMismatchMode::Noticed { .. } => TypeCheckMode::CheckMembers,
         };
         self.select(at, selectors, rest, misfits, types, receive)?;
         for (place, child) in children(at) {
             self.spend(1)?;
             if matches!(child, Value::Array(_) | Value::Object(_)) {
                 self.places.push(place);
-                self.descend(Node::Json(child), selectors, rest, misfits, receive)?;
+                self.descend(NodeRef::Json(child), selectors, rest, misfits, receive)?;
                 self.places.pop();
             }
         }
@@ -172,31 +172,31 @@ impl<'a> Evaluator<'a> {
 
     fn select(
         &mut self,
-        at: Node<'a>,
+        at: NodeRef<'a>,
         selectors: &Selectors,
         rest: &[Segment],
-        misfits: Misfits,
+        misfits: TypeMismatchMode,
         types: TypeCheckMode,
-        receive: Receiver<'_, 'a>,
+        receive: NodeReceiver<'_, 'a>,
     ) -> WalkResult {
         for selector in &selectors.list {
             match (selector, at) {
-                (Selector::Name(name), Node::Json(Value::Object(members))) => {
+                (Selector::Name(name), NodeRef::Json(Value::Object(members))) => {
                     if let Some((name, child)) = members.get_key_value(name) {
-                        self.enter(Place::Name(name), child, rest, misfits, receive)?;
+                        self.enter(ChildKey::Name(name), child, rest, misfits, receive)?;
                     }
                 }
-                (Selector::Index(index), Node::Json(Value::Array(items))) => {
+                (Selector::Index(index), NodeRef::Json(Value::Array(items))) => {
                     if let Some(index) = position(*index, items.len())
                         && let Some(child) = items.get(index)
                     {
-                        self.enter(Place::Index(index), child, rest, misfits, receive)?;
+                        self.enter(ChildKey::Index(index), child, rest, misfits, receive)?;
                     }
                 }
-                (Selector::Slice(slice), Node::Json(Value::Array(items))) => {
+                (Selector::Slice(slice), NodeRef::Json(Value::Array(items))) => {
                     for index in slice.indices(items.len()) {
                         if let Some(child) = items.get(index) {
-                            self.enter(Place::Index(index), child, rest, misfits, receive)?;
+                            self.enter(ChildKey::Index(index), child, rest, misfits, receive)?;
                         }
                     }
                 }
@@ -207,7 +207,7 @@ impl<'a> Evaluator<'a> {
                 }
                 (Selector::Filter(filter), _) => {
                     for (place, child) in children(at) {
-                        if self.holds(filter, Node::Json(child), types)? {
+                        if self.holds(filter, NodeRef::Json(child), types)? {
                             self.enter(place, child, rest, misfits, receive)?;
                         }
                     }
@@ -220,27 +220,27 @@ impl<'a> Evaluator<'a> {
 
     fn enter(
         &mut self,
-        place: Place<'a>,
+        place: ChildKey<'a>,
         child: &'a Value,
         rest: &[Segment],
-        misfits: Misfits,
-        receive: Receiver<'_, 'a>,
+        misfits: TypeMismatchMode,
+        receive: NodeReceiver<'_, 'a>,
     ) -> WalkResult {
         self.spend(1)?;
         self.places.push(place);
-        self.walk(Node::Json(child), rest, misfits, receive)?;
+        self.walk(NodeRef::Json(child), rest, misfits, receive)?;
         self.places.pop();
         Ok(())
     }
 }
 
-fn children(of: Node<'_>) -> impl Iterator<Item = (Place<'_>, &Value)> {
+fn children(of: NodeRef<'_>) -> impl Iterator<Item = (ChildKey<'_>, &Value)> {
     let (members, items) = match of {
-        Node::Json(Value::Object(members)) => (Some(members), None),
-        Node::Json(Value::Array(items)) => (None, Some(items)),
+        NodeRef::Json(Value::Object(members)) => (Some(members), None),
+        NodeRef::Json(Value::Array(items)) => (None, Some(items)),
         _ => (None, None),
     };
-    let named = members.into_iter().flatten().map(|(name, child)| (Place::Name(name), child));
-    let counted = items.into_iter().flatten().enumerate().map(|(index, child)| (Place::Index(index), child));
+    let named = members.into_iter().flatten().map(|(name, child)| (ChildKey::Name(name), child));
+    let counted = items.into_iter().flatten().enumerate().map(|(index, child)| (ChildKey::Index(index), child));
     named.chain(counted)
 }

@@ -5,12 +5,12 @@
 
 use std::cmp::Ordering;
 
-use super::ast::{Comparison, Filter, Nested, Operand, QueryBase, Segment, Step};
+use super::ast::{ComparisonOperator, Filter, ParsedQuery, Operand, QueryBase, Segment, PathStep};
 use super::evaluation_error::PathEvaluationError;
-use super::evaluator::{Evaluator, Misfits, Stop, WalkResult};
-use super::pattern::{Pattern, compile};
+use super::evaluator::{Evaluator, TypeMismatchMode, WalkStop, WalkResult};
+use super::pattern::{RegexPattern, compile};
 use super::singular_path::{follow_steps_leniently, walk};
-use crate::call::Node;
+use crate::call::NodeRef;
 use crate::json::{self, JsonType, Value};
 
 /// Bytes of a string that are compared or searched for the cost of one node.
@@ -31,16 +31,16 @@ pub(super) enum TypeCheckMode {
 }
 
 /// The value of an operand.
-enum Found<'v> {
-    Node(Node<'v>),
+enum OperandValue<'v> {
+    Node(NodeRef<'v>),
     Count(Value),
 }
 
-impl Found<'_> {
-    fn node(&self) -> Node<'_> {
+impl OperandValue<'_> {
+    fn node(&self) -> NodeRef<'_> {
         match self {
             Self::Node(node) => *node,
-            Self::Count(count) => Node::Json(count),
+            Self::Count(count) => NodeRef::Json(count),
         }
     }
 }
@@ -61,7 +61,7 @@ impl<'a> Evaluator<'a> {
     pub(super) fn holds(
         &mut self,
         filter: &Filter,
-        current: Node<'a>,
+        current: NodeRef<'a>,
         types: TypeCheckMode,
     ) -> WalkResult<bool> {
         self.spend(1)?;
@@ -91,7 +91,7 @@ impl<'a> Evaluator<'a> {
                     .any(|operand| matches!(operand, Operand::Literal(Value::Null)));
                 let left = self.value(left_operand, current, types)?;
                 let right = self.value(right_operand, current, types)?;
-                let (left, right) = (left.as_ref().map(Found::node), right.as_ref().map(Found::node));
+                let (left, right) = (left.as_ref().map(OperandValue::node), right.as_ref().map(OperandValue::node));
                 if types.checks([left_operand, right_operand]) && !asks_for_null {
                     check_types(left, right)?;
                 }
@@ -104,25 +104,25 @@ impl<'a> Evaluator<'a> {
     /// Counts the nodes of a query, up to `enough`.
     fn count(
         &mut self,
-        query: &Nested,
-        current: Node<'a>,
+        query: &ParsedQuery,
+        current: NodeRef<'a>,
         enough: usize,
         types: TypeCheckMode,
     ) -> WalkResult<usize> {
         let mut count = 0;
         self.visit(query, current, types, &mut |_| {
             count += 1;
-            if count == enough { Err(Stop::Enough) } else { Ok(()) }
+            if count == enough { Err(WalkStop::Enough) } else { Ok(()) }
         })?;
         Ok(count)
     }
 
     fn visit(
         &mut self,
-        query: &Nested,
-        current: Node<'a>,
+        query: &ParsedQuery,
+        current: NodeRef<'a>,
         types: TypeCheckMode,
-        receive: &mut dyn FnMut(Node<'a>) -> WalkResult,
+        receive: &mut dyn FnMut(NodeRef<'a>) -> WalkResult,
     ) -> WalkResult {
         let Some(start) = self.start(query.base, Some(current)) else { return Ok(()) };
         if types == TypeCheckMode::CheckMembers
@@ -132,14 +132,14 @@ impl<'a> Evaluator<'a> {
             return Ok(());
         }
         let misfits = match types {
-            TypeCheckMode::Ignored => Misfits::Ignored,
-            TypeCheckMode::Checked | TypeCheckMode::CheckMembers => Misfits::Noticed { segment: 1 },
+            TypeCheckMode::Ignored => TypeMismatchMode::Ignored,
+            TypeCheckMode::Checked | TypeCheckMode::CheckMembers => TypeMismatchMode::Noticed { segment: 1 },
         };
         let walked = self
             .aside(|evaluator| evaluator.walk(start, &query.segments, misfits, &mut |node, _| receive(node)));
         match walked {
-            Err(Stop::Enough) => Ok(()),
-            Err(Stop::Failed(mismatch)) => Err(Stop::Failed(into_filter_error(mismatch))),
+            Err(WalkStop::Enough) => Ok(()),
+            Err(WalkStop::Failed(mismatch)) => Err(WalkStop::Failed(into_filter_error(mismatch))),
             walked => walked,
         }
     }
@@ -147,14 +147,14 @@ impl<'a> Evaluator<'a> {
     fn value<'v>(
         &mut self,
         operand: &'v Operand,
-        current: Node<'a>,
+        current: NodeRef<'a>,
         types: TypeCheckMode,
-    ) -> WalkResult<Option<Found<'v>>>
+    ) -> WalkResult<Option<OperandValue<'v>>>
     where
         'a: 'v,
     {
         Ok(match operand {
-            Operand::Literal(value) => Some(Found::Node(Node::Json(value))),
+            Operand::Literal(value) => Some(OperandValue::Node(NodeRef::Json(value))),
             Operand::Singular(base, steps) => {
                 self.spend(1)?;
                 match self.start(*base, Some(current)) {
@@ -167,16 +167,16 @@ impl<'a> Evaluator<'a> {
                         None
                     }
                     Some(start) if types != TypeCheckMode::Ignored => walk(start, steps)
-                        .map_err(|mismatch| Stop::Failed(into_filter_error(mismatch)))?
-                        .map(Found::Node),
-                    Some(start) => follow_steps_leniently(start, steps).map(Found::Node),
+                        .map_err(|mismatch| WalkStop::Failed(into_filter_error(mismatch)))?
+                        .map(OperandValue::Node),
+                    Some(start) => follow_steps_leniently(start, steps).map(OperandValue::Node),
                 }
             }
             Operand::Length(length_of) => {
                 let of = self.value(length_of, current, types)?;
-                let length = match of.as_ref().map(Found::node) {
-                    Some(Node::Json(Value::Array(items))) => Some(items.len()),
-                    Some(Node::Json(Value::Object(members))) => Some(members.len()),
+                let length = match of.as_ref().map(OperandValue::node) {
+                    Some(NodeRef::Json(Value::Array(items))) => Some(items.len()),
+                    Some(NodeRef::Json(Value::Object(members))) => Some(members.len()),
                     Some(node) => match node.as_str() {
                         Some(text) => {
                             self.spend(text.len() / TEXT_PER_NODE)?;
@@ -189,27 +189,27 @@ impl<'a> Evaluator<'a> {
                     },
                     None => None,
                 };
-                length.map(|length| Found::Count(Value::from(length)))
+                length.map(|length| OperandValue::Count(Value::from(length)))
             }
             Operand::Count(query) => {
-                Some(Found::Count(Value::from(self.count(query, current, usize::MAX, types)?)))
+                Some(OperandValue::Count(Value::from(self.count(query, current, usize::MAX, types)?)))
             }
             Operand::Value(query) => {
                 let (mut first, mut several) = (None, false);
                 self.visit(query, current, types, &mut |node| {
                     several = first.replace(node).is_some();
-                    if several { Err(Stop::Enough) } else { Ok(()) }
+                    if several { Err(WalkStop::Enough) } else { Ok(()) }
                 })?;
-                first.filter(|_| !several).map(Found::Node)
+                first.filter(|_| !several).map(OperandValue::Node)
             }
         })
     }
 
     fn compare(
         &mut self,
-        left: Option<Node<'_>>,
-        comparison: Comparison,
-        right: Option<Node<'_>>,
+        left: Option<NodeRef<'_>>,
+        comparison: ComparisonOperator,
+        right: Option<NodeRef<'_>>,
     ) -> WalkResult<bool> {
         let equal = match (left, right) {
             (Some(left), Some(right)) if left.json_type() == right.json_type() => {
@@ -221,29 +221,29 @@ impl<'a> Evaluator<'a> {
         };
         let order = left.zip(right).and_then(|(left, right)| order(left, right));
         Ok(match comparison {
-            Comparison::Equal => equal,
-            Comparison::NotEqual => !equal,
-            Comparison::Less => order == Some(Ordering::Less),
-            Comparison::LessOrEqual => equal || order == Some(Ordering::Less),
-            Comparison::Greater => order == Some(Ordering::Greater),
-            Comparison::GreaterOrEqual => equal || order == Some(Ordering::Greater),
+            ComparisonOperator::Equal => equal,
+            ComparisonOperator::NotEqual => !equal,
+            ComparisonOperator::Less => order == Some(Ordering::Less),
+            ComparisonOperator::LessOrEqual => equal || order == Some(Ordering::Less),
+            ComparisonOperator::Greater => order == Some(Ordering::Greater),
+            ComparisonOperator::GreaterOrEqual => equal || order == Some(Ordering::Greater),
         })
     }
 
     /// Spends the cost of walking a whole value, as a comparison does. Fails for a value that nests too deeply.
-    fn spend_on_value(&mut self, node: Node<'_>, depth: usize) -> WalkResult {
+    fn spend_on_value(&mut self, node: NodeRef<'_>, depth: usize) -> WalkResult {
         if depth > json::MAX_DEPTH {
-            return Err(Stop::Failed(PathEvaluationError::TooMuch));
+            return Err(WalkStop::Failed(PathEvaluationError::TooMuch));
         }
         self.spend(usize::from(depth > 0))?;
         match node {
-            Node::Json(Value::Array(items)) => {
-                items.iter().try_for_each(|item| self.spend_on_value(Node::Json(item), depth + 1))
+            NodeRef::Json(Value::Array(items)) => {
+                items.iter().try_for_each(|item| self.spend_on_value(NodeRef::Json(item), depth + 1))
             }
-            Node::Json(Value::Object(members)) => {
-                members.values().try_for_each(|member| self.spend_on_value(Node::Json(member), depth + 1))
+            NodeRef::Json(Value::Object(members)) => {
+                members.values().try_for_each(|member| self.spend_on_value(NodeRef::Json(member), depth + 1))
             }
-            Node::Json(Value::Number(number)) => self.spend(number.text().len() / TEXT_PER_NODE),
+            NodeRef::Json(Value::Number(number)) => self.spend(number.text().len() / TEXT_PER_NODE),
             node => self.spend(node.as_str().map_or(0, str::len) / TEXT_PER_NODE),
         }
     }
@@ -251,20 +251,20 @@ impl<'a> Evaluator<'a> {
     fn fits(
         &mut self,
         text: &Operand,
-        pattern: &Pattern,
-        current: Node<'a>,
+        pattern: &RegexPattern,
+        current: NodeRef<'a>,
         types: TypeCheckMode,
     ) -> WalkResult<bool> {
         let checked = types.checks([text]);
         let text = self.value(text, current, types)?;
-        let Some(node) = text.as_ref().map(Found::node) else { return Ok(false) };
+        let Some(node) = text.as_ref().map(OperandValue::node) else { return Ok(false) };
         let Some(text) = node.as_str() else {
             return if checked { Err(misfit("a string", node)) } else { Ok(false) };
         };
         self.spend(text.len() / TEXT_PER_NODE)?;
         match pattern {
-            Pattern::Compiled(pattern) => Ok(pattern.is_match(text)),
-            Pattern::Dynamic(reach, pattern) => {
+            RegexPattern::Compiled(pattern) => Ok(pattern.is_match(text)),
+            RegexPattern::Dynamic(reach, pattern) => {
                 self.spend(COMPILE_COST)?;
                 let pattern = self.value(pattern, current, types)?;
                 let pattern = pattern.as_ref().and_then(|pattern| pattern.node().as_str());
@@ -277,32 +277,32 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Whether the first step does not apply to a value of this type.
-fn is_wrong_type_for_steps(start: Node<'_>, steps: &[Step]) -> bool {
+fn is_wrong_type_for_steps(start: NodeRef<'_>, steps: &[PathStep]) -> bool {
     let wanted = match steps.first() {
-        Some(Step::Name(_)) => JsonType::Object,
-        Some(Step::Index(_)) => JsonType::Array,
+        Some(PathStep::Name(_)) => JsonType::Object,
+        Some(PathStep::Index(_)) => JsonType::Array,
         None => return false,
     };
     start.json_type() != wanted
 }
 
 /// Whether the first segment selects only from values of other types.
-fn is_wrong_type_for_segments(start: Node<'_>, segments: &[Segment]) -> bool {
+fn is_wrong_type_for_segments(start: NodeRef<'_>, segments: &[Segment]) -> bool {
     matches!(segments.first(), Some(Segment::Child(selectors)) if !selectors.expects.includes(start.json_type()))
 }
 
 /// Checks that two present values have the same type.
-fn check_types(left: Option<Node<'_>>, right: Option<Node<'_>>) -> WalkResult {
-    match (left.map(Node::json_type), right.map(Node::json_type)) {
+fn check_types(left: Option<NodeRef<'_>>, right: Option<NodeRef<'_>>) -> WalkResult {
+    match (left.map(NodeRef::json_type), right.map(NodeRef::json_type)) {
         (Some(left), Some(right)) if left != right => {
-            Err(Stop::Failed(PathEvaluationError::Compared { left, right }))
+            Err(WalkStop::Failed(PathEvaluationError::Compared { left, right }))
         }
         _ => Ok(()),
     }
 }
 
-fn misfit(wanted: &'static str, found: Node<'_>) -> Stop {
-    Stop::Failed(PathEvaluationError::Filter { wanted, found: found.json_type() })
+fn misfit(wanted: &'static str, found: NodeRef<'_>) -> WalkStop {
+    WalkStop::Failed(PathEvaluationError::Filter { wanted, found: found.json_type() })
 }
 
 /// A mismatch of a path inside a filter, whose segments are not those of the whole path.
@@ -316,9 +316,9 @@ fn into_filter_error(mismatch: PathEvaluationError) -> PathEvaluationError {
 }
 
 /// The order of two numbers or two strings. Returns `None` for other values.
-fn order(left: Node<'_>, right: Node<'_>) -> Option<Ordering> {
+fn order(left: NodeRef<'_>, right: NodeRef<'_>) -> Option<Ordering> {
     match (left, right) {
-        (Node::Json(Value::Number(left)), Node::Json(Value::Number(right))) => Some(left.cmp(right)),
+        (NodeRef::Json(Value::Number(left)), NodeRef::Json(Value::Number(right))) => Some(left.cmp(right)),
         (left, right) => Some(left.as_str()?.cmp(right.as_str()?)),
     }
 }

@@ -18,10 +18,10 @@ mod scanner;
 mod singular_path;
 
 pub use argument_names::{ArgumentNames, MisreadName};
-pub use argument_pointers::Places;
-pub use ast::Step;
-pub use edit::{EditError, Location, get_mut, remove, remove_all, rename, set};
-pub use evaluation_error::{Expected, PathEvaluationError};
+pub use argument_pointers::ArgumentPointers;
+pub use ast::PathStep;
+pub use edit::{EditError, NodeLocation, get_mut, remove, remove_all, rename, set};
+pub use evaluation_error::{ExpectedType, PathEvaluationError};
 pub use singular_path::walk;
 
 use std::ops::Range;
@@ -29,16 +29,16 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use self::ast::{Nested, QueryBase, Segment};
-use self::dependencies::Reads;
-use self::evaluator::{Document, Evaluator, Misfits, Place};
-use self::parser::{Over, lower};
-use crate::call::{CallView, ContextReads, Node, Root};
+use self::ast::{ParsedQuery, QueryBase, Segment};
+use self::dependencies::PathDependencies;
+use self::evaluator::{QueryDocument, Evaluator, TypeMismatchMode, ChildKey};
+use self::parser::{QueryTarget, lower};
+use crate::call::{CallView, ContextReads, NodeRef, Root};
 use crate::json::{JsonType, Value};
 use crate::work_limit;
 
 /// The nodes that a path yields, in the order of RFC 9535; empty if the named value is absent.
-pub type Nodes<'a> = SmallVec<[Node<'a>; 2]>;
+pub type Nodes<'a> = SmallVec<[NodeRef<'a>; 2]>;
 
 /// A syntax or type error in a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +66,7 @@ impl PathError {
 /// A query over one JSON value, exactly as RFC 9535 defines it.
 #[derive(Clone, Debug)]
 pub struct Query {
-    query: Nested,
+    query: ParsedQuery,
 }
 
 impl Query {
@@ -75,7 +75,7 @@ impl Query {
     /// # Errors
     /// The query is invalid or not well-typed by RFC 9535, or exceeds the limits of length and nesting.
     pub fn parse(text: &str) -> Result<Self, PathError> {
-        Ok(Self { query: lower(text, Over::Value)? })
+        Ok(Self { query: lower(text, QueryTarget::Value)? })
     }
 
     /// The nodes that the query selects from `value`, in order.
@@ -84,7 +84,7 @@ impl Query {
     /// [`PathEvaluationError::TooMuch`], and no other.
     pub fn select<'a>(&self, value: &'a Value) -> Result<Vec<&'a Value>, PathEvaluationError> {
         let mut selected = Vec::new();
-        Evaluator::new(Document::Value(value)).run(&self.query, Misfits::Ignored, &mut |node, _| {
+        Evaluator::new(QueryDocument::Value(value)).run(&self.query, TypeMismatchMode::Ignored, &mut |node, _| {
             selected.extend(node.as_json());
             Ok(())
         })?;
@@ -108,9 +108,9 @@ impl Query {
 pub struct Path {
     text: Arc<str>,
     root: Root,
-    query: Nested,
-    steps: Option<Vec<Step>>,
-    reads: Reads,
+    query: ParsedQuery,
+    steps: Option<Vec<PathStep>>,
+    reads: PathDependencies,
 }
 
 impl Path {
@@ -120,12 +120,12 @@ impl Path {
     /// The path is invalid by RFC 9535, does not start with a member of the call document (in filters too), or uses
     /// `match()` or `search()` with a pattern that is not a literal.
     pub fn parse(text: &str) -> Result<Self, PathError> {
-        let query = lower(text, Over::Call)?;
+        let query = lower(text, QueryTarget::Call)?;
         let QueryBase::Member(root) = query.base else {
             return Err(PathError::new("a path reads one member of the call", 0..text.len()));
         };
         let steps = query.segments.iter().map(Segment::step).collect();
-        Ok(Self { text: text.into(), root, reads: Reads::of(&query), steps, query })
+        Ok(Self { text: text.into(), root, reads: PathDependencies::of(&query), steps, query })
     }
 
     /// The path as it was written.
@@ -159,7 +159,7 @@ impl Path {
     }
 
     /// The steps below the root. Returns `None` if the path is not singular.
-    pub fn steps(&self) -> Option<&[Step]> {
+    pub fn steps(&self) -> Option<&[PathStep]> {
         self.steps.as_deref()
     }
 
@@ -181,7 +181,7 @@ impl Path {
     ///
     /// # Errors
     /// As [`Path::nodes`].
-    pub fn locations(&self, view: &CallView<'_>) -> Result<Vec<Location>, PathEvaluationError> {
+    pub fn locations(&self, view: &CallView<'_>) -> Result<Vec<NodeLocation>, PathEvaluationError> {
         self.check(view)?;
         let mut locations = Vec::new();
         self.evaluate(view, &mut |_, places| locations.push(places.iter().copied().collect()))?;
@@ -197,10 +197,10 @@ impl Path {
     fn evaluate<'a>(
         &self,
         view: &CallView<'a>,
-        receive: &mut dyn FnMut(Node<'a>, &[Place<'a>]),
+        receive: &mut dyn FnMut(NodeRef<'a>, &[ChildKey<'a>]),
     ) -> Result<(), PathEvaluationError> {
-        let noticed = Misfits::Noticed { segment: 2 };
-        Evaluator::new(Document::Call(*view)).run(&self.query, noticed, &mut |node, places| {
+        let noticed = TypeMismatchMode::Noticed { segment: 2 };
+        Evaluator::new(QueryDocument::Call(*view)).run(&self.query, noticed, &mut |node, places| {
             receive(node, places);
             Ok(())
         })
@@ -211,7 +211,7 @@ impl Path {
         work_limit::spend(1).map_err(|_| PathEvaluationError::TooMuch)?;
         if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
             let found = JsonType::of(view.input);
-            return Err(PathEvaluationError::Type { segment: 1, expected: Expected::Object, found });
+            return Err(PathEvaluationError::Type { segment: 1, expected: ExpectedType::Object, found });
         }
         let unsettled = view.session.unsettled();
         if !unsettled.is_empty() && self.reads.any_of(unsettled) {

@@ -11,8 +11,8 @@ use jsonpath_rust::parser::model::{
 use jsonpath_rust::parser::parse_json_path;
 
 use super::PathError;
-use super::ast::{Comparison, Filter, Nested, Operand, QueryBase, Segment, Selector, Selectors, Slice, Step};
-use super::pattern::{Pattern, Reach, compile};
+use super::ast::{ComparisonOperator, Filter, ParsedQuery, Operand, QueryBase, Segment, Selector, Selectors, SliceSelector, PathStep};
+use super::pattern::{RegexPattern, MatchScope, compile};
 use super::scanner::{TokenPositions, scan};
 use crate::call::Root;
 use crate::diagnostic::nearest;
@@ -23,17 +23,17 @@ const MAX_SEGMENTS: usize = 64;
 
 /// The value that `$` refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum QueryTarget {
     /// One JSON value.
     Value,
     /// The call document: the name of one of its members must follow `$`.
     Call,
 }
 
-pub(super) fn lower(text: &str, over: Over) -> Result<Nested, PathError> {
+pub(super) fn lower(text: &str, over: QueryTarget) -> Result<ParsedQuery, PathError> {
     let words = scan(text)?;
     let query = parse_json_path(text).map_err(|error| syntax_error(text, &words, &error))?;
-    let mut lowering = Lowering { text, over, words, roots: 0, functions: 0, decimals: 0 };
+    let mut lowering = AstBuilder { text, over, words, roots: 0, functions: 0, decimals: 0 };
     lowering.absolute(query.segments)
 }
 
@@ -76,9 +76,9 @@ fn syntax_error(text: &str, words: &TokenPositions, error: &JsonPathError) -> Pa
     }
 }
 
-struct Lowering<'t> {
+struct AstBuilder<'t> {
     text: &'t str,
-    over: Over,
+    over: QueryTarget,
     words: TokenPositions,
     /// The number of tokens of each kind that the tree has reached.
     roots: usize,
@@ -86,19 +86,19 @@ struct Lowering<'t> {
     decimals: usize,
 }
 
-impl Lowering<'_> {
+impl AstBuilder<'_> {
     /// Converts a query from `$`, with its base.
-    fn absolute(&mut self, segments: Vec<ParsedSegment>) -> Result<Nested, PathError> {
+    fn absolute(&mut self, segments: Vec<ParsedSegment>) -> Result<ParsedQuery, PathError> {
         let range = self.words.roots.get(self.roots).cloned().unwrap_or(0..self.text.len());
         self.roots += 1;
-        if self.over == Over::Value {
-            return Ok(Nested { base: QueryBase::Document, segments: self.segments(segments)? });
+        if self.over == QueryTarget::Value {
+            return Ok(ParsedQuery { base: QueryBase::Document, segments: self.segments(segments)? });
         }
         let mut segments = segments.into_iter();
         match segments.next() {
             Some(ParsedSegment::Selector(ParsedSelector::Name(name))) => {
                 let root = member(&name, range)?;
-                Ok(Nested { base: QueryBase::Member(root), segments: self.segments(segments.collect())? })
+                Ok(ParsedQuery { base: QueryBase::Member(root), segments: self.segments(segments.collect())? })
             }
             _ => Err(PathError::new("a path reads one member of the call, named directly after `$`", range)
                 .help(format!("start with one of {}", roots()))),
@@ -140,7 +140,7 @@ impl Lowering<'_> {
             ParsedSelector::Index(index) => Selector::Index(index),
             ParsedSelector::Wildcard => Selector::Wildcard,
             ParsedSelector::Slice(start, end, step) => {
-                Selector::Slice(Slice { start, end, step: step.unwrap_or(1) })
+                Selector::Slice(SliceSelector { start, end, step: step.unwrap_or(1) })
             }
             ParsedSelector::Filter(filter) => Selector::Filter(self.filter(filter)?),
         })
@@ -168,8 +168,8 @@ impl Lowering<'_> {
         };
         let range = self.function();
         match function {
-            TestFunction::Match(text, pattern) => self.fits(text, pattern, Reach::Whole, range),
-            TestFunction::Search(text, pattern) => self.fits(text, pattern, Reach::Part, range),
+            TestFunction::Match(text, pattern) => self.fits(text, pattern, MatchScope::Whole, range),
+            TestFunction::Search(text, pattern) => self.fits(text, pattern, MatchScope::Part, range),
             TestFunction::Length(_) | TestFunction::Count(_) | TestFunction::Value(_) => {
                 Err(self.ill_typed("returns a value, not true or false", range).help("compare it: `… == 1`"))
             }
@@ -179,12 +179,12 @@ impl Lowering<'_> {
 
     fn comparison(&mut self, comparison: ParsedComparison) -> Result<Filter, PathError> {
         let (left, comparison, right) = match comparison {
-            ParsedComparison::Eq(left, right) => (left, Comparison::Equal, right),
-            ParsedComparison::Ne(left, right) => (left, Comparison::NotEqual, right),
-            ParsedComparison::Lt(left, right) => (left, Comparison::Less, right),
-            ParsedComparison::Lte(left, right) => (left, Comparison::LessOrEqual, right),
-            ParsedComparison::Gt(left, right) => (left, Comparison::Greater, right),
-            ParsedComparison::Gte(left, right) => (left, Comparison::GreaterOrEqual, right),
+            ParsedComparison::Eq(left, right) => (left, ComparisonOperator::Equal, right),
+            ParsedComparison::Ne(left, right) => (left, ComparisonOperator::NotEqual, right),
+            ParsedComparison::Lt(left, right) => (left, ComparisonOperator::Less, right),
+            ParsedComparison::Lte(left, right) => (left, ComparisonOperator::LessOrEqual, right),
+            ParsedComparison::Gt(left, right) => (left, ComparisonOperator::Greater, right),
+            ParsedComparison::Gte(left, right) => (left, ComparisonOperator::GreaterOrEqual, right),
         };
         Ok(Filter::Compare(self.comparable(left)?, comparison, self.comparable(right)?))
     }
@@ -234,7 +234,7 @@ impl Lowering<'_> {
                 query => self.nested(query)?,
             },
         };
-        let steps: Option<Vec<Step>> = query.segments.iter().map(Segment::step).collect();
+        let steps: Option<Vec<PathStep>> = query.segments.iter().map(Segment::step).collect();
         match steps {
             Some(steps) => Ok(Operand::Singular(query.base, steps)),
             None => Err(self
@@ -244,7 +244,7 @@ impl Lowering<'_> {
     }
 
     /// Converts an argument that must be a query.
-    fn nodes(&mut self, argument: FnArg, function: Range<usize>) -> Result<Nested, PathError> {
+    fn nodes(&mut self, argument: FnArg, function: Range<usize>) -> Result<ParsedQuery, PathError> {
         match argument {
             FnArg::Test(test) => self.nested(*test),
             FnArg::Literal(_) | FnArg::Filter(_) => {
@@ -253,10 +253,10 @@ impl Lowering<'_> {
         }
     }
 
-    fn nested(&mut self, query: Test) -> Result<Nested, PathError> {
+    fn nested(&mut self, query: Test) -> Result<ParsedQuery, PathError> {
         match query {
             Test::RelQuery(segments) => {
-                Ok(Nested { base: QueryBase::Current, segments: self.segments(segments)? })
+                Ok(ParsedQuery { base: QueryBase::Current, segments: self.segments(segments)? })
             }
             Test::AbsQuery(query) => self.absolute(query.segments),
             Test::Function(_) => {
@@ -270,7 +270,7 @@ impl Lowering<'_> {
         &mut self,
         text: FnArg,
         pattern: FnArg,
-        reach: Reach,
+        reach: MatchScope,
         function: Range<usize>,
     ) -> Result<Filter, PathError> {
         let text = self.value(text, function.clone())?;
@@ -280,12 +280,12 @@ impl Lowering<'_> {
             _ => None,
         };
         match (compiled, self.over) {
-            (Some(Ok(compiled)), _) => Ok(Filter::Fits(text, Pattern::Compiled(compiled))),
-            (_, Over::Value) => Ok(Filter::Fits(text, Pattern::Dynamic(reach, pattern))),
-            (Some(Err(error)), Over::Call) => {
+            (Some(Ok(compiled)), _) => Ok(Filter::Fits(text, RegexPattern::Compiled(compiled))),
+            (_, QueryTarget::Value) => Ok(Filter::Fits(text, RegexPattern::Dynamic(reach, pattern))),
+            (Some(Err(error)), QueryTarget::Call) => {
                 Err(PathError::new(format!("the pattern is not valid: {error}"), function))
             }
-            (None, Over::Call) => Err(self
+            (None, QueryTarget::Call) => Err(self
                 .ill_typed("takes a pattern that is a string literal", function)
                 .help("test the nodes of the path with `matches` instead")),
         }
@@ -330,10 +330,10 @@ impl Lowering<'_> {
     }
 }
 
-fn step(segment: SingularQuerySegment) -> Step {
+fn step(segment: SingularQuerySegment) -> PathStep {
     match segment {
-        SingularQuerySegment::Name(name) => Step::Name(name),
-        SingularQuerySegment::Index(index) => Step::Index(index),
+        SingularQuerySegment::Name(name) => PathStep::Name(name),
+        SingularQuerySegment::Index(index) => PathStep::Index(index),
     }
 }
 

@@ -6,15 +6,15 @@ use super::ast::Operand;
 use crate::regex_compiler;
 
 #[derive(Clone, Debug)]
-pub(super) enum Pattern {
+pub(super) enum RegexPattern {
     Compiled(Regex),
     /// Compiled for each value; only queries support it, paths reject it.
-    Dynamic(Reach, Operand),
+    Dynamic(MatchScope, Operand),
 }
 
 /// The part of the string that the pattern must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum MatchScope {
     /// `match()`
     Whole,
     /// `search()`
@@ -25,13 +25,13 @@ pub(super) enum Reach {
 ///
 /// # Errors
 /// The pattern is invalid or too large.
-pub(super) fn compile(pattern: &str, reach: Reach) -> Result<Regex, String> {
+pub(super) fn compile(pattern: &str, reach: MatchScope) -> Result<Regex, String> {
     let pattern = translate_to_regex(pattern)?;
     // The pattern is compiled on its own first, so that `a)|(b` cannot break out of the group around it.
     let alone = build(&pattern)?;
     match reach {
-        Reach::Part => Ok(alone),
-        Reach::Whole => build(&format!(r"\A(?:{pattern})\z")),
+        MatchScope::Part => Ok(alone),
+        MatchScope::Whole => build(&format!(r"\A(?:{pattern})\z")),
     }
 }
 
@@ -84,11 +84,11 @@ mod tests {
             ("[.]", "x", false, false),
         ] {
             assert_eq!(
-                compile(pattern, Reach::Whole).unwrap().is_match(text),
+                compile(pattern, MatchScope::Whole).unwrap().is_match(text),
                 whole,
                 "{pattern} whole {text:?}"
             );
-            assert_eq!(compile(pattern, Reach::Part).unwrap().is_match(text), part, "{pattern} in {text:?}");
+            assert_eq!(compile(pattern, MatchScope::Part).unwrap().is_match(text), part, "{pattern} in {text:?}");
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
             "((((a{100}){100}){100}){100})",
             &"(".repeat(100),
         ] {
-            assert!(compile(pattern, Reach::Whole).is_err(), "{pattern}");
+            assert!(compile(pattern, MatchScope::Whole).is_err(), "{pattern}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Fast path for singular paths (names and indices only), which most paths are: no allocation, no filters, no budget.
 
-use super::ast::Step;
-use super::evaluation_error::{Expected, PathEvaluationError};
-use crate::call::Node;
+use super::ast::PathStep;
+use super::evaluation_error::{ExpectedType, PathEvaluationError};
+use crate::call::NodeRef;
 use crate::json::Value;
 
 /// Follows `steps` from `from`. Returns `None` if the value is absent. The first step is segment 2 of its path (segment 1 names the
@@ -10,11 +10,11 @@ use crate::json::Value;
 ///
 /// # Errors
 /// [`PathEvaluationError::Type`] if a step needs members or items and the value has none.
-pub fn walk<'a>(from: Node<'a>, steps: &[Step]) -> Result<Option<Node<'a>>, PathEvaluationError> {
+pub fn walk<'a>(from: NodeRef<'a>, steps: &[PathStep]) -> Result<Option<NodeRef<'a>>, PathEvaluationError> {
     let mut at = from;
     for (passed, step) in steps.iter().enumerate() {
         match child(at, step) {
-            Ok(Some(value)) => at = Node::Json(value),
+            Ok(Some(value)) => at = NodeRef::Json(value),
             Ok(None) => return Ok(None),
             Err(expected) => {
                 return Err(PathEvaluationError::Type {
@@ -29,18 +29,18 @@ pub fn walk<'a>(from: Node<'a>, steps: &[Step]) -> Result<Option<Node<'a>>, Path
 }
 
 /// Like [`walk`], by the rules of RFC 9535 for filters: a step into a value of the wrong type selects nothing.
-pub(super) fn follow_steps_leniently<'a>(from: Node<'a>, steps: &[Step]) -> Option<Node<'a>> {
-    steps.iter().try_fold(from, |at, step| child(at, step).ok().flatten().map(Node::Json))
+pub(super) fn follow_steps_leniently<'a>(from: NodeRef<'a>, steps: &[PathStep]) -> Option<NodeRef<'a>> {
+    steps.iter().try_fold(from, |at, step| child(at, step).ok().flatten().map(NodeRef::Json))
 }
 
-fn child<'a>(at: Node<'a>, step: &Step) -> Result<Option<&'a Value>, Expected> {
+fn child<'a>(at: NodeRef<'a>, step: &PathStep) -> Result<Option<&'a Value>, ExpectedType> {
     match (step, at) {
-        (Step::Name(name), Node::Json(Value::Object(members))) => Ok(members.get(name)),
-        (Step::Index(index), Node::Json(Value::Array(items))) => {
+        (PathStep::Name(name), NodeRef::Json(Value::Object(members))) => Ok(members.get(name)),
+        (PathStep::Index(index), NodeRef::Json(Value::Array(items))) => {
             Ok(position(*index, items.len()).and_then(|index| items.get(index)))
         }
-        (Step::Name(_), _) => Err(Expected::Object),
-        (Step::Index(_), _) => Err(Expected::Array),
+        (PathStep::Name(_), _) => Err(ExpectedType::Object),
+        (PathStep::Index(_), _) => Err(ExpectedType::Array),
     }
 }
 

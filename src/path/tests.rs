@@ -13,7 +13,7 @@ fn nodes(path: &str, input: Value) -> Result<Value, PathEvaluationError> {
     let view = CallView::new(&call, &session);
     let path = Path::parse(path).unwrap();
     let nodes = path.nodes(&view)?;
-    Ok(nodes.into_iter().map(Node::to_json).collect())
+    Ok(nodes.into_iter().map(NodeRef::to_json).collect())
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn compares_numbers_in_filters_exactly() {
 
 #[test]
 fn wrong_type_is_a_mismatch_and_absence_is_not() {
-    use Expected::{Array, Object, ObjectOrArray};
+    use ExpectedType::{Array, Object, ObjectOrArray};
     for (path, input, segment, expected, found) in [
         ("$.input.customer.id", json!({"customer": "abc"}), 3, Object, JsonType::String),
         ("$.input.customer.id", json!({"customer": null}), 3, Object, JsonType::Null),
@@ -200,7 +200,7 @@ fn path_reports_its_dependencies() {
     assert!(!path.is_singular());
     assert_eq!(path.steps(), None);
     let path = Path::parse("$.input['a b'][0]").unwrap();
-    assert_eq!(path.steps(), Some(&[Step::Name("a b".into()), Step::Index(0)][..]));
+    assert_eq!(path.steps(), Some(&[PathStep::Name("a b".into()), PathStep::Index(0)][..]));
     assert_eq!(path.to_string(), "$.input['a b'][0]");
 }
 
@@ -352,7 +352,7 @@ proptest! {
         let call = ToolCall::new("c1", "t", json!({ "v": value }));
         let session = SessionState::default();
         let view = CallView::new(&call, &session);
-        let as_json = |nodes: Result<Nodes<'_>, PathEvaluationError>| nodes.map(|nodes| nodes.into_iter().map(Node::to_json).collect::<Vec<_>>());
+        let as_json = |nodes: Result<Nodes<'_>, PathEvaluationError>| nodes.map(|nodes| nodes.into_iter().map(NodeRef::to_json).collect::<Vec<_>>());
         prop_assert!(path.is_singular());
         prop_assert_eq!(as_json(path.nodes(&view)), as_json(path.general_nodes(&view)));
     }

@@ -15,10 +15,10 @@ use crate::diagnostic::{
 };
 use crate::json::{self, Digest, Value, json};
 use crate::matcher::{self, Matcher};
-use crate::middleware::{KINDS, Kind, KindDefinition};
-use crate::principal::Comparison;
-use crate::rules_schema::{self, Field, Reader, Record, Shape};
-use crate::source::{Entry, LoadedFile, Node};
+use crate::middleware::{KINDS, KindDefinition, PolicyKind};
+use crate::principal::PrincipalComparison;
+use crate::rules_schema::{self, FieldShape, PolicyReader, RecordShape, Shape};
+use crate::source::{LoadedFile, MappingEntry, YamlNode};
 
 /// The contents of all rules files of a load.
 #[derive(Debug)]
@@ -38,14 +38,14 @@ pub struct Bundle {
 /// The longest id, in bytes.
 const MAX_ID_BYTES: usize = 128;
 
-const COMMON_FIELDS: [Field; 5] = [
-    Field::required(
+const COMMON_FIELDS: [FieldShape; 5] = [
+    FieldShape::required(
         "id",
         Shape::Text("a name"),
         "The policy's name, unique in the bundle. Outcomes refer to the policy by it.",
     ),
-    Field::optional("description", Shape::Text("a string"), "The purpose of the policy."),
-    Field::optional(
+    FieldShape::optional("description", Shape::Text("a string"), "The purpose of the policy."),
+    FieldShape::optional(
         "mode",
         Shape::Word(&[
             ("enforce", "the policy takes effect"),
@@ -54,47 +54,51 @@ const COMMON_FIELDS: [Field; 5] = [
         ]),
         "Whether the policy takes effect. Default: `enforce`.",
     ),
-    Field::optional(
+    FieldShape::optional(
         "priority",
         Shape::Integer(-1_000_000, 1_000_000),
         "Policies with a higher priority are evaluated first within a phase. Default: 0.",
     ),
-    Field::optional(
+    FieldShape::optional(
         "match",
         matcher::MATCH_SHAPE,
         "The calls that the policy applies to: a tool pattern, a list of tool patterns, or a mapping with `tool`, `server` and `where`.",
     ),
 ];
 
-static POLICY_RECORD: LazyLock<Record> = LazyLock::new(|| {
-    let kinds = KINDS.iter().map(|kind| Field::optional(kind.name, kind.shape, kind.doc));
-    Record {
+static POLICY_RECORD: LazyLock<RecordShape> = LazyLock::new(|| {
+    let kinds = KINDS.iter().map(|kind| FieldShape::optional(kind.name, kind.shape, kind.doc));
+    RecordShape {
         name: "policy",
         doc: "One policy, with the calls that it applies to (`match`), and exactly one kind key that says what it does.",
         fields: Vec::leak(COMMON_FIELDS.into_iter().chain(kinds).collect()),
     }
 });
 
-static RULES: LazyLock<Record> = LazyLock::new(|| {
+static RULES: LazyLock<RecordShape> = LazyLock::new(|| {
     let policies: &'static Shape = Box::leak(Box::new(Shape::Record(&POLICY_RECORD)));
-    Record {
+    RecordShape {
         name: "rules",
         doc: "A rules file.",
         fields: Vec::leak(vec![
-            Field::optional("callgate", Shape::Number, "The version of the format: 1."),
-            Field::optional("defaults", Shape::Record(&defaults::RECORD), "Settings of the whole bundle."),
-            Field::optional(
+            FieldShape::optional("callgate", Shape::Number, "The version of the format: 1."),
+            FieldShape::optional(
+                "defaults",
+                Shape::Record(&defaults::RECORD),
+                "Settings of the whole bundle.",
+            ),
+            FieldShape::optional(
                 "reload",
                 Shape::Record(&reload_settings::RECORD),
                 "Conditions that changed rules must meet before a hot reload activates them.",
             ),
-            Field::required("policies", Shape::Items(policies), "The policies. Write `[]` for none."),
+            FieldShape::required("policies", Shape::Items(policies), "The policies. Write `[]` for none."),
         ]),
     }
 });
 
 /// Returns the schema of a rules file.
-pub fn rules_record() -> &'static Record {
+pub fn rules_record() -> &'static RecordShape {
     &RULES
 }
 
@@ -107,8 +111,9 @@ pub fn lower(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut Di
     let defaults = defaults::read(files, diagnostics);
     let reload = reload_settings::read(files, diagnostics);
     let mut drawn_files = Vec::new();
-    let nodes =
-        || files.iter().flat_map(|file| file.root.get("policies").and_then(Node::items).unwrap_or_default());
+    let nodes = || {
+        files.iter().flat_map(|file| file.root.get("policies").and_then(YamlNode::items).unwrap_or_default())
+    };
     check_ids(nodes(), diagnostics);
     let policies: Vec<Policy> = nodes()
         .filter_map(|node| read_policy(node, defaults, sources, &mut drawn_files, diagnostics))
@@ -119,7 +124,7 @@ pub fn lower(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut Di
 }
 
 /// Reports a file with an unsupported format version.
-pub fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
+pub fn check_version(root: &YamlNode, diagnostics: &mut Diagnostics) {
     let Some(version) = root.get("callgate") else { return };
     if version.as_number().is_some_and(|number| number.as_u64() != Some(1)) {
         diagnostics.push(
@@ -133,7 +138,7 @@ pub fn check_version(root: &Node, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) {
+fn check_ids<'a>(nodes: impl Iterator<Item = &'a YamlNode>, diagnostics: &mut Diagnostics) {
     let mut first: HashMap<&str, Span> = HashMap::new();
     for node in nodes {
         let Some(id_node) = node.get("id") else { continue };
@@ -176,7 +181,7 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagno
 }
 
 fn read_policy(
-    node: &Node,
+    node: &YamlNode,
     defaults: Defaults,
     sources: &mut SourceMap,
     drawn_files: &mut Vec<PathBuf>,
@@ -195,9 +200,9 @@ fn read_policy(
 }
 
 /// Adds the policy's id to each diagnostic whose span lies in that policy.
-fn attach_policy_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mut Diagnostics) {
+fn attach_policy_ids<'a>(nodes: impl Iterator<Item = &'a YamlNode>, diagnostics: &mut Diagnostics) {
     let policies: Vec<(Span, Option<&str>)> =
-        nodes.map(|node| (node.span, node.get("id").and_then(Node::as_str))).collect();
+        nodes.map(|node| (node.span, node.get("id").and_then(YamlNode::as_str))).collect();
     for diagnostic in diagnostics.since(0) {
         let Some(span) = diagnostic.span else { continue };
         let after = policies
@@ -212,14 +217,14 @@ fn attach_policy_ids<'a>(nodes: impl Iterator<Item = &'a Node>, diagnostics: &mu
 }
 
 fn read_policy_parts(
-    node: &Node,
+    node: &YamlNode,
     defaults: Defaults,
     sources: &mut SourceMap,
     drawn_files: &mut Vec<PathBuf>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Policy> {
     let (kind_node, entry) = find_kind(node, diagnostics)?;
-    let mut reader = Reader::new(diagnostics, sources);
+    let mut reader = PolicyReader::new(diagnostics, sources);
     reader.polarity = entry.polarity;
     reader.after_tool = (entry.after_tool)(&kind_node.value);
     reader.absent_matches = defaults.absent_matches;
@@ -248,7 +253,7 @@ fn read_policy_parts(
             .help("add `match:`; `match: \"*\"` matches every tool"),
         );
     }
-    let mode = match node.get("mode").and_then(Node::as_str) {
+    let mode = match node.get("mode").and_then(YamlNode::as_str) {
         Some("shadow") => Mode::Shadow,
         Some("off") => Mode::Off,
         _ => Mode::Enforce,
@@ -256,7 +261,7 @@ fn read_policy_parts(
     let (matcher, kind) = (matcher.unwrap_or_default(), kind?);
     let of_run_alone = |root: &Root| matches!(root, Root::Context | Root::Session);
     // A `halt` whose conditions read no call stops the run at any point.
-    let halts_run = matches!(kind, Kind::Halt(_))
+    let halts_run = matches!(kind, PolicyKind::Halt(_))
         && matcher.tools.is_empty()
         && matcher.servers.is_empty()
         && matcher.condition.is_some()
@@ -264,15 +269,19 @@ fn read_policy_parts(
     let written = without_description(node);
     Some(Policy {
         behaviour: match defaults.principals {
-            Comparison::Canonical => json::digest(&json!([written, drawn_texts])),
-            Comparison::Exact => json::digest(&json!([written, drawn_texts, defaults.principals])),
+            PrincipalComparison::Canonical => json::digest(&json!([written, drawn_texts])),
+            PrincipalComparison::Exact => json::digest(&json!([written, drawn_texts, defaults.principals])),
         },
         written,
         concerns_run: kind.is_of_run() || halts_run,
         id: node.get("id")?.as_str()?.to_owned(),
-        description: node.get("description").and_then(Node::as_str).map(str::to_owned),
+        description: node.get("description").and_then(YamlNode::as_str).map(str::to_owned),
         mode,
-        priority: node.get("priority").and_then(Node::as_number).and_then(json::Number::as_i64).unwrap_or(0),
+        priority: node
+            .get("priority")
+            .and_then(YamlNode::as_number)
+            .and_then(json::Number::as_i64)
+            .unwrap_or(0),
         matcher,
         kind,
         arguments,
@@ -286,9 +295,9 @@ fn read_policy_parts(
 
 /// Returns the entry of the policy's kind key, and reports a missing or a second one.
 fn find_kind<'a>(
-    node: &'a Node,
+    node: &'a YamlNode,
     diagnostics: &mut Diagnostics,
-) -> Option<(&'a Entry, &'static KindDefinition)> {
+) -> Option<(&'a MappingEntry, &'static KindDefinition)> {
     let mut kinds = node
         .entries()?
         .iter()
@@ -319,7 +328,7 @@ fn find_kind<'a>(
     Some(first)
 }
 
-fn without_description(node: &Node) -> Value {
+fn without_description(node: &YamlNode) -> Value {
     let mut value = node.to_json();
     if let Value::Object(members) = &mut value {
         members.remove("description");

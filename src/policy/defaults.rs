@@ -2,8 +2,8 @@
 
 use super::bundle_settings;
 use crate::diagnostic::Diagnostics;
-use crate::principal::Comparison;
-use crate::rules_schema::{Field, Record, Shape};
+use crate::principal::PrincipalComparison;
+use crate::rules_schema::{FieldShape, RecordShape, Shape};
 use crate::source::LoadedFile;
 
 /// What happens to calls that no `allow`, `approval` or `respond` policy matches.
@@ -37,7 +37,7 @@ pub struct Defaults {
     /// Whether a test of an absent field matches in restricting policies.
     pub absent_matches: bool,
     /// How principals are compared.
-    pub principals: Comparison,
+    pub principals: PrincipalComparison,
     /// The check of arguments, if the rules set one.
     pub arguments: Option<ArgumentCheck>,
 }
@@ -49,11 +49,11 @@ impl Defaults {
     }
 }
 
-pub(super) static RECORD: Record = Record {
+pub(super) static RECORD: RecordShape = RecordShape {
     name: "defaults",
     doc: "Settings of the whole bundle. Setting a key to different values in several files is an error.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "unmatched",
             Shape::Word(&[
                 ("allow", "the calls run"),
@@ -62,12 +62,12 @@ pub(super) static RECORD: Record = Record {
             ]),
             "Decision for calls that no `allow`, `approval` or `respond` policy matches. Default: `allow`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "absent",
             Shape::Word(&[("no_match", "the test is false"), ("match", "the policy matches")]),
             "Result of a test on an absent field in a restricting policy. Default: `no_match`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "principals",
             Shape::Word(&[
                 (
@@ -80,7 +80,7 @@ pub(super) static RECORD: Record = Record {
             "How principals are compared: approvers with requesters, and in the keys of limits, caches and budgets. Default: \
              `canonical`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "arguments",
             Shape::Word(&[
                 ("typed", "must have the types that the tool's schema declares, if the schema is known"),
@@ -102,8 +102,8 @@ pub(super) fn read(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defau
             _ => Unmatched::Allow,
         },
         principals: match bundle_settings::word(files, RECORD.name, "principals", diagnostics) {
-            Some("exact") => Comparison::Exact,
-            _ => Comparison::Canonical,
+            Some("exact") => PrincipalComparison::Exact,
+            _ => PrincipalComparison::Canonical,
         },
         absent_matches: bundle_settings::word(files, RECORD.name, "absent", diagnostics) == Some("match"),
         arguments: match bundle_settings::word(files, RECORD.name, "arguments", diagnostics) {

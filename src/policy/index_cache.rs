@@ -22,15 +22,15 @@ const BUCKET_CAPACITY: usize = 16;
 
 /// The cache. It changes by replacing whole buckets.
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(super) struct IndexCache {
     hasher: RandomState,
     buckets: Box<[ArcSwapOption<Bucket>]>,
 }
 
-type Bucket = Vec<Known>;
+type Bucket = Vec<IndexCacheEntry>;
 
 #[derive(Clone, Debug)]
-struct Known {
+struct IndexCacheEntry {
     hash: u64,
     /// `None` for calls without a server, which most are. Comparing empty strings is slow: the processor recovers from a read of a
     /// dangling address (measured: half of a decision).
@@ -41,7 +41,7 @@ struct Known {
     called_again: Arc<AtomicBool>,
 }
 
-impl Known {
+impl IndexCacheEntry {
     fn is(&self, hash: u64, server: &str, tool: &str) -> bool {
         self.hash == hash
             && *self.tool == *tool
@@ -52,7 +52,7 @@ impl Known {
     }
 }
 
-impl Default for Remembered {
+impl Default for IndexCache {
     fn default() -> Self {
         Self {
             hasher: RandomState::default(),
@@ -61,7 +61,7 @@ impl Default for Remembered {
     }
 }
 
-impl Remembered {
+impl IndexCache {
     /// Returns the cached chain of this tool. If there is none, builds it with `link` and stores it.
     pub(super) fn get_or_build(
         &self,
@@ -84,7 +84,8 @@ impl Remembered {
         let chain = Arc::new(link());
         let server = (!server.is_empty()).then(|| server.into());
         let called_again = Arc::new(AtomicBool::new(false));
-        let newest = Known { hash, server, tool: tool.into(), chain: Arc::clone(&chain), called_again };
+        let newest =
+            IndexCacheEntry { hash, server, tool: tool.into(), chain: Arc::clone(&chain), called_again };
         let kept = surviving_entries(known);
         // Two threads may both add an entry; the lost one is added at its next call.
         slot.store(Some(Arc::new(kept.into_iter().chain([newest]).collect())));
@@ -102,8 +103,8 @@ impl Remembered {
 }
 
 /// Returns the entries of a bucket that stay when a name is added, in the order of eviction.
-fn surviving_entries(known: &[Known]) -> VecDeque<Known> {
-    let mut kept: VecDeque<Known> = known.iter().cloned().collect();
+fn surviving_entries(known: &[IndexCacheEntry]) -> VecDeque<IndexCacheEntry> {
+    let mut kept: VecDeque<IndexCacheEntry> = known.iter().cloned().collect();
     while kept.len() >= BUCKET_CAPACITY {
         let Some(oldest) = kept.pop_front() else { break };
         // Each entry survives once, so this ends.
@@ -123,7 +124,7 @@ mod tests {
     use crate::policy::build_texts;
 
     /// Looks a name up. Returns whether its chain had to be built.
-    fn links(remembered: &Remembered, server: &str, tool: &str) -> bool {
+    fn links(remembered: &IndexCache, server: &str, tool: &str) -> bool {
         let chains = build_texts([("a.yaml", "policies: []")]).chains.unwrap();
         let linked = Cell::new(false);
         remembered.get_or_build(server, tool, || {
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn caches_by_server_and_tool() {
-        let remembered = Remembered::default();
+        let remembered = IndexCache::default();
         for (server, tool) in [("", "a"), ("s", "a"), ("s", ""), ("", "s"), ("", "")] {
             assert!(links(&remembered, server, tool), "{server} {tool}");
             assert!(!links(&remembered, server, tool), "{server} {tool}");
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn invented_names_do_not_evict_tools_in_use() {
-        let remembered = Remembered::default();
+        let remembered = IndexCache::default();
         let chains = build_texts([("a.yaml", "policies: []")]).chains.unwrap();
         let tools: Vec<String> = (0..64).map(|number| format!("tool{number}")).collect();
         for tool in &tools {
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn cache_is_bounded_and_holds_the_newest_name() {
-        let remembered = Remembered::default();
+        let remembered = IndexCache::default();
         for number in 0..3 * BUCKET_COUNT * BUCKET_CAPACITY {
             let name = format!("tool{number}");
             assert!(links(&remembered, "", &name));

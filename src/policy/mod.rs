@@ -23,10 +23,10 @@ use crate::call::ContextReads;
 use crate::diagnostic::{Diagnostics, SourceMap, Span};
 use crate::json::{Digest, Value};
 use crate::matcher::Matcher;
-use crate::middleware::Kind;
+use crate::middleware::PolicyKind;
 use crate::path::ArgumentNames;
 use crate::regex_compiler;
-use crate::source::{self, Loaded, LoadedFile};
+use crate::source::{self, LoadedFile, LoadedSources};
 
 /// The mode of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Policy {
     /// The calls that the policy applies to.
     pub matcher: Matcher,
     /// What the policy does.
-    pub kind: Kind,
+    pub kind: PolicyKind,
     /// Whether the policy applies to the run instead of to single calls.
     pub concerns_run: bool,
     /// The context members that the policy reads.
@@ -78,7 +78,7 @@ impl Policy {
     /// Whether the context members that the policy reads can change what a call does or shows, so that approvals must be bound to
     /// them. Policies in shadow mode and `audit` policies only record.
     pub fn binds_context(&self) -> bool {
-        self.mode == Mode::Enforce && !self.kind.is_of_run() && !matches!(self.kind, Kind::Audit(_))
+        self.mode == Mode::Enforce && !self.kind.is_of_run() && !matches!(self.kind, PolicyKind::Audit(_))
     }
 }
 
@@ -117,8 +117,8 @@ pub(crate) fn build_replacements<N: Into<String>, T: Into<String>>(
     build_loaded(source::load_texts_below(texts, sources.roots().clone()))
 }
 
-fn build_loaded(loaded: Loaded) -> LoadedBundle {
-    let Loaded { mut sources, files, mut diagnostics, .. } = loaded;
+fn build_loaded(loaded: LoadedSources) -> LoadedBundle {
+    let LoadedSources { mut sources, files, mut diagnostics, .. } = loaded;
     let mut bundle = regex_compiler::with_budget(|| lower(&files, &mut sources, &mut diagnostics));
     diagnostics.sort();
     let drawn_files = std::mem::take(&mut bundle.drawn_files);

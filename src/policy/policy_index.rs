@@ -10,12 +10,12 @@ use foldhash::fast::RandomState;
 use regex::{RegexSet, RegexSetBuilder};
 use smallvec::SmallVec;
 
-use super::index_cache::Remembered;
+use super::index_cache::IndexCache;
 use super::{Defaults, Mode, Plan, Policy, ReloadSettings};
 use crate::call::{CallView, ContextReads, Phase};
 use crate::json::JsonType;
 use crate::matcher::ScalarKey;
-use crate::middleware::Kind;
+use crate::middleware::PolicyKind;
 use crate::path::{ArgumentNames, Path};
 
 /// A RegexSet whose DFA outgrows its limit becomes a thousand times slower, so the limit is high.
@@ -61,7 +61,7 @@ pub struct CompiledPolicies {
     for_all_tools: Vec<u32>,
     caches: Vec<u32>,
     of_run: Vec<u32>,
-    remembered: Remembered,
+    remembered: IndexCache,
 }
 
 impl CompiledPolicies {
@@ -78,7 +78,7 @@ impl CompiledPolicies {
             if policy.matcher.tools.is_empty() {
                 for_all_tools.push(index);
             }
-            if let Kind::Cache(_) = policy.kind {
+            if let PolicyKind::Cache(_) = policy.kind {
                 caches.push(index);
             }
             if policy.concerns_run {
@@ -126,7 +126,7 @@ impl CompiledPolicies {
             for_all_tools,
             caches,
             of_run,
-            remembered: Remembered::default(),
+            remembered: IndexCache::default(),
         }
     }
 
@@ -216,7 +216,7 @@ impl CompiledPolicies {
         });
         ToolPolicies {
             normalise: in_phase(Phase::Normalise).into(),
-            gate: Gate::index(in_phase(Phase::Gate), self),
+            gate: GateIndex::index(in_phase(Phase::Gate), self),
             execute: execute.into(),
             settle: in_phase(Phase::Settle).into(),
             invalidates: self.invalidated_by(tool).into(),
@@ -241,7 +241,7 @@ impl CompiledPolicies {
     fn invalidated_by(&self, tool: &str) -> Vec<u32> {
         let concerned = |index: &u32| {
             self.policy(*index).is_some_and(|policy| match &policy.kind {
-                Kind::Cache(cache) => cache.invalidate_on.iter().any(|pattern| pattern.matches(tool)),
+                PolicyKind::Cache(cache) => cache.invalidate_on.iter().any(|pattern| pattern.matches(tool)),
                 _ => false,
             })
         };
@@ -255,7 +255,7 @@ pub struct ToolPolicies {
     /// The policies of the normalise phase.
     pub normalise: Box<[u32]>,
     /// The policies of the gate phase.
-    pub gate: Gate,
+    pub gate: GateIndex,
     /// The policies that wrap the execution, outermost first.
     pub execute: Box<[u32]>,
     /// The policies of the settle phase.
@@ -272,15 +272,15 @@ pub struct ToolPolicies {
 
 /// The policies of the gate phase. Those that require a certain value at a certain path are found by hash.
 #[derive(Debug)]
-pub struct Gate {
+pub struct GateIndex {
     always: Box<[u32]>,
-    lookups: Box<[Lookup]>,
+    lookups: Box<[ValueIndex]>,
     hasher: RandomState,
 }
 
 /// All policies that require a value of one type at one path to equal one of their literals.
 #[derive(Debug)]
-struct Lookup {
+struct ValueIndex {
     path: Path,
     json_type: JsonType,
     by_hash: FastHashMap<u64, Vec<u32>>,
@@ -290,7 +290,7 @@ struct Lookup {
 /// With fewer policies than this on one path, evaluation is as fast as a lookup.
 const MIN_INDEXED_POLICIES: usize = 4;
 
-impl Gate {
+impl GateIndex {
     fn index(policies: Vec<u32>, chains: &CompiledPolicies) -> Self {
         let hasher = RandomState::default();
         let mut groups: HashMap<(String, JsonType), Vec<u32>> = HashMap::new();
@@ -319,7 +319,7 @@ impl Gate {
             }
             if let Some(path) = place {
                 always.retain(|index| members.binary_search(index).is_err());
-                lookups.push(Lookup { path, json_type, by_hash, all: members });
+                lookups.push(ValueIndex { path, json_type, by_hash, all: members });
             }
         }
         Self { always: always.into(), lookups: lookups.into(), hasher }

@@ -2,7 +2,7 @@
 
 use super::bundle_settings;
 use crate::diagnostic::Diagnostics;
-use crate::rules_schema::{Field, Record, Shape};
+use crate::rules_schema::{FieldShape, RecordShape, Shape};
 use crate::source::LoadedFile;
 
 /// Conditions that changed rules must meet before they replace the active ones.
@@ -25,12 +25,12 @@ impl ReloadSettings {
     }
 }
 
-pub(super) static RECORD: Record = Record {
+pub(super) static RECORD: RecordShape = RecordShape {
     name: "reload",
     doc: "Conditions that changed rules must meet before a hot reload activates them. Setting a key to different values in several \
           files is an error.",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "tests",
             Shape::Word(&[
                 ("ignore", "policy tests are not run"),
@@ -41,7 +41,7 @@ pub(super) static RECORD: Record = Record {
             ]),
             "Whether the policy tests next to the rules must pass. Default: `ignore`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "widening",
             Shape::Word(&[
                 ("accept", "they take effect at once"),

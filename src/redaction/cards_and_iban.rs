@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::checksum::{luhn, mod_97};
-use super::detector_input::{Subject, is_word, pattern, words};
+use super::detector_input::{DetectorInput, is_word, pattern, words};
 
 static CARD_WORDS: LazyLock<Regex> =
     LazyLock::new(|| words(r"cards?|credit|debit|visa|maestro|cc|ccn|pan|payment|card[ _]?(?:number|no)"));
 
 /// Finds card numbers: a known issuer's prefix and length, the Luhn check, unformatted or in even groups. Numbers of twelve and
 /// thirteen digits are often something else (an EAN), so they need a word such as `card` nearby.
-pub(super) fn payment_card(subject: &Subject<'_>) -> Vec<Range<usize>> {
+pub(super) fn payment_card(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let groups = digit_groups(subject.text);
     let context = LazyLock::new(|| subject.context(&CARD_WORDS));
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -63,7 +63,7 @@ fn digit_groups(text: &str) -> Vec<Range<usize>> {
     groups
 }
 
-fn starts_free(subject: &Subject<'_>, at: usize) -> bool {
+fn starts_free(subject: &DetectorInput<'_>, at: usize) -> bool {
     match subject.before(at) {
         (Some('-' | '.' | '/' | ':'), Some(beyond)) => !beyond.is_ascii_digit(),
         (Some(near), _) => !is_word(near),
@@ -71,7 +71,7 @@ fn starts_free(subject: &Subject<'_>, at: usize) -> bool {
     }
 }
 
-fn ends_free(subject: &Subject<'_>, at: usize) -> bool {
+fn ends_free(subject: &DetectorInput<'_>, at: usize) -> bool {
     match subject.after(at) {
         // Some programs write whole numbers with `.0`.
         (Some('.'), Some('0')) => !subject
@@ -113,7 +113,7 @@ fn has_known_issuer(number: &str) -> bool {
 static IBAN_START: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i-u:\b[A-Z]{2}[0-9]{2})"));
 
 /// Finds IBANs: the country's length and the mod 97 checksum, unformatted or in groups.
-pub(super) fn iban(subject: &Subject<'_>) -> Vec<Range<usize>> {
+pub(super) fn iban(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     IBAN_START
         .find_iter(subject.text)
         .filter_map(|start| {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::base64;
-use super::detector_input::{Keys, Subject, pattern};
+use super::detector_input::{DetectorInput, JsonKeys, pattern};
 use super::placeholder::is_masked;
 
 static JWT: LazyLock<Regex> = LazyLock::new(|| {
@@ -16,7 +16,7 @@ static JWT: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Finds JSON Web Tokens, signed or encrypted: the first part decodes to a JSON object.
-pub(super) fn jwt(subject: &Subject<'_>) -> Vec<Range<usize>> {
+pub(super) fn jwt(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     JWT.captures_iter(subject.text)
         .filter_map(|captures| {
             let header = base64::decode(captures.get(1)?.as_str())?;
@@ -34,7 +34,7 @@ static KEY_BLOCK_MARKER: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Finds private keys: whole PEM, OpenSSH, PGP and PuTTY blocks. A block without an end marker extends as far as its text
 /// can belong to a key.
-pub(super) fn private_key(subject: &Subject<'_>) -> Vec<Range<usize>> {
+pub(super) fn private_key(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut open: Option<Range<usize>> = None;
     for mark in KEY_BLOCK_MARKER.find_iter(subject.text) {
@@ -48,7 +48,7 @@ pub(super) fn private_key(subject: &Subject<'_>) -> Vec<Range<usize>> {
     found
 }
 
-fn unterminated_end(subject: &Subject<'_>, begin: &Range<usize>, limit: usize) -> usize {
+fn unterminated_end(subject: &DetectorInput<'_>, begin: &Range<usize>, limit: usize) -> usize {
     let body = subject.text.get(begin.end..limit).unwrap_or_default();
     let foreign = |c: char| !(c.is_ascii_alphanumeric() || c.is_ascii_whitespace() || "+/=:,-.".contains(c));
     begin.end + body.find(foreign).unwrap_or(body.len())
@@ -105,7 +105,7 @@ static KEY_NAMES: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Finds API keys and access tokens of well-known providers, `Authorization` headers, and the values of JSON keys such as
 /// `apiKey` or `authorization`.
-pub(super) fn api_key(subject: &Subject<'_>) -> Vec<Range<usize>> {
+pub(super) fn api_key(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let mut found: Vec<_> = PREFIXED.find_iter(subject.text).map(|key| key.range()).collect();
     for captures in INTRODUCED.captures_iter(subject.text) {
         let Some(key) = captures.iter().skip(1).flatten().last() else { continue };
@@ -119,7 +119,7 @@ pub(super) fn api_key(subject: &Subject<'_>) -> Vec<Range<usize>> {
             found.push(key.range());
         }
     }
-    if subject.keys.own.is_some_and(|key| KEY_NAMES.is_match(&Keys::spaced(key))) {
+    if subject.keys.own.is_some_and(|key| KEY_NAMES.is_match(&JsonKeys::spaced(key))) {
         let value = subject.text.trim();
         let credentials = value.split_once(' ').map_or(value, |(_, credentials)| credentials);
         let visible = credentials.len() >= 8 && !is_masked(credentials);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use regex::Regex;
 
-use super::normalized_text::Folded;
+use super::normalized_text::NormalizedText;
 
 /// Compiles a built-in pattern.
 #[expect(
@@ -22,14 +22,14 @@ pub(super) fn words(alternatives: &str) -> Regex {
 
 /// The JSON keys of a string.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Keys<'a> {
+pub(super) struct JsonKeys<'a> {
     /// The nearest key.
     pub(super) own: Option<&'a str>,
     /// Its parent key.
     pub(super) parent: Option<&'a str>,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> JsonKeys<'a> {
     /// The keys of the value under `key`.
     pub(super) fn under(self, key: &'a str) -> Self {
         Self { own: Some(key), parent: self.own }
@@ -37,7 +37,7 @@ impl<'a> Keys<'a> {
 
     /// Splits a key into words: `customerSsn`, `customer_ssn` and `Customer-SSN` all become `customer ssn` except for case; normalized.
     pub(super) fn spaced(key: &str) -> String {
-        let folded = Folded::new(key);
+        let folded = NormalizedText::new(key);
         let key = folded.text();
         let mut spaced = String::with_capacity(key.len() + 4);
         let mut after_lower = false;
@@ -53,14 +53,14 @@ impl<'a> Keys<'a> {
 }
 
 /// The input of a detector.
-pub(super) struct Subject<'a> {
+pub(super) struct DetectorInput<'a> {
     /// The normalized text.
     pub(super) text: &'a str,
     /// Its JSON keys.
-    pub(super) keys: Keys<'a>,
+    pub(super) keys: JsonKeys<'a>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> DetectorInput<'a> {
     /// The last two characters before an offset, nearest first.
     pub(super) fn before(&self, at: usize) -> (Option<char>, Option<char>) {
         let mut characters = self.text.get(..at).unwrap_or_default().chars().rev();
@@ -91,14 +91,14 @@ impl<'a> Subject<'a> {
     }
 
     /// Finds context words, for several lookups.
-    pub(super) fn context(&self, words: &Regex) -> Context {
+    pub(super) fn context(&self, words: &Regex) -> ContextWords {
         let under_key = [self.keys.own, self.keys.parent]
             .into_iter()
             .flatten()
-            .any(|key| words.is_match(&Keys::spaced(key)));
+            .any(|key| words.is_match(&JsonKeys::spaced(key)));
         let places =
             if under_key { Vec::new() } else { words.find_iter(self.text).map(|m| m.range()).collect() };
-        Context { under_key, places }
+        ContextWords { under_key, places }
     }
 }
 
@@ -108,12 +108,12 @@ pub(super) fn is_word(c: char) -> bool {
 }
 
 /// The positions of context words in one text.
-pub(super) struct Context {
+pub(super) struct ContextWords {
     under_key: bool,
     places: Vec<Range<usize>>,
 }
 
-impl Context {
+impl ContextWords {
     /// Whether a context word is at most `before` bytes before a range, `after` bytes after it, or in its key.
     pub(super) fn near(&self, range: &Range<usize>, before: usize, after: usize) -> bool {
         if self.under_key {

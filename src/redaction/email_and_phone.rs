@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::checksum::digits;
-use super::detector_input::{Subject, is_word, pattern, words};
+use super::detector_input::{DetectorInput, is_word, pattern, words};
 
 static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -22,7 +22,7 @@ static NOT_A_DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Finds email addresses.
-pub(super) fn email(subject: &Subject<'_>) -> Vec<Range<usize>> {
+pub(super) fn email(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for captures in EMAIL.captures_iter(subject.text) {
         let (Some(whole), Some(local), Some(domain)) = (captures.get(0), captures.get(1), captures.get(2))
@@ -66,7 +66,7 @@ static PHONE_WORDS: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Finds telephone numbers: international ones, well-known national formats, and other digits only directly after a word such as
 /// `phone` or `tel`.
-pub(super) fn phone(subject: &Subject<'_>) -> Vec<Range<usize>> {
+pub(super) fn phone(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let context = subject.context(&PHONE_WORDS);
     for candidate in INTERNATIONAL.find_iter(subject.text) {
@@ -97,11 +97,11 @@ pub(super) fn phone(subject: &Subject<'_>) -> Vec<Range<usize>> {
     found
 }
 
-fn digit_count(subject: &Subject<'_>, range: &Range<usize>) -> usize {
+fn digit_count(subject: &DetectorInput<'_>, range: &Range<usize>) -> usize {
     digits(subject.text.get(range.clone()).unwrap_or_default()).count()
 }
 
-fn starts_alone(subject: &Subject<'_>, range: &Range<usize>) -> bool {
+fn starts_alone(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
     match subject.before(range.start) {
         (Some('-' | '.' | '/' | '+'), Some(beyond)) => !beyond.is_alphanumeric(),
         (Some(near), _) => !is_word(near) && !matches!(near, '$' | '€' | '£' | '#' | '+'),
@@ -109,7 +109,7 @@ fn starts_alone(subject: &Subject<'_>, range: &Range<usize>) -> bool {
     }
 }
 
-fn ends_alone(subject: &Subject<'_>, end: usize) -> bool {
+fn ends_alone(subject: &DetectorInput<'_>, end: usize) -> bool {
     match subject.after(end) {
         (Some('-' | '.' | '/' | ':'), Some(beyond)) => !beyond.is_ascii_digit(),
         // An extension may follow: `x123`.

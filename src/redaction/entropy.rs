@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::base64;
-use super::detector_input::{Keys, Subject, is_word, pattern};
+use super::detector_input::{DetectorInput, JsonKeys, is_word, pattern};
 use super::placeholder::{is_digest, is_placeholder};
 
 /// A key that marks the following value as a secret, a colon or an equals sign, and the value.
@@ -68,7 +68,7 @@ const LONGEST_SECRET: usize = 256;
 ///
 /// Never detected without a key: UUIDs, hex digests, ids with a prefix (`req_…`), path segments, digests and integrity
 /// hashes, public keys, base64 of readable text or after `base64,`.
-pub(super) fn high_entropy(subject: &Subject<'_>) -> Vec<Range<usize>> {
+pub(super) fn high_entropy(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for captures in NAMED_VALUE.captures_iter(subject.text) {
         let (Some(whole), Some(value)) = (captures.get(0), captures.iter().skip(1).flatten().next()) else {
@@ -93,7 +93,7 @@ pub(super) fn high_entropy(subject: &Subject<'_>) -> Vec<Range<usize>> {
         }
     }
     found.extend(find_by_key(subject));
-    let named_otherwise = subject.keys.own.is_some_and(|key| NAME_KEY.is_match(&Keys::spaced(key)));
+    let named_otherwise = subject.keys.own.is_some_and(|key| NAME_KEY.is_match(&JsonKeys::spaced(key)));
     if !named_otherwise {
         let tokens = RANDOM.find_iter(subject.text).filter(|token| token.len() <= LONGEST_SECRET);
         found.extend(tokens.map(|token| token.range()).filter(|range| is_random_secret(subject, range)));
@@ -101,10 +101,10 @@ pub(super) fn high_entropy(subject: &Subject<'_>) -> Vec<Range<usize>> {
     found
 }
 
-fn find_by_key(subject: &Subject<'_>) -> Option<Range<usize>> {
-    let own = Keys::spaced(subject.keys.own?);
+fn find_by_key(subject: &DetectorInput<'_>) -> Option<Range<usize>> {
+    let own = JsonKeys::spaced(subject.keys.own?);
     let key = match subject.keys.parent {
-        Some(parent) if VALUE_KEY.is_match(&own) => Keys::spaced(parent),
+        Some(parent) if VALUE_KEY.is_match(&own) => JsonKeys::spaced(parent),
         _ => own,
     };
     let text = subject.text.trim();
@@ -133,7 +133,7 @@ fn is_likely_secret(text: &str) -> bool {
         || (count >= 16 && letters && entropy(text) >= 3.7 && !text.contains(['.', '_']))
 }
 
-fn is_random_secret(subject: &Subject<'_>, range: &Range<usize>) -> bool {
+fn is_random_secret(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
     let text = subject.text.get(range.clone()).unwrap_or_default();
     let free = !subject.before(range.start).0.is_some_and(|c| is_word(c) || c == '/')
         && !subject.after(range.end).0.is_some_and(|c| is_word(c) || c == '/');

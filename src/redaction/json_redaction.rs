@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::Redactor;
-use super::detector_input::Keys;
+use super::detector_input::JsonKeys;
 use crate::json::{self, MAX_DEPTH, Map, Number, Value};
 
 /// The value is nested too deeply to be redacted: withhold it.
@@ -12,7 +12,7 @@ use crate::json::{self, MAX_DEPTH, Map, Number, Value};
 #[error(
     "the value is nested deeper than {MAX_DEPTH} levels and can't be redacted: withhold it, or return a flatter one"
 )]
-pub struct TooDeep;
+pub struct NestingError;
 
 /// How many levels of JSON text inside strings are parsed; deeper ones are redacted as plain text.
 const MAX_WRITTEN: usize = 4;
@@ -26,14 +26,14 @@ impl Redactor {
     ///
     /// # Errors
     /// Returns [`TooDeep`] if the value is nested deeper than [`MAX_DEPTH`]; the value is then unchanged.
-    pub fn redact_value(&self, value: &mut Value) -> Result<bool, TooDeep> {
+    pub fn redact_value(&self, value: &mut Value) -> Result<bool, NestingError> {
         if json::is_deeper_than(value, MAX_DEPTH) {
-            return Err(TooDeep);
+            return Err(NestingError);
         }
-        Ok(self.walk(value, Keys::default(), Place { depth: 0, written: 0 }))
+        Ok(self.walk(value, JsonKeys::default(), Nesting { depth: 0, written: 0 }))
     }
 
-    fn walk(&self, value: &mut Value, keys: Keys<'_>, place: Place) -> bool {
+    fn walk(&self, value: &mut Value, keys: JsonKeys<'_>, place: Nesting) -> bool {
         match value {
             Value::Null | Value::Bool(_) => false,
             Value::Number(number) => match self.number(number, keys) {
@@ -57,7 +57,7 @@ impl Redactor {
         }
     }
 
-    fn object(&self, map: &mut Map, keys: Keys<'_>, place: Place) -> bool {
+    fn object(&self, map: &mut Map, keys: JsonKeys<'_>, place: Nesting) -> bool {
         let named = sibling_name(map);
         let mut changed = false;
         for (key, item) in map.iter_mut() {
@@ -81,7 +81,7 @@ impl Redactor {
         changed
     }
 
-    fn number(&self, number: &Number, keys: Keys<'_>) -> Option<String> {
+    fn number(&self, number: &Number, keys: JsonKeys<'_>) -> Option<String> {
         let written = number.text();
         if let Cow::Owned(redacted) = self.redact_text_under(&written, keys) {
             return Some(redacted);
@@ -94,10 +94,10 @@ impl Redactor {
         }
     }
 
-    fn string(&self, text: &str, keys: Keys<'_>, place: Place) -> Option<String> {
+    fn string(&self, text: &str, keys: JsonKeys<'_>, place: Nesting) -> Option<String> {
         if let Some(mut inner) = parse_embedded_json(text, place) {
             let pretty = text.trim().contains('\n');
-            let changed = self.walk(&mut inner, keys, Place { written: place.written + 1, ..place });
+            let changed = self.walk(&mut inner, keys, Nesting { written: place.written + 1, ..place });
             return changed.then(|| if pretty { format!("{inner:#}") } else { inner.to_string() });
         }
         match self.redact_text_under(text, keys) {
@@ -109,12 +109,12 @@ impl Redactor {
 
 /// A position in a value: its nesting depth, and the number of JSON texts in strings around it.
 #[derive(Clone, Copy)]
-struct Place {
+struct Nesting {
     depth: usize,
     written: usize,
 }
 
-impl Place {
+impl Nesting {
     fn inside(self) -> Self {
         Self { depth: self.depth + 1, ..self }
     }
@@ -122,7 +122,7 @@ impl Place {
 
 /// Parses a string that contains a JSON object or array. Returns `None` for one with a duplicate key, which is redacted as
 /// plain text, because parsing would lose a value.
-fn parse_embedded_json(text: &str, place: Place) -> Option<Value> {
+fn parse_embedded_json(text: &str, place: Nesting) -> Option<Value> {
     if place.written >= MAX_WRITTEN || !text.trim_start().starts_with(['{', '[']) {
         return None;
     }

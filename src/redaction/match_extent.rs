@@ -5,7 +5,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// The maximum extent of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
+pub enum MatchExtent {
     /// At most this many bytes.
     Bytes(usize),
     /// Up to the next white space.
@@ -14,7 +14,7 @@ pub enum Reach {
     Line,
 }
 
-impl Reach {
+impl MatchExtent {
     /// The maximum length in bytes that counts as bounded.
     pub const MAX_BYTES: usize = 512;
 
@@ -58,17 +58,17 @@ mod tests {
     #[test]
     fn derives_the_extent_from_the_pattern() {
         for (pattern, reach) in [
-            ("CASE-[0-9]{4}", Some(Reach::Bytes(9))),
-            (r"CASE-\d+", Some(Reach::Word)),
-            (r"\S+@example\.com", Some(Reach::Word)),
-            ("secret: .*", Some(Reach::Line)),
-            (r"top[ \t]+secret", Some(Reach::Line)),
+            ("CASE-[0-9]{4}", Some(MatchExtent::Bytes(9))),
+            (r"CASE-\d+", Some(MatchExtent::Word)),
+            (r"\S+@example\.com", Some(MatchExtent::Word)),
+            ("secret: .*", Some(MatchExtent::Line)),
+            (r"top[ \t]+secret", Some(MatchExtent::Line)),
             (r"top\s+secret", None),
             ("(?s)BEGIN.*END", None),
             ("[^x]+x", None),
-            (r"top\s{1,3}secret", Some(Reach::Bytes(18))),
+            (r"top\s{1,3}secret", Some(MatchExtent::Bytes(18))),
         ] {
-            assert_eq!(Reach::of(&Regex::new(pattern).unwrap()), reach, "{pattern}");
+            assert_eq!(MatchExtent::of(&Regex::new(pattern).unwrap()), reach, "{pattern}");
         }
     }
 }

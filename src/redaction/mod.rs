@@ -23,16 +23,16 @@ mod match_extent;
 mod replacement;
 mod stream_redactor;
 
-pub use json_redaction::TooDeep;
-pub use match_extent::Reach;
-pub use redactor::{Redactor, Style};
+pub use json_redaction::NestingError;
+pub use match_extent::MatchExtent;
+pub use redactor::{RedactionStyle, Redactor};
 pub use replacement::Replacement;
-pub use stream_redactor::{MAX_HELD, MatchTooLongError, Sieve};
+pub use stream_redactor::{MAX_HELD, MatchTooLongError, StreamRedactor};
 
 use std::ops::Range;
 
-use detector_input::{Keys, Subject};
-use normalized_text::Folded;
+use detector_input::{DetectorInput, JsonKeys};
+use normalized_text::NormalizedText;
 
 /// One kind of sensitive data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -169,8 +169,8 @@ impl Detector {
     /// Returns the byte ranges of all matches in order; they may overlap.
     pub fn find(self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
-        for folded in Folded::readings(text) {
-            let subject = Subject { text: folded.text(), keys: Keys::default() };
+        for folded in NormalizedText::readings(text) {
+            let subject = DetectorInput { text: folded.text(), keys: JsonKeys::default() };
             found.extend(self.finds(&subject).iter().map(|range| folded.original(range)));
         }
         found.sort_by_key(|range| (range.start, range.end));
@@ -178,7 +178,7 @@ impl Detector {
         found
     }
 
-    fn finds(self, subject: &Subject<'_>) -> Vec<Range<usize>> {
+    fn finds(self, subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
         match self {
             Self::Email => email_and_phone::email(subject),
             Self::Phone => email_and_phone::phone(subject),

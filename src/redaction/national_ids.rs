@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::checksum::{codice_fiscale, cpf, digits, dni, luhn, mod_11_10, nir, verhoeff, weighted};
-use super::detector_input::{Subject, pattern, words};
+use super::detector_input::{DetectorInput, pattern, words};
 
 /// Whether a well-formed number with a valid checksum also needs a context word nearby.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Context {
+enum ContextRule {
     /// Never: format and checksum are strong enough.
     Never,
     /// Only as unformatted digits; not in the grouping that is usual in its country.
@@ -23,17 +23,17 @@ enum Context {
 pub(super) struct NationalId {
     form: Regex,
     valid: fn(&str) -> bool,
-    context: Context,
+    context: ContextRule,
     words: Regex,
 }
 
 impl NationalId {
-    fn new(form: &str, valid: fn(&str) -> bool, context: Context, nearby: &str) -> Self {
+    fn new(form: &str, valid: fn(&str) -> bool, context: ContextRule, nearby: &str) -> Self {
         Self { form: pattern(&format!(r"(?-u:\b)(?:{form})(?-u:\b)")), valid, context, words: words(nearby) }
     }
 
     /// Finds all numbers of this kind.
-    pub(super) fn find(&self, subject: &Subject<'_>) -> Vec<Range<usize>> {
+    pub(super) fn find(&self, subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
         let context = LazyLock::new(|| subject.context(&self.words));
         let mut found = Vec::new();
         let mut from = 0;
@@ -46,9 +46,9 @@ impl NationalId {
                 .map(|c| c.to_ascii_uppercase())
                 .collect();
             let speaks_for_itself = match self.context {
-                Context::Never => true,
-                Context::Ungrouped => compact.len() < candidate.len(),
-                Context::Always => false,
+                ContextRule::Never => true,
+                ContextRule::Ungrouped => compact.len() < candidate.len(),
+                ContextRule::Always => false,
             };
             let believed = subject.is_isolated(&range)
                 && (self.valid)(&compact)
@@ -78,15 +78,16 @@ pub(super) static US_SSN: LazyLock<NationalId> = LazyLock::new(|| {
                 && part(3..5) != "00"
                 && part(5..9) != "0000"
         },
-        Context::Always,
+        ContextRule::Always,
         r"ssns?|social[ _-]?security|social|taxpayer|tax[ _-]?id|tin",
     )
 });
 
 /// A dashed US number needs no context word, unless the words before it name something else.
-pub(super) fn us_ssn(subject: &Subject<'_>) -> Vec<Range<usize>> {
-    static DASHED: LazyLock<NationalId> =
-        LazyLock::new(|| NationalId::new(r"[0-9]{3}-[0-9]{2}-[0-9]{4}", US_SSN.valid, Context::Never, "ssn"));
+pub(super) fn us_ssn(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
+    static DASHED: LazyLock<NationalId> = LazyLock::new(|| {
+        NationalId::new(r"[0-9]{3}-[0-9]{2}-[0-9]{4}", US_SSN.valid, ContextRule::Never, "ssn")
+    });
     static OTHER: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?i)\b(?:order|invoice|part|ref(?:erence)?|sku|model|ticket|serial|tracking|case|po|item|batch|lot)(?:[ _-]?(?:number|no|nr|id))?[ .:#=\x22']{0,4}$",
@@ -103,7 +104,7 @@ pub(super) static UK_NHS: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{4}",
         |text| weighted(text, &[10, 9, 8, 7, 6, 5, 4, 3, 2, 1], 11) && digits(text).any(|digit| digit != 0),
-        Context::Always,
+        ContextRule::Always,
         r"nhs|national health|health (?:number|no)|patients?",
     )
 });
@@ -113,7 +114,7 @@ pub(super) static CA_SIN: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"[1-79][0-9]{2}[ -]?[0-9]{3}[ -]?[0-9]{3}|0[0-9]{2}[ -]?[0-9]{3}[ -]?[0-9]{3}",
         |text| luhn(text) && digits(text).any(|digit| digit != 0),
-        Context::Always,
+        ContextRule::Always,
         r"sin|social insurance|assurance sociale|nas",
     )
 });
@@ -123,7 +124,7 @@ pub(super) static FR_NIR: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"(?i)[12] ?[0-9]{2} ?(?:0[1-9]|1[0-2]|[2-4][0-9]) ?(?:2[AB]|[0-9]{2}) ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}",
         nir,
-        Context::Never,
+        ContextRule::Never,
         r"nir",
     )
 });
@@ -133,7 +134,7 @@ pub(super) static ES_DNI: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"(?i)[0-9]{8}[ -]?[A-HJ-NP-TV-Z]|[XYZ][ -]?[0-9]{7}[ -]?[A-HJ-NP-TV-Z]",
         dni,
-        Context::Never,
+        ContextRule::Never,
         r"dni|nie|nif",
     )
 });
@@ -143,7 +144,7 @@ pub(super) static IT_CODICE_FISCALE: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"(?i)[A-Z]{6} ?[0-9LMNP-V]{2}[ABCDEHLMPRST][0-9LMNP-V]{2} ?[A-Z][0-9LMNP-V]{3}[A-Z]",
         codice_fiscale,
-        Context::Never,
+        ContextRule::Never,
         r"codice fiscale",
     )
 });
@@ -159,7 +160,7 @@ pub(super) static DE_STEUER_ID: LazyLock<NationalId> = LazyLock::new(|| {
             first.dedup();
             mod_11_10(text) && matches!(first.len(), 8 | 9)
         },
-        Context::Always,
+        ContextRule::Always,
         r"steuer[ -]?(?:id|identifikationsnummer|nummer|nr)|steuerliche|idnr|id-nr|tin|tax[ _-]?(?:id|number)",
     )
 });
@@ -169,7 +170,7 @@ pub(super) static NL_BSN: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"[0-9]{9}|[0-9]{4}\.[0-9]{2}\.[0-9]{3}|[0-9]{3} [0-9]{3} [0-9]{3}",
         |text| weighted(text, &[9, 8, 7, 6, 5, 4, 3, 2, 10], 11) && digits(text).any(|digit| digit != 0),
-        Context::Always,
+        ContextRule::Always,
         r"bsn|burgerservicenummer|sofi(?:nummer)?|citizen service",
     )
 });
@@ -179,7 +180,7 @@ pub(super) static BR_CPF: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}|[0-9]{9}-?[0-9]{2}",
         cpf,
-        Context::Ungrouped,
+        ContextRule::Ungrouped,
         r"cpf|contribuinte",
     )
 });
@@ -195,7 +196,7 @@ pub(super) static PL_PESEL: LazyLock<NationalId> = LazyLock::new(|| {
                 && (1..=31).contains(&two(text, 4))
                 && weighted(text, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1], 10)
         },
-        Context::Always,
+        ContextRule::Always,
         r"pesel",
     )
 });
@@ -205,7 +206,7 @@ pub(super) static IN_AADHAAR: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"[2-9][0-9]{3}[ -]?[0-9]{4}[ -]?[0-9]{4}",
         verhoeff,
-        Context::Always,
+        ContextRule::Always,
         r"aadha?ar|adhaar|uidai|uid",
     )
 });
@@ -220,7 +221,7 @@ pub(super) static SE_PERSONNUMMER: LazyLock<NationalId> = LazyLock::new(|| {
             let day = two(short, 4) % 60;
             (1..=12).contains(&two(short, 2)) && (1..=31).contains(&day) && luhn(short)
         },
-        Context::Ungrouped,
+        ContextRule::Ungrouped,
         r"personnummer|samordningsnummer|personal (?:identity )?number|pnr|ssn",
     )
 });
@@ -230,7 +231,7 @@ pub(super) static AU_TFN: LazyLock<NationalId> = LazyLock::new(|| {
     NationalId::new(
         r"[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{3}",
         |text| weighted(text, &[1, 4, 3, 7, 5, 8, 6, 9, 10], 11) && digits(text).any(|digit| digit != 0),
-        Context::Always,
+        ContextRule::Always,
         r"tfn|tax file",
     )
 });

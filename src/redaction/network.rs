@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::detector_input::{Subject, is_word, pattern};
+use super::detector_input::{DetectorInput, is_word, pattern};
 use super::placeholder::is_masked;
 
 static IPV4: LazyLock<Regex> = LazyLock::new(|| {
@@ -29,13 +29,13 @@ static PRODUCT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:^|[^A-Za-z0-9_./-])[A-Za-z][A-Za-z0-9_-]*/$"));
 
 /// Finds IP addresses. Skips unspecified, loopback and broadcast addresses and netmasks, because they identify no machine.
-pub(super) fn ip_address(subject: &Subject<'_>) -> Vec<Range<usize>> {
+pub(super) fn ip_address(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let fours = IPV4.find_iter(subject.text).filter(|candidate| is_ipv4(subject, &candidate.range()));
     let sixes = IPV6.find_iter(subject.text).filter(|candidate| is_ipv6(subject, &candidate.range()));
     fours.chain(sixes).map(|candidate| candidate.range()).collect()
 }
 
-fn is_ipv4(subject: &Subject<'_>, range: &Range<usize>) -> bool {
+fn is_ipv4(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
     let names_machine =
         subject.text.get(range.clone()).and_then(|text| text.parse::<Ipv4Addr>().ok()).is_some_and(
             |address| !address.is_unspecified() && !address.is_loopback() && address.octets()[0] != 255,
@@ -69,7 +69,7 @@ fn is_ipv4(subject: &Subject<'_>, range: &Range<usize>) -> bool {
         && !PRODUCT.is_match(before)
 }
 
-fn is_ipv6(subject: &Subject<'_>, range: &Range<usize>) -> bool {
+fn is_ipv6(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
     let Some(text) = subject.text.get(range.clone()) else { return false };
     let names_machine =
         text.parse::<Ipv6Addr>().is_ok_and(|address| !address.is_unspecified() && !address.is_loopback());
@@ -93,7 +93,7 @@ static MAC: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Finds MAC addresses, but not all zeros, the broadcast address or a part of a fingerprint.
-pub(super) fn mac_address(subject: &Subject<'_>) -> Vec<Range<usize>> {
+pub(super) fn mac_address(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     MAC.find_iter(subject.text)
         .filter(|candidate| {
             let text = candidate.as_str();
@@ -125,7 +125,7 @@ static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Finds `user:password` before the `@` of a URL or a database source name, or after `curl -u`. Skips a password that is
 /// a variable or already masked.
-pub(super) fn url_credentials(subject: &Subject<'_>) -> Vec<Range<usize>> {
+pub(super) fn url_credentials(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     CREDENTIALS
         .captures_iter(subject.text)
         .filter_map(|captures| (1..=3).find_map(|group| captures.get(group)))

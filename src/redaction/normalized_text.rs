@@ -8,17 +8,17 @@ use std::ops::Range;
 use crate::unicode;
 
 /// Normalized text, and the map from its offsets to those of the original.
-pub(super) struct Folded<'a> {
+pub(super) struct NormalizedText<'a> {
     text: Cow<'a, str>,
     /// In ascending order; empty if the text equals the original.
-    steps: Vec<Step>,
+    steps: Vec<OffsetMapping>,
     /// Whether the original has invisible characters.
     has_invisible: bool,
 }
 
 /// From this offset on, one normalized byte maps to one original byte (`width` 1), or exactly one normalized byte maps to
 /// `width` original bytes.
-struct Step {
+struct OffsetMapping {
     folded: usize,
     original: usize,
     width: usize,
@@ -34,7 +34,7 @@ enum CharMapping {
     Replace(char),
 }
 
-impl<'a> Folded<'a> {
+impl<'a> NormalizedText<'a> {
     /// Normalizes a text: decimal digits of all scripts, compatibility forms, dashes and spaces become ASCII; invisible characters,
     /// control characters, terminal escapes and script-independent combining marks are dropped; the escapes `%40`, `\u0040`, `\n` and
     /// `&#64;` are decoded. Linear time.
@@ -70,13 +70,13 @@ impl<'a> Folded<'a> {
             match fold {
                 CharMapping::Keep => {
                     if !running {
-                        steps.push(Step { folded: text.len(), original: at, width: 1 });
+                        steps.push(OffsetMapping { folded: text.len(), original: at, width: 1 });
                     }
                     text.push(first);
                 }
                 CharMapping::Drop | CharMapping::Invisible => {}
                 CharMapping::Replace(replacement) => {
-                    steps.push(Step { folded: text.len(), original: at, width });
+                    steps.push(OffsetMapping { folded: text.len(), original: at, width });
                     text.push(replacement);
                 }
             }
@@ -120,7 +120,7 @@ impl<'a> Folded<'a> {
         }
     }
 
-    fn step(&self, folded: usize) -> Option<&Step> {
+    fn step(&self, folded: usize) -> Option<&OffsetMapping> {
         let after = self.steps.partition_point(|step| step.folded <= folded);
         self.steps.get(after.checked_sub(1)?)
     }
@@ -285,14 +285,15 @@ mod tests {
             ("4&#x0000200B;1&zwnj;1&shy;1", "4111"),
             ("ju\u{308}rgen ⓐⓝⓐ", "jurgen ana"),
         ] {
-            assert_eq!(Folded::new(original).text(), folded, "{original}");
+            assert_eq!(NormalizedText::new(original).text(), folded, "{original}");
         }
     }
 
     #[test]
     fn reads_invisible_characters_as_nothing_and_as_a_space() {
-        let read =
-            |text| -> Vec<String> { Folded::readings(text).map(|one| one.text().to_owned()).collect() };
+        let read = |text| -> Vec<String> {
+            NormalizedText::readings(text).map(|one| one.text().to_owned()).collect()
+        };
         assert_eq!(read("plain"), ["plain"]);
         assert_eq!(read("a\u{301}%40"), ["a@"]);
         assert_eq!(read("9\u{200b}4\x0b1"), ["941", "9 4 1"]);
@@ -301,7 +302,7 @@ mod tests {
     #[test]
     fn maps_ranges_back_to_the_original() {
         let original = "é ４１\u{200b}１%40x\u{200b} end";
-        let folded = Folded::new(original);
+        let folded = NormalizedText::new(original);
         let start = folded.text().find("411@x").unwrap();
         assert_eq!(original.get(folded.original(&(start..start + 5))), Some("４１\u{200b}１%40x"));
         let end = folded.text().find("end").unwrap();

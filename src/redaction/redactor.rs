@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use regex::Regex;
 
 use super::Detector;
-use super::detector_input::{Keys as Above, Subject, pattern};
-use super::normalized_text::Folded;
+use super::detector_input::{DetectorInput, JsonKeys as Above, pattern};
+use super::normalized_text::NormalizedText;
 use super::redacted_ranges::RedactedRange;
 use crate::json::Value;
 use crate::seal::{Keys, Purpose};
@@ -16,7 +16,7 @@ use crate::work_limit::{self, WorkLimitError};
 
 /// The replacement of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum RedactionStyle {
     /// The detector's name, `[email]`; `[redacted]` for a custom pattern.
     Mask,
     /// The name and the first 48 bits of a digest, keyed with the server's keys: `[email:hmac-0123456789ab]`. Readers can see
@@ -39,7 +39,7 @@ pub enum Style {
 pub struct Redactor {
     detectors: Arc<[Detector]>,
     patterns: Arc<[Regex]>,
-    style: Style,
+    style: RedactionStyle,
     keys: Option<Keys>,
 }
 
@@ -53,7 +53,7 @@ struct DetectorMatch {
 
 /// The part of a text to search if the text is a piece of a longer one. Default: all of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Scope {
+pub(super) struct SearchScope {
     /// Where custom patterns start matching; text before it is available for look-behind only.
     pub(super) from: usize,
     /// Whether the detectors are known to match nothing in it.
@@ -71,7 +71,7 @@ const ENDLESS: &str = "[redacted]";
 impl Redactor {
     /// Creates a redactor from these detectors and custom patterns. Patterns run on each text as written and on the
     /// normalized text.
-    pub fn new(detectors: Vec<Detector>, patterns: Vec<Regex>, style: Style) -> Self {
+    pub fn new(detectors: Vec<Detector>, patterns: Vec<Regex>, style: RedactionStyle) -> Self {
         // The first search compiles a detector's expressions: do this now, not during a call.
         for detector in &detectors {
             detector.find("");
@@ -82,14 +82,17 @@ impl Redactor {
     /// Returns the redactor with the keys that [`Style::Hash`] needs; borrowed if the style needs none.
     pub fn with_keys(&self, keys: &Keys) -> Cow<'_, Self> {
         match self.style {
-            Style::Hash => Cow::Owned(Self { keys: Some(keys.clone()), ..self.clone() }),
-            Style::Mask | Style::Remove | Style::KeepLast(_) => Cow::Borrowed(self),
+            RedactionStyle::Hash => Cow::Owned(Self { keys: Some(keys.clone()), ..self.clone() }),
+            RedactionStyle::Mask | RedactionStyle::Remove | RedactionStyle::KeepLast(_) => {
+                Cow::Borrowed(self)
+            }
         }
     }
 
     /// Whether a text contains anything to redact.
     pub fn has_match(&self, text: &str) -> bool {
-        self.spend_on(text).is_err() || !self.finds(text, Above::default(), &Scope::default(), &[]).is_empty()
+        self.spend_on(text).is_err()
+            || !self.finds(text, Above::default(), &SearchScope::default(), &[]).is_empty()
     }
 
     /// The custom patterns.
@@ -109,7 +112,7 @@ impl Redactor {
 
     /// Returns the redacted text of a string under these JSON keys.
     pub(super) fn redact_text_under<'a>(&self, text: &'a str, keys: Above<'_>) -> Cow<'a, str> {
-        let hidden = self.hidden(text, keys, &Scope::default());
+        let hidden = self.hidden(text, keys, &SearchScope::default());
         if hidden.is_empty() {
             Cow::Borrowed(text)
         } else {
@@ -118,7 +121,7 @@ impl Redactor {
     }
 
     /// Returns the redacted ranges in order, with their replacements.
-    pub(super) fn hidden(&self, text: &str, keys: Above<'_>, scope: &Scope) -> Vec<RedactedRange> {
+    pub(super) fn hidden(&self, text: &str, keys: Above<'_>, scope: &SearchScope) -> Vec<RedactedRange> {
         // Removing a match can join its neighbors into another match, as can the characters kept of it; of overlapping
         // matches, the first can leave a piece of the next. So the result is searched again, soon with masks, which join nothing.
         const ROUNDS: usize = 3;
@@ -127,13 +130,13 @@ impl Redactor {
         let mut current = Cow::Borrowed(text);
         let mut from = scope.from;
         for round in 0..ROUNDS + MASKED_ROUNDS {
-            let style = if round < ROUNDS { self.style } else { Style::Mask };
+            let style = if round < ROUNDS { self.style } else { RedactionStyle::Mask };
             // A match of a pattern that was removed may have joined text that a detector matches.
             if self.spend_on(&current).is_err() {
                 break;
             }
             let plain = scope.plain && round == 0;
-            let finds = self.finds(&current, keys, &Scope { from, plain }, &labels(&hidden));
+            let finds = self.finds(&current, keys, &SearchScope { from, plain }, &labels(&hidden));
             if finds.is_empty() {
                 return hidden;
             }
@@ -167,7 +170,7 @@ impl Redactor {
         &self,
         text: &str,
         keys: Above<'_>,
-        scope: &Scope,
+        scope: &SearchScope,
         labels: &[Range<usize>],
     ) -> Vec<DetectorMatch> {
         let mut finds = Vec::new();
@@ -182,8 +185,8 @@ impl Redactor {
         for pattern in self.patterns.iter() {
             matches_from(pattern, text, scope.from).for_each(|found| add(None, found));
         }
-        for folded in Folded::readings(text) {
-            let subject = Subject { text: folded.text(), keys };
+        for folded in NormalizedText::readings(text) {
+            let subject = DetectorInput { text: folded.text(), keys };
             for detector in self.detectors.iter().filter(|_| !scope.plain) {
                 for range in detector.finds(&subject) {
                     add(Some(*detector), folded.original(&range));
@@ -197,19 +200,19 @@ impl Redactor {
         merge(finds)
     }
 
-    fn replacement(&self, style: Style, detector: Option<Detector>, found: &str) -> String {
+    fn replacement(&self, style: RedactionStyle, detector: Option<Detector>, found: &str) -> String {
         let name = detector.map_or("redacted", Detector::name);
         match (style, &self.keys) {
-            (Style::Hash, Some(keys)) => {
-                let folded = Folded::new(found);
+            (RedactionStyle::Hash, Some(keys)) => {
+                let folded = NormalizedText::new(found);
                 let value = detector
                     .map_or_else(|| folded.text().to_owned(), |detector| detector.canonical(folded.text()));
                 let digest = keys.digest(Purpose::Redaction, &Value::from(value)).to_string();
                 format!("[{name}:hmac-{}]", digest.get(..HASH_DIGITS).unwrap_or_default())
             }
-            (Style::Mask | Style::Hash, _) => format!("[{name}]"),
-            (Style::Remove, _) => String::new(),
-            (Style::KeepLast(wanted), _) => {
+            (RedactionStyle::Mask | RedactionStyle::Hash, _) => format!("[{name}]"),
+            (RedactionStyle::Remove, _) => String::new(),
+            (RedactionStyle::KeepLast(wanted), _) => {
                 let count = found.chars().count();
                 let masked = count - wanted.min(count / 2);
                 found.chars().enumerate().map(|(place, c)| if place < masked { '*' } else { c }).collect()

@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use super::redacted_ranges::RedactedRange;
-use super::redactor::{Scope, matches_from};
+use super::redactor::{SearchScope, matches_from};
 use super::stream_redactor::RedactionRule;
 
 /// A pattern and the replacement of its matches: `$1` is the first group, `$$` a dollar sign.
@@ -21,7 +21,7 @@ impl Replacement {
 }
 
 impl RedactionRule for Replacement {
-    fn hidden(&self, text: &str, scope: &Scope) -> Vec<RedactedRange> {
+    fn hidden(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange> {
         let [pattern] = &self.pattern;
         matches_from(pattern, text, scope.from)
             .map(|place| {

@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::detector_input::Keys;
-use super::normalized_text::Folded;
+use super::detector_input::JsonKeys;
+use super::normalized_text::NormalizedText;
 use super::redacted_ranges::RedactedRange;
-use super::redactor::{Redactor, Scope};
+use super::redactor::{Redactor, SearchScope};
 use super::replacement::Replacement;
-use super::{Reach, prefilter};
+use super::{MatchExtent, prefilter};
 
 /// The maximum number of bytes held back.
 pub const MAX_HELD: usize = 16 << 10;
@@ -53,7 +53,7 @@ pub struct MatchTooLongError;
 /// Finds the ranges to redact in a streamed text.
 pub(super) trait RedactionRule: std::fmt::Debug + Send + Sync {
     /// Returns the redacted ranges in order, with their replacements.
-    fn hidden(&self, text: &str, scope: &Scope) -> Vec<RedactedRange>;
+    fn hidden(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange>;
     /// The custom patterns that it searches for.
     fn patterns(&self) -> &[Regex];
     /// Whether it runs detectors.
@@ -61,8 +61,8 @@ pub(super) trait RedactionRule: std::fmt::Debug + Send + Sync {
 }
 
 impl RedactionRule for Redactor {
-    fn hidden(&self, text: &str, scope: &Scope) -> Vec<RedactedRange> {
-        self.hidden(text, Keys::default(), scope)
+    fn hidden(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange> {
+        self.hidden(text, JsonKeys::default(), scope)
     }
 
     fn patterns(&self) -> &[Regex] {
@@ -76,7 +76,7 @@ impl RedactionRule for Redactor {
 
 /// The streaming redaction or replacement of one text.
 #[derive(Debug)]
-pub struct Sieve {
+pub struct StreamRedactor {
     hiding: Arc<dyn RedactionRule>,
     /// The held text and a part of the released text before it.
     window: String,
@@ -106,7 +106,7 @@ struct PatternExtents {
     line: bool,
 }
 
-impl Sieve {
+impl StreamRedactor {
     /// Redacts the matches of a redactor.
     pub fn redacting(redactor: Arc<Redactor>) -> Self {
         Self::new(redactor)
@@ -120,11 +120,11 @@ impl Sieve {
     fn new(hiding: Arc<dyn RedactionRule>) -> Self {
         let mut reaches = PatternExtents::default();
         for pattern in hiding.patterns() {
-            match Reach::of(pattern) {
-                Some(Reach::Bytes(bytes)) => reaches.bytes = reaches.bytes.max(Some(bytes)),
-                Some(Reach::Word) => reaches.word = true,
+            match MatchExtent::of(pattern) {
+                Some(MatchExtent::Bytes(bytes)) => reaches.bytes = reaches.bytes.max(Some(bytes)),
+                Some(MatchExtent::Word) => reaches.word = true,
                 // A pattern that can span lines is matched per line.
-                Some(Reach::Line) | None => reaches.line = true,
+                Some(MatchExtent::Line) | None => reaches.line = true,
             }
         }
         Self {
@@ -214,7 +214,7 @@ impl Sieve {
             word.ends_with(|c: char| c.is_alphabetic() || matches!(c, ',' | ';' | ':' | '!' | '?' | '"'))
         };
         let plain = self.letters.is_some();
-        if space != ' ' || ends(trimmed) && (plain || ends(Folded::new(trimmed).text())) {
+        if space != ' ' || ends(trimmed) && (plain || ends(NormalizedText::new(trimmed).text())) {
             self.breaks.push_back(self.window.len());
         }
     }
@@ -244,7 +244,7 @@ impl Sieve {
     }
 
     fn hidden(&self) -> Vec<RedactedRange> {
-        let scope = Scope { from: self.lead, plain: !self.has_candidates() };
+        let scope = SearchScope { from: self.lead, plain: !self.has_candidates() };
         self.hiding.hidden(&self.window, &scope)
     }
 
@@ -279,7 +279,7 @@ impl Sieve {
         let mut end = end;
         for one in hidden.iter().rev().map(Some).chain([None]) {
             let start = one.map_or(0, |one| one.place.end).min(end);
-            let piece = Folded::new(self.window.get(start..end).unwrap_or_default());
+            let piece = NormalizedText::new(self.window.get(start..end).unwrap_or_default());
             let length = piece.text().len();
             if length >= missing {
                 let place = piece.text().floor_char_boundary(length - missing);

@@ -13,18 +13,18 @@ use crate::source::{self, BundleFiles};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileSnapshot {
     pub(super) survey: BundleFiles,
-    files: BTreeMap<PathBuf, Seen>,
+    files: BTreeMap<PathBuf, FileState>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct FileState {
     content: Result<u64, ReadError>,
-    mark: Option<Mark>,
+    mark: Option<FileMetadata>,
 }
 
 /// Metadata that changes if the same content is written again.
 #[derive(Debug, PartialEq, Eq)]
-struct Mark {
+struct FileMetadata {
     target: Option<PathBuf>,
     length: u64,
     modified: Option<SystemTime>,
@@ -38,7 +38,7 @@ impl FileSnapshot {
         let survey = source::survey(paths);
         let all = survey.files.iter().chain(&survey.tests).chain(drawn_files);
         let roots = &survey.roots;
-        let files = all.map(|path| (path.clone(), Seen::of(path, roots))).collect();
+        let files = all.map(|path| (path.clone(), FileState::of(path, roots))).collect();
         Self { survey, files }
     }
 
@@ -66,9 +66,9 @@ impl FileSnapshot {
     }
 }
 
-impl Seen {
+impl FileState {
     fn of(path: &Path, roots: &FileSandbox) -> Self {
-        let mark = fs::metadata(path).ok().map(|metadata| Mark::of(path, &metadata));
+        let mark = fs::metadata(path).ok().map(|metadata| FileMetadata::of(path, &metadata));
         let content = roots.read(path).map(|bytes| {
             let mut hasher = DefaultHasher::new();
             hasher.write(&bytes);
@@ -78,7 +78,7 @@ impl Seen {
     }
 }
 
-impl Mark {
+impl FileMetadata {
     fn of(path: &Path, metadata: &Metadata) -> Self {
         Self {
             target: path.canonicalize().ok(),

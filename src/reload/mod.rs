@@ -11,4 +11,4 @@ mod watch;
 
 pub use reloader::{ReloadResult, Reloader, load};
 #[cfg(feature = "watch")]
-pub use watch::{Watch, WatcherOptions};
+pub use watch::{RulesWatcher, WatcherOptions};

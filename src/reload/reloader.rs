@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::file_snapshot::FileSnapshot;
 use crate::diagnostic::render;
-use crate::engine::{Engine, Refusal, Verdict};
+use crate::engine::{Engine, RejectionReason, ReloadDecision};
 use crate::policy::{self, CompiledPolicies, LoadedBundle, ReloadSettings, widenings};
 use crate::suite::{self, LoadedSuite};
 
@@ -36,10 +36,10 @@ const MAX_READ_ATTEMPTS: usize = 5;
 ///
 /// # Errors
 /// The reason why the rules can't be used.
-pub fn load(paths: &[PathBuf]) -> Result<Arc<CompiledPolicies>, Refusal> {
+pub fn load(paths: &[PathBuf]) -> Result<Arc<CompiledPolicies>, RejectionReason> {
     let mut built = policy::build(paths);
     let Some(chains) = built.chains.take().map(Arc::new) else {
-        return Err(Refusal::Errors(Arc::new(built)));
+        return Err(RejectionReason::Errors(Arc::new(built)));
     };
     if chains.reload().require_tests {
         pass(suite::load(paths), &chains)?;
@@ -96,7 +96,9 @@ impl Reloader {
     }
 
     pub(super) fn fail(&self) -> ReloadResult {
-        self.refuse(Refusal::Failure("internal error: Callgate failed to load these rules".to_owned()))
+        self.refuse(RejectionReason::Failure(
+            "internal error: Callgate failed to load these rules".to_owned(),
+        ))
     }
 
     fn reload_unguarded(&mut self) -> ReloadResult {
@@ -104,13 +106,13 @@ impl Reloader {
         self.judged = None;
         let Self { paths, drawn_files, .. } = self;
         let see = |drawn: &[PathBuf]| FileSnapshot::of(paths, drawn);
-        let read = || Read { built: policy::build(paths), tests: suite::load(paths) };
+        let read = || LoadedFiles { built: policy::build(paths), tests: suite::load(paths) };
         let (judged, read) = read_consistently(drawn_files, see, read).unzip();
         self.judged = judged;
-        let Some(Read { mut built, tests }) = read else { return ReloadResult::Unsteady };
+        let Some(LoadedFiles { mut built, tests }) = read else { return ReloadResult::Unsteady };
         match built.chains.take() {
             Some(chains) => self.judge(&Arc::new(chains), tests),
-            None => self.refuse(Refusal::Errors(Arc::new(built))),
+            None => self.refuse(RejectionReason::Errors(Arc::new(built))),
         }
     }
 
@@ -148,8 +150,8 @@ impl Reloader {
         }
     }
 
-    fn refuse(&self, why: Refusal) -> ReloadResult {
-        while !self.engine.follow(&self.engine.active(), Verdict::Refuse(None, why.clone())) {}
+    fn refuse(&self, why: RejectionReason) -> ReloadResult {
+        while !self.engine.follow(&self.engine.active(), ReloadDecision::Refuse(None, why.clone())) {}
         ReloadResult::Refused
     }
 
@@ -157,50 +159,53 @@ impl Reloader {
         &self,
         active: &CompiledPolicies,
         chains: &Arc<CompiledPolicies>,
-        tested: &impl Deref<Target = Result<(), Refusal>>,
-    ) -> (Verdict, ReloadResult) {
+        tested: &impl Deref<Target = Result<(), RejectionReason>>,
+    ) -> (ReloadDecision, ReloadResult) {
         if active.revision() == chains.revision() {
-            return (Verdict::Same, ReloadResult::Same);
+            return (ReloadDecision::Same, ReloadResult::Same);
         }
         let governing = active.reload().or(self.demanded);
         if (governing.require_tests || chains.reload().require_tests)
             && let Err(why) = &**tested
         {
-            return (Verdict::Refuse(Some(chains.revision().to_owned()), why.clone()), ReloadResult::Refused);
+            return (
+                ReloadDecision::Refuse(Some(chains.revision().to_owned()), why.clone()),
+                ReloadResult::Refused,
+            );
         }
         let widenings = if governing.confirm_widening { widenings(active, chains) } else { Vec::new() };
         if widenings.is_empty() {
-            (Verdict::Apply(Arc::clone(chains)), ReloadResult::Applied)
+            (ReloadDecision::Apply(Arc::clone(chains)), ReloadResult::Applied)
         } else {
-            (Verdict::Hold(Arc::clone(chains), widenings), ReloadResult::Held)
+            (ReloadDecision::Hold(Arc::clone(chains), widenings), ReloadResult::Held)
         }
     }
 }
 
 /// Runs the policy tests of new rules.
-fn pass(mut tests: LoadedSuite, chains: &Arc<CompiledPolicies>) -> Result<(), Refusal> {
+fn pass(mut tests: LoadedSuite, chains: &Arc<CompiledPolicies>) -> Result<(), RejectionReason> {
     tests.check_against(chains);
     if tests.diagnostics.has_errors() {
-        return Err(Refusal::Tests(render::text(&tests.diagnostics, &tests.sources, false)));
+        return Err(RejectionReason::Tests(render::text(&tests.diagnostics, &tests.sources, false)));
     }
     if tests.suite.is_empty() {
-        return Err(Refusal::MissingTests);
+        return Err(RejectionReason::MissingTests);
     }
     let report = tests.suite.run(chains);
     if report.passed() {
         return Ok(());
     }
     let (text, summary) = (suite::render::text(&report, false), suite::render::summary(&report));
-    Err(Refusal::Tests(format!("{text}{summary}")))
+    Err(RejectionReason::Tests(format!("{text}{summary}")))
 }
 
 /// Rules and their tests, as read.
-struct Read {
+struct LoadedFiles {
     built: LoadedBundle,
     tests: LoadedSuite,
 }
 
-impl Read {
+impl LoadedFiles {
     /// The files that the rules or the tests refer to.
     fn drawn_files(&self) -> Vec<PathBuf> {
         self.built.drawn_files.iter().chain(&self.tests.drawn_files).cloned().collect()
@@ -212,8 +217,8 @@ impl Read {
 fn read_consistently<F: PartialEq>(
     drawn_files: &mut Vec<PathBuf>,
     see: impl Fn(&[PathBuf]) -> F,
-    read: impl Fn() -> Read,
-) -> Option<(F, Read)> {
+    read: impl Fn() -> LoadedFiles,
+) -> Option<(F, LoadedFiles)> {
     for _ in 0..MAX_READ_ATTEMPTS {
         let before = see(drawn_files);
         let read = read();
@@ -240,7 +245,7 @@ mod tests {
                 let text = format!("policies: [ {{ id: '{}', match: a, deny: {{}} }} ]", now.get());
                 now.set((now.get() + 1).min(changes));
                 reads.set(reads.get() + 1);
-                Read { built: policy::build_texts([("rules.yaml", text)]), tests: no_tests() }
+                LoadedFiles { built: policy::build_texts([("rules.yaml", text)]), tests: no_tests() }
             };
             let found = read_consistently(&mut Vec::new(), |_| now.get(), read);
             let id = found.map(|(_, read)| read.built.chains.unwrap().policies()[0].id.clone());
@@ -260,7 +265,7 @@ mod tests {
         let see = |drawn: &[PathBuf]| drawn.to_vec();
         let read = || {
             let mut read =
-                Read { built: policy::build_texts([("a.yaml", "policies: []")]), tests: no_tests() };
+                LoadedFiles { built: policy::build_texts([("a.yaml", "policies: []")]), tests: no_tests() };
             read.built.drawn_files.push(schema.clone());
             read.tests.drawn_files.push(tools.clone());
             read

@@ -60,18 +60,18 @@ impl Default for WatcherOptions {
 /// let _watch = Watch::start(Reloader::new(engine.clone(), paths), WatchOptions::default())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Watch {
+pub struct RulesWatcher {
     bell: WakeSignal,
     thread: Option<JoinHandle<()>>,
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for RulesWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch").finish_non_exhaustive()
     }
 }
 
-impl Watch {
+impl RulesWatcher {
     /// Starts watching, and reloads once, as files may have changed since they were loaded.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for RulesWatcher {
     /// Stops watching. Waits for a reload in progress: nothing changes afterwards.
     fn drop(&mut self) {
         self.bell.stop.store(true, Ordering::Release);

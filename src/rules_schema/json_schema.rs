@@ -1,6 +1,6 @@
 //! Generates a JSON Schema from the [`Shape`](super::Shape) tables, for editors.
 
-use super::{Record, Shape};
+use super::{RecordShape, Shape};
 use crate::json::{Map, Value, json};
 
 /// A constraint between the keys of a record, which its fields do not express.
@@ -40,7 +40,7 @@ impl KeyConstraint {
 }
 
 /// Returns the JSON Schema (draft 2020-12) of files whose root is `record`.
-pub fn json_schema(record: &'static Record, title: &str, constraints: &[KeyConstraint]) -> Value {
+pub fn json_schema(record: &'static RecordShape, title: &str, constraints: &[KeyConstraint]) -> Value {
     let mut definitions = Map::new();
     define(record, &mut definitions);
     for constraint in constraints {
@@ -56,12 +56,12 @@ pub fn json_schema(record: &'static Record, title: &str, constraints: &[KeyConst
     Value::Object(schema)
 }
 
-fn reference(record: &Record) -> Value {
+fn reference(record: &RecordShape) -> Value {
     format!("#/$defs/{}", record.name).into()
 }
 
 /// Adds the definition of a record and, once each, of all records that it refers to.
-fn define(record: &'static Record, definitions: &mut Map) {
+fn define(record: &'static RecordShape, definitions: &mut Map) {
     if definitions.contains_key(record.name) {
         return;
     }

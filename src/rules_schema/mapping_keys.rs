@@ -1,18 +1,18 @@
 //! Validates the keys of a mapping: reports unknown and missing keys, with suggestions.
 
 use super::did_you_mean::meant;
-use super::shape::{Field, Record, Shape};
+use super::shape::{FieldShape, RecordShape, Shape};
 use super::shape_check::quoted;
 use crate::diagnostic::{Diagnostic, Diagnostics, MISSING_KEY, Span, UNKNOWN_KEY};
 use crate::safe_text::{cut, inert};
-use crate::source::{Entry, Node, YamlValue};
+use crate::source::{MappingEntry, YamlNode, YamlValue};
 
 /// The maximum number of keys listed if a mapping is missing.
 const MAX_LISTED: usize = 8;
 
-impl Record {
+impl RecordShape {
     /// Reports unknown and missing keys of a mapping, and all problems of its values.
-    pub(super) fn check(&self, node: &Node, name: &str, diagnostics: &mut Diagnostics) {
+    pub(super) fn check(&self, node: &YamlNode, name: &str, diagnostics: &mut Diagnostics) {
         for entry in node.entries().unwrap_or_default() {
             if let Some(field) = self.field(&entry.key) {
                 field.shape.check(&entry.value, field.name, diagnostics);
@@ -45,7 +45,7 @@ impl Record {
 
     /// Whether a mapping has an unknown key that may be a misspelling of the field `name`; then only the unknown key is
     /// reported.
-    pub fn has_misspelling_of(&self, node: &Node, name: &str) -> bool {
+    pub fn has_misspelling_of(&self, node: &YamlNode, name: &str) -> bool {
         self.unknown(node).any(|entry| {
             match (self.meant(&entry.key), self.parent_field_of(node, &entry.key)) {
                 (Some(meant), _) => meant == name,
@@ -56,12 +56,12 @@ impl Record {
     }
 
     /// Whether the YAML type of a key's value is valid; the mismatch is reported elsewhere.
-    pub fn has_valid_type(&self, key: &str, value: &Node) -> bool {
+    pub fn has_valid_type(&self, key: &str, value: &YamlNode) -> bool {
         self.field(key).is_none_or(|field| field.shape.fits(value))
     }
 
     /// Rewrites the node as a mapping, for a help text.
-    pub(super) fn example(&self, node: &Node) -> String {
+    pub(super) fn example(&self, node: &YamlNode) -> String {
         // A scalar can become the value of a key only if one key is clearly the main one.
         let only_needed = self.fields.iter().filter(|field| field.required).count() <= 1
             && (self.fields.len() <= MAX_LISTED || node.items().is_some());
@@ -92,7 +92,7 @@ impl Record {
         }
     }
 
-    fn field(&self, key: &str) -> Option<&Field> {
+    fn field(&self, key: &str) -> Option<&FieldShape> {
         self.fields.iter().find(|field| field.name == key)
     }
 
@@ -100,7 +100,7 @@ impl Record {
         self.fields.iter().map(|field| field.name)
     }
 
-    fn unknown<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = &'a Entry> {
+    fn unknown<'a>(&'a self, node: &'a YamlNode) -> impl Iterator<Item = &'a MappingEntry> {
         node.entries().unwrap_or_default().iter().filter(|entry| self.field(&entry.key).is_none())
     }
 
@@ -109,14 +109,15 @@ impl Record {
     }
 
     /// The field whose mapping accepts a key; fields present in the mapping come first.
-    fn parent_field_of(&self, node: &Node, key: &str) -> Option<&Field> {
-        let has_key = |field: &&Field| field.shape.record().is_some_and(|record| record.field(key).is_some());
+    fn parent_field_of(&self, node: &YamlNode, key: &str) -> Option<&FieldShape> {
+        let has_key =
+            |field: &&FieldShape| field.shape.record().is_some_and(|record| record.field(key).is_some());
         let mut homes = self.fields.iter().filter(has_key);
         let present = homes.clone().find(|field| node.get(field.name).is_some());
         present.or_else(|| homes.next())
     }
 
-    fn help_for_key(&self, node: &Node, entry: &Entry) -> String {
+    fn help_for_key(&self, node: &YamlNode, entry: &MappingEntry) -> String {
         if let Some(near) = self.meant(&entry.key) {
             return format!("did you mean `{near}`?");
         }
@@ -135,7 +136,7 @@ impl Record {
 
 impl Shape {
     /// The mapping that this shape accepts, if any.
-    fn record(&self) -> Option<&'static Record> {
+    fn record(&self) -> Option<&'static RecordShape> {
         match self {
             Self::Record(record) => Some(record),
             Self::Items(item) | Self::List(item) | Self::OneOrMany(item) => item.record(),
@@ -146,7 +147,7 @@ impl Shape {
 }
 
 /// The start of a mapping: its first key, or all of it if it is in braces.
-pub fn head(node: &Node) -> Span {
+pub fn head(node: &YamlNode) -> Span {
     match node.entries().and_then(<[_]>::first) {
         Some(first) if first.key_span.start == node.span.start => first.key_span,
         _ => node.span,

@@ -14,6 +14,6 @@ mod shape;
 pub use did_you_mean::meant;
 pub use json_schema::{KeyConstraint, json_schema};
 pub use mapping_keys::head;
-pub use policy_reader::{Polarity, Reader};
+pub use policy_reader::{Polarity, PolicyReader};
 pub use script_hints::ScriptProblem;
-pub use shape::{Field, Record, Shape};
+pub use shape::{FieldShape, RecordShape, Shape};

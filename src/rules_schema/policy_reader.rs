@@ -16,9 +16,9 @@ use crate::diagnostic::{
 };
 use crate::durations;
 use crate::path::{ArgumentNames, Path};
-use crate::principal::Comparison;
+use crate::principal::PrincipalComparison;
 use crate::regex_compiler;
-use crate::source::{self, Node};
+use crate::source::{self, YamlNode};
 use crate::template::Template;
 
 /// The maximum length of a regular expression.
@@ -39,7 +39,7 @@ pub enum Polarity {
 
 /// The reader of one policy: collects diagnostics, and knows what the policy may contain.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct PolicyReader<'a> {
     diagnostics: &'a mut Diagnostics,
     sources: &'a mut SourceMap,
     /// How the policy treats an undecided condition.
@@ -59,14 +59,14 @@ pub struct Reader<'a> {
     /// The members of the context read so far.
     pub context_reads: ContextReads,
     /// How the policy compares principals (`defaults.principals`).
-    pub principals: Comparison,
+    pub principals: PrincipalComparison,
     /// The arguments read so far.
     pub arguments: ArgumentNames,
     /// The arguments named in templates so far.
     pub named_arguments: ArgumentNames,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PolicyReader<'a> {
     /// Creates a reader that reports to `diagnostics`.
     pub fn new(diagnostics: &'a mut Diagnostics, sources: &'a mut SourceMap) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
             referenced_paths: Vec::new(),
             roots_read: BTreeSet::new(),
             context_reads: ContextReads::default(),
-            principals: Comparison::default(),
+            principals: PrincipalComparison::default(),
             arguments: ArgumentNames::default(),
             named_arguments: ArgumentNames::default(),
         }
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
     pub fn report_in(
         &mut self,
         code: &'static Code,
-        node: &Node,
+        node: &YamlNode,
         range: Range<usize>,
         message: String,
         help: Option<String>,
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a JSONPath over the call document.
-    pub fn path(&mut self, node: &Node) -> Option<Path> {
+    pub fn path(&mut self, node: &YamlNode) -> Option<Path> {
         let text = node.as_str()?;
         match Path::parse(text) {
             Ok(path) => {
@@ -133,13 +133,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one JSONPath or a list of them.
-    pub fn paths(&mut self, node: &Node) -> Vec<Path> {
+    pub fn paths(&mut self, node: &YamlNode) -> Vec<Path> {
         let nodes = node.items().unwrap_or(std::slice::from_ref(node));
         nodes.iter().filter_map(|node| self.path(node)).collect()
     }
 
     /// Reads a list of paths below `$.input`.
-    pub fn read_input_paths(&mut self, node: &Node) -> Vec<Path> {
+    pub fn read_input_paths(&mut self, node: &YamlNode) -> Vec<Path> {
         let mut paths = Vec::new();
         for item in node.items().unwrap_or_default() {
             match self.path(item) {
@@ -155,12 +155,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a regular expression, in the syntax of the `regex` crate.
-    pub fn regex(&mut self, node: &Node) -> Option<Regex> {
+    pub fn regex(&mut self, node: &YamlNode) -> Option<Regex> {
         self.read_regex_in(node, node.as_str()?)
     }
 
     /// Reads a regular expression that is a part of a node's string.
-    pub fn read_regex_in(&mut self, node: &Node, pattern: &str) -> Option<Regex> {
+    pub fn read_regex_in(&mut self, node: &YamlNode, pattern: &str) -> Option<Regex> {
         if !self.fits(node, pattern, MAX_REGEX_BYTES, "a regular expression") {
             return None;
         }
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether a string is short enough; reports it otherwise.
-    fn fits(&mut self, node: &Node, text: &str, most: usize, what: &str) -> bool {
+    fn fits(&mut self, node: &YamlNode, text: &str, most: usize, what: &str) -> bool {
         if text.len() <= most {
             return true;
         }
@@ -196,7 +196,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a template over the call document; `extra` lists additional names it may use.
-    pub fn template(&mut self, node: &Node, extra: &[&str]) -> Option<Template> {
+    pub fn template(&mut self, node: &YamlNode, extra: &[&str]) -> Option<Template> {
         let text = node.as_str()?;
         if !self.fits(node, text, MAX_TEMPLATE_BYTES, "a template") {
             return None;
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a duration such as `30s`, `24h`, `1h30m` or `7d` (a day is 24 hours). Zero is rejected.
-    pub fn duration(&mut self, node: &Node) -> Option<Duration> {
+    pub fn duration(&mut self, node: &YamlNode) -> Option<Duration> {
         let text = node.as_str()?;
         let duration = durations::parse(text);
         if duration.is_none_or(|duration| duration.is_zero()) {
@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
 
     /// The start of each line of a node's string in its file: line and column, from 1. Empty if the string is not in the file
     /// verbatim, as with an alias or a folded scalar.
-    pub fn line_starts(&self, node: &Node) -> Vec<(usize, usize)> {
+    pub fn line_starts(&self, node: &YamlNode) -> Vec<(usize, usize)> {
         let mut starts = Vec::new();
         let mut offset = 0;
         for line in node.as_str().unwrap_or_default().split_inclusive('\n') {
@@ -263,7 +263,7 @@ impl<'a> Reader<'a> {
 
     /// Reads a text file that a rules file refers to by a path relative to its directory, with this file name ending. Diagnostics can
     /// point into the file, and the policy depends on it.
-    pub fn draw_file(&mut self, node: &Node, ending: &str) -> Option<(SourceId, String)> {
+    pub fn draw_file(&mut self, node: &YamlNode, ending: &str) -> Option<(SourceId, String)> {
         let namer = self.sources.get(node.span.source)?.name().to_owned();
         let (path, text) = source::read_named(self.sources, &namer, node.as_str()?, ending);
         self.referenced_paths.push(path.clone());
@@ -283,7 +283,7 @@ impl<'a> Reader<'a> {
     /// `$.error` before the tool runs, members of a call in a policy about a run; `node` is the string that reads them.
     pub fn check_reads(
         &mut self,
-        node: &Node,
+        node: &YamlNode,
         roots: impl IntoIterator<Item = Root>,
         context: &ContextReads,
     ) -> bool {

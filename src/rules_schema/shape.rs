@@ -25,25 +25,25 @@ pub enum Shape {
     /// A single item, or a list with at least one item.
     OneOrMany(&'static Shape),
     /// A mapping with these keys.
-    Record(&'static Record),
+    Record(&'static RecordShape),
     /// The first of these that accepts the YAML type.
     Either(&'static [Shape]),
 }
 
 /// A mapping with a fixed set of keys.
 #[derive(Debug)]
-pub struct Record {
+pub struct RecordShape {
     /// The record's name, for the schema's definitions.
     pub name: &'static str,
     /// Its description.
     pub doc: &'static str,
     /// Its keys.
-    pub fields: &'static [Field],
+    pub fields: &'static [FieldShape],
 }
 
 /// One key of a [`Record`].
 #[derive(Clone, Copy, Debug)]
-pub struct Field {
+pub struct FieldShape {
     /// The key.
     pub name: &'static str,
     /// Its description for authors of rules files.
@@ -54,7 +54,7 @@ pub struct Field {
     pub required: bool,
 }
 
-impl Field {
+impl FieldShape {
     /// An optional key.
     pub const fn optional(name: &'static str, shape: Shape, doc: &'static str) -> Self {
         Self { name, doc, shape, required: false }

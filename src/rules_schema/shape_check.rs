@@ -6,11 +6,11 @@ use crate::diagnostic::{
     Diagnostic, Diagnostics, EMPTY_VALUE, OUT_OF_RANGE, Span, UNKNOWN_VALUE, WRONG_TYPE, YAML_FEATURE,
 };
 use crate::safe_text::{cut, inert};
-use crate::source::{Node, YamlValue};
+use crate::source::{YamlNode, YamlValue};
 
 impl Shape {
     /// Whether this shape accepts the YAML type of a node.
-    pub fn fits(&self, node: &Node) -> bool {
+    pub fn fits(&self, node: &YamlNode) -> bool {
         match self {
             Self::Any => true,
             Self::Bool | Self::True => matches!(node.value, YamlValue::Bool(_)),
@@ -24,7 +24,7 @@ impl Shape {
     }
 
     /// Reports all mismatches between `node` and this shape; `name` is its name in messages: a key, or a phrase.
-    pub fn check(&self, node: &Node, name: &str, diagnostics: &mut Diagnostics) {
+    pub fn check(&self, node: &YamlNode, name: &str, diagnostics: &mut Diagnostics) {
         if !self.fits(node) {
             if is_reported_yaml_error(node, diagnostics) {
                 return;
@@ -52,7 +52,7 @@ impl Shape {
         }
     }
 
-    fn wrong_type(&self, node: &Node, name: &str) -> Diagnostic {
+    fn wrong_type(&self, node: &YamlNode, name: &str) -> Diagnostic {
         let (name_shown, is) = (quoted(name), node.type_name());
         let message = match node.value {
             YamlValue::Null => format!("{name_shown} has no value"),
@@ -94,7 +94,7 @@ impl Shape {
     }
 
     /// The fix for a value of the wrong YAML type.
-    fn help_for_type(&self, node: &Node, name: &str) -> String {
+    fn help_for_type(&self, node: &YamlNode, name: &str) -> String {
         let written = written(node);
         match (self, &node.value) {
             (Self::Either(shapes), _) => match shapes.first() {
@@ -145,7 +145,7 @@ impl Shape {
 }
 
 /// Whether a value is missing because of a YAML feature (a tag) that was already reported. YAML errors take precedence.
-fn is_reported_yaml_error(node: &Node, diagnostics: &Diagnostics) -> bool {
+fn is_reported_yaml_error(node: &YamlNode, diagnostics: &Diagnostics) -> bool {
     let beside = |span: Span| {
         span.source == node.span.source && (node.span.end..=node.span.end + 1).contains(&span.start)
     };
@@ -162,7 +162,7 @@ pub(super) fn quoted(name: &str) -> String {
 }
 
 /// A scalar, escaped and truncated for display.
-fn written(node: &Node) -> String {
+fn written(node: &YamlNode) -> String {
     match node.as_str() {
         Some(text) => cut(&inert(text)),
         None => cut(&inert(&node.to_json().to_string())),
@@ -173,7 +173,7 @@ fn known_values(words: &[(&'static str, &str)]) -> String {
     format!("known values: {}", words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", "))
 }
 
-fn check_true(node: &Node, name: &str, diagnostics: &mut Diagnostics) {
+fn check_true(node: &YamlNode, name: &str, diagnostics: &mut Diagnostics) {
     if node.as_bool() == Some(false) {
         diagnostics.push(
             Diagnostic::new(&UNKNOWN_VALUE, node.span, format!("`{name}` can only be `true`"))
@@ -182,7 +182,7 @@ fn check_true(node: &Node, name: &str, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn check_integer(node: &Node, name: &str, min: i64, max: i64, diagnostics: &mut Diagnostics) {
+fn check_integer(node: &YamlNode, name: &str, min: i64, max: i64, diagnostics: &mut Diagnostics) {
     let number = node.as_number().and_then(crate::json::Number::as_i64);
     if number.is_none_or(|number| number < min || number > max) {
         let range =
@@ -196,7 +196,7 @@ fn check_integer(node: &Node, name: &str, min: i64, max: i64, diagnostics: &mut 
     }
 }
 
-fn check_word(node: &Node, name: &str, words: &[(&'static str, &str)], diagnostics: &mut Diagnostics) {
+fn check_word(node: &YamlNode, name: &str, words: &[(&'static str, &str)], diagnostics: &mut Diagnostics) {
     let Some(text) = node.as_str() else { return };
     if words.iter().any(|(word, _)| *word == text) {
         return;
@@ -209,7 +209,7 @@ fn check_word(node: &Node, name: &str, words: &[(&'static str, &str)], diagnosti
     diagnostics.push(Diagnostic::new(&UNKNOWN_VALUE, node.span, message).help(help));
 }
 
-fn check_list(node: &Node, name: &str, item: &Shape, diagnostics: &mut Diagnostics) {
+fn check_list(node: &YamlNode, name: &str, item: &Shape, diagnostics: &mut Diagnostics) {
     if node.items().is_some_and(<[_]>::is_empty) {
         diagnostics.push(
             Diagnostic::new(&EMPTY_VALUE, node.span, format!("`{name}` is an empty list"))
@@ -220,7 +220,7 @@ fn check_list(node: &Node, name: &str, item: &Shape, diagnostics: &mut Diagnosti
 }
 
 /// Reports items that all have the same wrong type as one problem.
-fn check_items(node: &Node, name: &str, item: &Shape, diagnostics: &mut Diagnostics) {
+fn check_items(node: &YamlNode, name: &str, item: &Shape, diagnostics: &mut Diagnostics) {
     let items = node.items().unwrap_or_default();
     let name_of_item = format!("an item of `{name}`");
     let mut misfits = items.iter().filter(|entry| !item.fits(entry));

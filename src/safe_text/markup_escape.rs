@@ -56,14 +56,14 @@ pub fn unmarked(text: &str) -> String {
 
 /// Escapes a text, limited to `limit` characters.
 pub fn escape_markup_up_to(text: &str, limit: usize) -> EscapedText {
-    let mut writer = Writer::new(limit);
-    writer.text(text, Form::Exact);
+    let mut writer = EscapeWriter::new(limit);
+    writer.text(text, EscapeForm::Exact);
     writer.finish()
 }
 
 /// Escapes a text and quotes it as a JSON string, limited to `limit` characters.
 pub fn escape_quoted(text: &str, limit: usize) -> EscapedText {
-    let mut writer = Writer::new(limit);
+    let mut writer = EscapeWriter::new(limit);
     writer.quoted(text);
     writer.finish()
 }
@@ -94,7 +94,7 @@ pub fn escape_name(name: &str, limit: usize) -> EscapedText {
 /// assert_eq!(shown.text, r#"{"to": "ana@example.com", "body": "\u002anow\u002a\n"}"#);
 /// ```
 pub fn escape_json(value: &Value, limit: usize) -> EscapedText {
-    let mut writer = Writer::new(limit);
+    let mut writer = EscapeWriter::new(limit);
     writer.value(value, 0);
     writer.finish()
 }
@@ -102,20 +102,20 @@ pub fn escape_json(value: &Value, limit: usize) -> EscapedText {
 /// Escapes a message, limited to `limit` characters. Existing escapes stay, so messages composed of escaped values can pass through
 /// this function repeatedly; white space collapses to one space. So this is not exact: two messages may look the same.
 pub fn escape_message(text: &str, limit: usize) -> EscapedText {
-    let mut writer = Writer::new(limit);
-    writer.text(&text.split_whitespace().collect::<Vec<_>>().join(" "), Form::Message);
+    let mut writer = EscapeWriter::new(limit);
+    writer.text(&text.split_whitespace().collect::<Vec<_>>().join(" "), EscapeForm::Message);
     writer.finish()
 }
 
 /// Escapes markup and everything beyond ASCII: reveals the real characters of a text that looks like something else.
 pub fn escape_non_ascii(text: &str, limit: usize) -> EscapedText {
-    let mut writer = Writer::new(limit);
-    writer.text(text, Form::SpelledOut);
+    let mut writer = EscapeWriter::new(limit);
+    writer.text(text, EscapeForm::SpelledOut);
     writer.finish()
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Form {
+enum EscapeForm {
     Exact,
     /// Between quotes.
     Quoted,
@@ -124,27 +124,27 @@ enum Form {
 }
 
 /// Writes up to a limit: the beginning, and the end of the text that does not fit, for which a third is reserved.
-struct Writer {
+struct EscapeWriter {
     beginning: String,
     /// The last unit of the beginning.
-    last: Option<Unit>,
+    last: Option<EscapeUnit>,
     /// How many characters the beginning can still take; zero after the first unit that did not fit.
     room: usize,
-    end: VecDeque<Unit>,
+    end: VecDeque<EscapeUnit>,
     end_length: usize,
     end_limit: usize,
     left_out: usize,
 }
 
 /// The output for one character of the original.
-struct Unit {
+struct EscapeUnit {
     text: String,
     length: usize,
     /// The character of the original, if it is written unescaped.
     content: Option<char>,
 }
 
-impl Unit {
+impl EscapeUnit {
     fn new(text: &str, content: Option<char>) -> Self {
         Self { text: text.to_owned(), length: text.chars().count(), content }
     }
@@ -157,7 +157,7 @@ impl Unit {
     }
 }
 
-impl Writer {
+impl EscapeWriter {
     fn new(limit: usize) -> Self {
         let end_limit = limit / 3;
         Self {
@@ -173,7 +173,7 @@ impl Writer {
 
     fn finish(mut self) -> EscapedText {
         if self.left_out > 0 {
-            self.last.iter_mut().chain(self.end.front_mut()).for_each(Unit::escape_beside_gap);
+            self.last.iter_mut().chain(self.end.front_mut()).for_each(EscapeUnit::escape_beside_gap);
         }
         let (mut text, mut end) = (self.beginning, String::new());
         text.extend(self.last.map(|unit| unit.text));
@@ -182,7 +182,7 @@ impl Writer {
         EscapedText { text, left_out: self.left_out, end }
     }
 
-    fn unit(&mut self, unit: Unit) {
+    fn unit(&mut self, unit: EscapeUnit) {
         if self.end.is_empty() && self.left_out == 0 && unit.length <= self.room {
             self.room -= unit.length;
             if let Some(before) = self.last.replace(unit) {
@@ -201,7 +201,7 @@ impl Writer {
     }
 
     fn literal(&mut self, text: &str) {
-        text.chars().for_each(|c| self.unit(Unit::new(c.encode_utf8(&mut [0; 4]), None)));
+        text.chars().for_each(|c| self.unit(EscapeUnit::new(c.encode_utf8(&mut [0; 4]), None)));
     }
 
     fn value(&mut self, value: &Value, depth: usize) {
@@ -236,23 +236,23 @@ impl Writer {
 
     fn quoted(&mut self, text: &str) {
         self.literal("\"");
-        self.text(text, Form::Quoted);
+        self.text(text, EscapeForm::Quoted);
         self.literal("\"");
     }
 
-    fn text(&mut self, text: &str, form: Form) {
-        let mut around = Around { before: "", after: text, escaped: true, marks: 0, form };
+    fn text(&mut self, text: &str, form: EscapeForm) {
+        let mut around = CharContext { before: "", after: text, escaped: true, marks: 0, form };
         for (index, c) in text.char_indices() {
             around.before = text.get(..index).unwrap_or_default();
             around.after = text.get(index + c.len_utf8()..).unwrap_or_default();
             around.marks = if is_mark(c) { around.marks + 1 } else { 0 };
             around.escaped = around.must_escape(c);
             match c {
-                _ if !around.escaped => self.unit(Unit::new(c.encode_utf8(&mut [0; 4]), Some(c))),
-                '\n' => self.unit(Unit::new(r"\n", None)),
-                '\r' => self.unit(Unit::new(r"\r", None)),
-                '\t' => self.unit(Unit::new(r"\t", None)),
-                _ => self.unit(Unit::new(&escape(c), None)),
+                _ if !around.escaped => self.unit(EscapeUnit::new(c.encode_utf8(&mut [0; 4]), Some(c))),
+                '\n' => self.unit(EscapeUnit::new(r"\n", None)),
+                '\r' => self.unit(EscapeUnit::new(r"\r", None)),
+                '\t' => self.unit(EscapeUnit::new(r"\t", None)),
+                _ => self.unit(EscapeUnit::new(&escape(c), None)),
             }
         }
     }
@@ -268,17 +268,17 @@ fn escape(c: char) -> String {
 }
 
 /// The context of a character.
-struct Around<'a> {
+struct CharContext<'a> {
     before: &'a str,
     after: &'a str,
     /// Whether the previous character is escaped, or there is none.
     escaped: bool,
     /// How many combining marks are in a row, including this one.
     marks: usize,
-    form: Form,
+    form: EscapeForm,
 }
 
-impl Around<'_> {
+impl CharContext<'_> {
     fn must_escape(&self, c: char) -> bool {
         let next = self.after.chars().next();
         let previous = self.before.chars().next_back();
@@ -286,8 +286,8 @@ impl Around<'_> {
         match c {
             // Always markup; or the end of an attribute or a JSON string.
             '<' | '>' | '&' | '`' | '*' | '~' | '|' | '#' | '[' | ']' | '^' => true,
-            '"' => self.form == Form::Quoted,
-            '\\' => self.form != Form::Message || !is_alphanumeric(next),
+            '"' => self.form == EscapeForm::Quoted,
+            '\\' => self.form != EscapeForm::Message || !is_alphanumeric(next),
             // Discord underlines `__` inside words too, and treats letters beyond ASCII as the end of a word.
             '_' => !within_word,
             '@' => !within_word || self.is_mass_mention(),
@@ -303,7 +303,7 @@ impl Around<'_> {
             ' ' => matches!(previous, None | Some(' ')) || next.is_none(),
             _ if c.is_ascii() => c.is_ascii_control(),
             _ => {
-                self.form == Form::SpelledOut
+                self.form == EscapeForm::SpelledOut
                     || self.is_exact() && self.imitates_punctuation(c, previous, next)
                     || c.is_control()
                     || c.is_whitespace()
@@ -316,12 +316,12 @@ impl Around<'_> {
 
     /// Whether a line could begin here.
     fn at_start(&self) -> bool {
-        self.before.is_empty() && self.form != Form::Quoted
+        self.before.is_empty() && self.form != EscapeForm::Quoted
     }
 
     /// Whether lookalikes of the punctuation around the text are escaped. A message contains its author's own punctuation.
     fn is_exact(&self) -> bool {
-        self.form != Form::Message
+        self.form != EscapeForm::Message
     }
 
     /// Whether a colon here could end a label.
@@ -344,7 +344,7 @@ impl Around<'_> {
 
     fn is_number_of_list(&self, next: Option<char>) -> bool {
         let digits = self.before.len();
-        self.form != Form::Quoted
+        self.form != EscapeForm::Quoted
             && matches!(next, None | Some(' '))
             && (1..=9).contains(&digits)
             && self.before.bytes().all(|byte| byte.is_ascii_digit())
@@ -413,96 +413,4 @@ fn is_undefined(c: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::json::json;
-
-    #[test]
-    fn keeps_ordinary_values() {
-        for text in [
-            "ana@example.com",
-            "first.last@mail.example.co.uk",
-            "snake_case_name",
-            "kebab-case",
-            "3.14",
-            "-5",
-            "+49 30 1234567",
-            "10:30:00",
-            "2026-11-21T10:30:00Z",
-            "costs $250, or $5.50",
-            "Is it so? Yes (mostly)! 100%, it's 10:30",
-            "\"quoted\" and 'quoted'",
-            "Größe, ação, Καλημέρα, Привет, שלום, مرحبا, नमस्ते, こんにちは, 你好, 안녕하세요",
-            "path/to/file.txt",
-            "e\u{301}",
-        ] {
-            assert_eq!(unmarked(text), text);
-        }
-    }
-
-    #[test]
-    fn escapes_possible_markup() {
-        for (text, shown) in [
-            ("_it_", r"\u005fit\u005f"),
-            ("a__b", r"a\u005f\u005fb"),
-            ("@here", r"\u0040here"),
-            ("x@everyone", r"x\u0040everyone"),
-            (":tada:", r"\u003atada\u003a"),
-            (":100:", r"\u003a100\u003a"),
-            ("www.example.com", r"www\u002eexample.com"),
-            ("- item", r"\u002d item"),
-            ("1. item", r"1\u002e item"),
-            ("===", r"\u003d=="),
-            ("$x$", r"\u0024x\u0024"),
-            ("$5$6", r"$5\u00246"),
-            (" $5", r"\u0020\u00245"),
-            (" a  b ", r"\u0020a \u0020b\u0020"),
-            ("a\nb\u{1b}[0m", r"a\nb\u001b\u005b0m"),
-            (r"a\n", r"a\u005cn"),
-            ("\u{202e}\u{200b}\u{a0}", r"\u202e\u200b\u00a0"),
-            ("\u{e0041}", r"\udb40\udc41"),
-            ("e\u{301}\u{302}\u{303}", "e\u{301}\u{302}\\u0303"),
-            ("<\u{338}", r"\u003c\u0338"),
-            ("Tool: x", r"Tool\u003a x"),
-            ("Tool:", r"Tool\u003a"),
-            ("Tool\u{ff1a}x", r"Tool\uff1ax"),
-            ("\u{201c}a\u{ff02}", r"\u201ca\uff02"),
-            ("''a'b\u{2019}\u{2019}", r"\u0027\u0027a'b\u2019\u2019"),
-            ("…［3", r"…\uff3b3"),
-        ] {
-            assert_eq!(unmarked(text), shown, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn escaping_a_message_is_idempotent() {
-        let message = format!("Pay {} to\n  {}?", unmarked("<1>"), unmarked("a\\b\nc"));
-        assert_eq!(escape_message(&message, 100).text, r"Pay \u003c1\u003e to a\u005cb\nc?");
-        assert_eq!(escape_message(r"a\*b", 100).text, r"a\u005c\u002ab");
-    }
-
-    #[test]
-    fn truncates_between_escapes_and_counts_the_rest() {
-        let cut = |text, limit| escape_markup_up_to(text, limit).to_string();
-        assert_eq!(cut("ab<c", 7), "ab…[1 character not shown]…c");
-        assert_eq!(cut("ab<c", 9), unmarked("ab<c"));
-        assert_eq!(cut("abcdefghijklmnop", 9), "abcdef…[7 characters not shown]…nop");
-        assert_eq!(escape_json(&json!([1, "a"]), 4).to_string(), "[1,…[4 characters not shown]…]");
-    }
-
-    #[test]
-    fn escapes_markup_next_to_a_gap() {
-        assert_eq!(
-            escape_markup_up_to("aa_bbbbb_c", 6).to_string(),
-            r"aa_b…[4 characters not shown]…\u005fc"
-        );
-        assert_eq!(
-            escape_markup_up_to("aaa_bbb@cc", 9).to_string(),
-            r"aaa_bb…[1 character not shown]…\u0040cc"
-        );
-        assert_eq!(
-            escape_markup_up_to("aaaaa_bbbb@cc", 9).to_string(),
-            r"aaaaa\u005f…[4 characters not shown]…\u0040cc"
-        );
-    }
-}
+mod tests;

@@ -7,15 +7,15 @@ use std::sync::{Arc, OnceLock};
 
 use super::ScriptCompileError;
 use super::compiler::lower;
-use super::dependencies::Reads;
-use super::effect::Effect;
+use super::dependencies::ProgramDependencies;
+use super::effect::ScriptEffect;
 use super::exported_value::ExportedValue;
-use super::fuel::{Limits, Work};
-use super::interpreter::{Evaluation, Stop};
+use super::fuel::{ScriptLimits, Fuel};
+use super::interpreter::{Interpreter, ControlFlow};
 use super::journal::{Journal, JournalError};
 use super::parser::{Language, guarded, parse};
 use super::program::{Program, SourcePosition};
-use super::replay_host::Outside;
+use super::replay_host::ReplayHost;
 use super::value::ScriptValue;
 use crate::call::{ContextReads, Root, SessionState, ToolCall};
 use crate::json::{Digest, Value, canonical, json};
@@ -25,7 +25,7 @@ use crate::path::ArgumentNames;
 pub const MAX_SCRIPT: usize = 64 << 10;
 
 /// The limits of a script: steps count over all replays of a call, everything else over one replay.
-pub static SCRIPT_LIMITS: Limits = Limits {
+pub static SCRIPT_LIMITS: ScriptLimits = ScriptLimits {
     who: "the script",
     steps: 500_000,
     text: 1 << 20,
@@ -38,19 +38,19 @@ pub static SCRIPT_LIMITS: Limits = Limits {
 
 /// A compiled script, which several threads can run at once.
 #[derive(Debug)]
-pub struct Around {
+pub struct AroundScript {
     program: Program,
-    reads: Reads,
+    reads: ProgramDependencies,
     context_reads: Arc<ContextReads>,
     digest: Digest,
 }
 
 /// The input of all replays of one call: the call itself, and the session as it was when the script first started.
 #[derive(Clone, Debug)]
-pub struct ScriptCall<'c>(Arc<Seen<'c>>);
+pub struct ScriptCall<'c>(Arc<CallSnapshot<'c>>);
 
 #[derive(Debug)]
-pub(super) struct Seen<'c> {
+pub(super) struct CallSnapshot<'c> {
     script: Digest,
     pub(super) call: &'c ToolCall,
     /// The members of the call's context that the script reads.
@@ -67,7 +67,7 @@ pub(super) struct Seen<'c> {
 #[derive(Clone, Debug)]
 pub enum ReplayResult<'c> {
     /// The script stopped at an effect that has no result in the journal: perform it, record the result, replay.
-    Effect(Effect<'c>),
+    Effect(ScriptEffect<'c>),
     /// The script completed.
     Done {
         /// The value of the last statement, or the returned value.
@@ -117,7 +117,7 @@ impl ScriptRunError {
     }
 }
 
-impl Around {
+impl AroundScript {
     /// Compiles a script in Rhai's syntax. Its variables are `input`, which it may change, and `tool`, `server`, `id`,
     /// `context`, `session`, `annotations` and `options`; `next(input)` runs the wrapped execution, and the last value
     /// is the output. Operators and functions are those of [`Predicate`](super::Predicate), and the script functions of
@@ -204,7 +204,7 @@ impl Around {
             return Err(ScriptRunError::new("the input is not a JSON object", None));
         }
         let reads_annotations = self.reads.roots.contains(&Root::Annotations);
-        Ok(ScriptCall(Arc::new(Seen {
+        Ok(ScriptCall(Arc::new(CallSnapshot {
             script: self.digest,
             call,
             context: Arc::clone(&self.context_reads),
@@ -264,16 +264,16 @@ impl Around {
         })
     }
 
-    fn run<'c>(&self, call: &Seen<'c>, journal: &Journal<'c>) -> ReplayResult<'c> {
-        let outside = Outside { call, journal, answered: 0, end: None };
-        let work = Work::after(&SCRIPT_LIMITS, journal.steps.get());
-        let mut evaluation = Evaluation::new(&self.program, outside, work);
+    fn run<'c>(&self, call: &CallSnapshot<'c>, journal: &Journal<'c>) -> ReplayResult<'c> {
+        let outside = ReplayHost { call, journal, answered: 0, end: None };
+        let work = Fuel::after(&SCRIPT_LIMITS, journal.steps.get());
+        let mut evaluation = Interpreter::new(&self.program, outside, work);
         let result = evaluation.run(vec![ScriptValue::Json(&call.call.input)]);
         journal.steps.set(evaluation.work.steps_taken());
         let unanswered = evaluation.world.answered < journal.entries.len();
         match (result, evaluation.world.end.take()) {
-            (Err(Stop::End), Some(end)) => end,
-            (Err(Stop::Limit(message, spot)), _) => {
+            (Err(ControlFlow::End), Some(end)) => end,
+            (Err(ControlFlow::Limit(message, spot)), _) => {
                 let failure = ScriptRunError::new(message, Some(spot));
                 ReplayResult::Failed(ScriptRunError { limit: true, ..failure })
             }
@@ -282,10 +282,10 @@ impl Around {
                 ReplayResult::Failed(ScriptRunError::mismatch(message, None))
             }
             (Ok(value), _) => evaluation.world.done(&value, &evaluation.work),
-            (Err(Stop::Wrong(message, spot)), _) => {
+            (Err(ControlFlow::Wrong(message, spot)), _) => {
                 ReplayResult::Failed(ScriptRunError::new(message, Some(spot)))
             }
-            (Err(Stop::Exception(error, spot)), _) => evaluation.world.threw(&error, spot),
+            (Err(ControlFlow::Exception(error, spot)), _) => evaluation.world.threw(&error, spot),
             (Err(_), _) => ReplayResult::Failed(ScriptRunError::new("the script ended unexpectedly", None)),
         }
     }
@@ -303,7 +303,7 @@ impl ScriptCall<'_> {
     /// The digest of the call, to which a stored journal is bound.
     pub fn digest(&self) -> Digest {
         *self.0.digest.get_or_init(|| {
-            let Seen { call, context, annotations, .. } = &*self.0;
+            let CallSnapshot { call, context, annotations, .. } = &*self.0;
             let context = context.part_of(&call.context);
             let names = json!([call.tool, call.server, call.id]);
             let values = [&call.input, &context, &call.options, annotations.unwrap_or(&Value::Null)]

@@ -2,19 +2,19 @@
 
 use std::borrow::Cow;
 
-use super::fuel::{Fault, Work};
-use super::function_table::Change;
-use super::value::{Kind, ScriptValue, depth, offset};
+use super::fuel::{EvalError, Fuel};
+use super::function_table::MutatingFunction;
+use super::value::{ValueKind, ScriptValue, depth, offset};
 use crate::json::JsonType;
 
 /// One step of a path, with its index evaluated.
-pub(super) enum Target<'r> {
+pub(super) enum ResolvedStep<'r> {
     Key(&'r str),
     Index(ScriptValue<'r>),
 }
 
-impl<'r> Target<'r> {
-    pub(super) fn read(&self, container: &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault> {
+impl<'r> ResolvedStep<'r> {
+    pub(super) fn read(&self, container: &ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError> {
         match self {
             Self::Key(key) => property(container, key),
             Self::Index(index) => element(container, index),
@@ -22,9 +22,9 @@ impl<'r> Target<'r> {
     }
 }
 
-pub(super) fn property<'r>(object: &ScriptValue<'r>, key: &str) -> Result<ScriptValue<'r>, Fault> {
+pub(super) fn property<'r>(object: &ScriptValue<'r>, key: &str) -> Result<ScriptValue<'r>, EvalError> {
     match object.kind() {
-        Kind::Object(object) => {
+        ValueKind::Object(object) => {
             object.get(key).ok_or_else(|| format!("the object has no key `{key}`").into())
         }
         _ => Err(format!("`{key}` is read from a value that is not an object").into()),
@@ -34,10 +34,10 @@ pub(super) fn property<'r>(object: &ScriptValue<'r>, key: &str) -> Result<Script
 pub(super) fn element<'r>(
     container: &ScriptValue<'r>,
     index: &ScriptValue<'r>,
-) -> Result<ScriptValue<'r>, Fault> {
+) -> Result<ScriptValue<'r>, EvalError> {
     match (container.kind(), index.kind()) {
-        (Kind::Object(_), Kind::Text(key)) => property(container, key),
-        (Kind::List(list), Kind::Number(index)) => {
+        (ValueKind::Object(_), ValueKind::Text(key)) => property(container, key),
+        (ValueKind::List(list), ValueKind::Number(index)) => {
             let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
             offset(index, list.len())
                 .and_then(|index| list.get(index))
@@ -47,35 +47,35 @@ pub(super) fn element<'r>(
     }
 }
 
-fn whole_index_error() -> Fault {
+fn whole_index_error() -> EvalError {
     "an array index must be a whole number".into()
 }
 
-fn index_type_error(container: JsonType, index: JsonType) -> Fault {
+fn index_type_error(container: JsonType, index: JsonType) -> EvalError {
     format!(
         "an array takes a whole number as index and an object a string, these are of type {container} and {index}"
     )
     .into()
 }
 
-type Action<'a, 'r> = &'a mut dyn FnMut(&mut ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>;
+type TargetAction<'a, 'r> = &'a mut dyn FnMut(&mut ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>;
 
 /// Applies an action to the value at a path. Values on the way that other variables share are copied (copy on write).
 pub(super) fn inside<'r>(
-    work: &Work,
+    work: &Fuel,
     target: Option<&mut ScriptValue<'r>>,
-    steps: &[Target<'r>],
-    action: Action<'_, 'r>,
-) -> Result<ScriptValue<'r>, Fault> {
-    let Some(target) = target else { return Err(Fault::Limit("the variable is missing".to_owned())) };
+    steps: &[ResolvedStep<'r>],
+    action: TargetAction<'_, 'r>,
+) -> Result<ScriptValue<'r>, EvalError> {
+    let Some(target) = target else { return Err(EvalError::Limit("the variable is missing".to_owned())) };
     let Some((step, rest)) = steps.split_first() else { return action(target) };
     work.step()?;
     // Returns the error message of an invalid step.
     step.read(target)?;
     let key = match step {
-        Target::Key(key) => Some((*key).to_owned()),
-        Target::Index(index) => match index.kind() {
-            Kind::Text(key) => Some(key.to_owned()),
+        ResolvedStep::Key(key) => Some((*key).to_owned()),
+        ResolvedStep::Index(index) => match index.kind() {
+            ValueKind::Text(key) => Some(key.to_owned()),
             _ => None,
         },
     };
@@ -88,8 +88,8 @@ pub(super) fn inside<'r>(
             members.holds(depth)?;
             Ok(given)
         }
-        (None, Target::Index(index)) => {
-            let Kind::Number(index) = index.kind() else { return Err(missing()) };
+        (None, ResolvedStep::Index(index)) => {
+            let ValueKind::Number(index) = index.kind() else { return Err(missing()) };
             let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
             let Some(items) = target.items_mut(work)? else { return Err(missing()) };
             let item = offset(index, items.inside.len()).and_then(|index| items.inside.get_mut(index));
@@ -99,21 +99,21 @@ pub(super) fn inside<'r>(
             items.holds(depth)?;
             Ok(given)
         }
-        (None, Target::Key(_)) => Err(missing()),
+        (None, ResolvedStep::Key(_)) => Err(missing()),
     }
 }
 
-fn missing() -> Fault {
-    Fault::Wrong("this member or element does not exist".to_owned())
+fn missing() -> EvalError {
+    EvalError::Wrong("this member or element does not exist".to_owned())
 }
 
 /// Assigns a value at a path. The last step may be a new key.
 pub(super) fn assign<'r>(
-    work: &Work,
+    work: &Fuel,
     target: Option<&mut ScriptValue<'r>>,
-    steps: &[Target<'r>],
+    steps: &[ResolvedStep<'r>],
     value: ScriptValue<'r>,
-) -> Result<(), Fault> {
+) -> Result<(), EvalError> {
     let mut value = Some(value);
     let (last, before) = match steps.split_last() {
         Some((last, before)) => (Some(last), before),
@@ -131,17 +131,17 @@ pub(super) fn assign<'r>(
 }
 
 fn put<'r>(
-    work: &Work,
+    work: &Fuel,
     container: &mut ScriptValue<'r>,
-    step: &Target<'r>,
+    step: &ResolvedStep<'r>,
     value: ScriptValue<'r>,
-) -> Result<(), Fault> {
+) -> Result<(), EvalError> {
     let found = container.json_type();
     let key = match step {
-        Target::Key(key) => Some(Cow::Borrowed(*key)),
-        Target::Index(index) => match (index.borrowed(), index.kind()) {
+        ResolvedStep::Key(key) => Some(Cow::Borrowed(*key)),
+        ResolvedStep::Index(index) => match (index.borrowed(), index.kind()) {
             (Some(key), _) => Some(Cow::Borrowed(key)),
-            (None, Kind::Text(key)) => Some(Cow::Owned(key.to_owned())),
+            (None, ValueKind::Text(key)) => Some(Cow::Owned(key.to_owned())),
             _ => None,
         },
     };
@@ -156,8 +156,8 @@ fn put<'r>(
         members.inside.insert(key, value);
         return members.holds(inner);
     }
-    let Target::Index(index) = step else { return Err(missing()) };
-    let Kind::Number(index_number) = index.kind() else {
+    let ResolvedStep::Index(index) = step else { return Err(missing()) };
+    let ValueKind::Number(index_number) = index.kind() else {
         return Err(index_type_error(found, index.json_type()));
     };
     let Some(index_number) = index_number.to_i64() else { return Err(whole_index_error()) };
@@ -173,14 +173,14 @@ fn put<'r>(
 }
 
 pub(super) fn changed<'r>(
-    how: Change,
+    how: MutatingFunction,
     target: &mut ScriptValue<'r>,
     argument: Option<&ScriptValue<'r>>,
-    work: &Work,
-) -> Result<ScriptValue<'r>, Fault> {
+    work: &Fuel,
+) -> Result<ScriptValue<'r>, EvalError> {
     let found = target.json_type();
     match how {
-        Change::Push => {
+        MutatingFunction::Push => {
             let Some(items) = target.items_mut(work)? else {
                 return Err(format!("`push` takes an array, this is of type {found}").into());
             };
@@ -190,7 +190,7 @@ pub(super) fn changed<'r>(
             items.inside.push(value);
             Ok(ScriptValue::Null)
         }
-        Change::Pop => {
+        MutatingFunction::Pop => {
             let Some(items) = target.items_mut(work)? else {
                 return Err(format!("`pop` takes an array, this is of type {found}").into());
             };
@@ -199,9 +199,9 @@ pub(super) fn changed<'r>(
                 .pop()
                 .ok_or_else(|| "`pop` takes an array with at least one element, this one is empty".into())
         }
-        Change::Remove => {
+        MutatingFunction::Remove => {
             let key = match argument.map(ScriptValue::kind) {
-                Some(Kind::Text(key)) => key.to_owned(),
+                Some(ValueKind::Text(key)) => key.to_owned(),
                 _ => return Err("`remove` takes an object and a string".into()),
             };
             let Some(members) = target.members_mut(work)? else {

@@ -4,12 +4,12 @@ use regex::Regex;
 use rhai::{Expr, FnCallExpr, Position};
 
 use super::ScriptCompileError;
-use super::compiler::{CompileResult, Lowering, quoted};
+use super::compiler::{CompileResult, Compiler, quoted};
 use super::effect::span_of_time;
-use super::function_table::{EffectKind, FUNCTIONS, Function, Run, by_name};
+use super::function_table::{EffectKind, FUNCTIONS, ScriptFunction, Implementation, by_name};
 use super::operators::{BINARY_OPERATORS, operator};
 use super::parser::{closure_name, offset};
-use super::program::{Closure, Code, Node};
+use super::program::{Closure, Code, CodeNode};
 use crate::diagnostic::nearest;
 use crate::regex_compiler;
 
@@ -39,13 +39,13 @@ const FUNCTION_ALIASES: &[(&str, &str)] = &[
     ("debug", "audit"),
 ];
 
-impl Lowering<'_> {
+impl Compiler<'_> {
     pub(super) fn call(
         &mut self,
         call: &FnCallExpr,
         position: Position,
-        receiver: Option<Node>,
-    ) -> CompileResult<Node> {
+        receiver: Option<CodeNode>,
+    ) -> CompileResult<CodeNode> {
         let name = call.name.as_str();
         if !call.namespace.is_empty() || call.capture_parent_scope {
             return Err(self.error(
@@ -105,26 +105,26 @@ impl Lowering<'_> {
             },
         };
         let code = match function.run {
-            Run::Change(how) => {
+            Implementation::Change(how) => {
                 let Some(argument) = arguments.next() else {
                     return Err(self.argument_count_error(function, given, position));
                 };
                 let place = self.compile_target(argument)?;
                 Code::Change(how, place, self.expressions(arguments.as_slice())?)
             }
-            Run::Each(how) => {
+            Implementation::Each(how) => {
                 let list = first(self, &mut arguments)?;
                 let Some(closure) = arguments.next() else {
                     return Err(self.argument_count_error(function, given, position));
                 };
                 Code::Each(how, Box::new(list), Box::new(self.closure(closure, function)?))
             }
-            Run::Matches => {
+            Implementation::Matches => {
                 let text = first(self, &mut arguments)?;
                 Code::Matches(Box::new(text), self.regex(arguments.next())?)
             }
             run => {
-                if let (Run::Effect(EffectKind::CacheSet), Some(Expr::StringConstant(span, position))) =
+                if let (Implementation::Effect(EffectKind::CacheSet), Some(Expr::StringConstant(span, position))) =
                     (run, call.args.last())
                 {
                     span_of_time(span).map_err(|message| self.error(*position, message))?;
@@ -135,7 +135,7 @@ impl Lowering<'_> {
                 }
                 all.extend(self.expressions(arguments.as_slice())?);
                 match run {
-                    Run::Effect(kind) => Code::Effect(kind, all),
+                    Implementation::Effect(kind) => Code::Effect(kind, all),
                     run => Code::Function(run, all),
                 }
             }
@@ -150,7 +150,7 @@ impl Lowering<'_> {
         position: Position,
         as_method: bool,
         given: usize,
-    ) -> CompileResult<Node> {
+    ) -> CompileResult<CodeNode> {
         let name = call.name.as_str();
         if as_method {
             return Err(self
@@ -173,7 +173,7 @@ impl Lowering<'_> {
             .is_some_and(|rest| rest.starts_with(start))
     }
 
-    fn is_in(&mut self, wanted: &Expr, container: &Expr, position: Position) -> CompileResult<Node> {
+    fn is_in(&mut self, wanted: &Expr, container: &Expr, position: Position) -> CompileResult<CodeNode> {
         self.record_key_lookup(container, wanted);
         let always_object = match container {
             Expr::Variable(variable, _, _) => match self.slot(&variable.1) {
@@ -192,7 +192,7 @@ impl Lowering<'_> {
 
     pub(super) fn argument_count_error(
         &self,
-        function: &Function,
+        function: &ScriptFunction,
         given: usize,
         position: Position,
     ) -> ScriptCompileError {
@@ -232,7 +232,7 @@ impl Lowering<'_> {
             .or_else(|| nearest(name, known.iter().copied().chain(own)));
         let help = match meant {
             Some(meant) => {
-                let signature = by_name(meant).map_or_else(|| format!("{meant}(…)"), Function::signature);
+                let signature = by_name(meant).map_or_else(|| format!("{meant}(…)"), ScriptFunction::signature);
                 format!("did you mean `{signature}`?")
             }
             None => format!("available functions: {}", quoted(&known)),
@@ -254,7 +254,7 @@ impl Lowering<'_> {
         })
     }
 
-    fn closure(&mut self, argument: &Expr, function: &Function) -> CompileResult<Closure> {
+    fn closure(&mut self, argument: &Expr, function: &ScriptFunction) -> CompileResult<Closure> {
         let position = argument.start_position();
         let routines = self.routines;
         let found = closure_name(argument).and_then(|(name, captured)| {

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use rhai::{AST, Expr, Position};
 
 use super::ScriptCompileError;
-use super::dependencies::Reads;
+use super::dependencies::ProgramDependencies;
 use super::function_library;
-use super::function_table::{Run, by_name};
+use super::function_table::{Implementation, by_name};
 use super::number_literal::reject_ambiguous_floats;
 use super::operators::{self, operator};
-use super::parser::{FunctionDefinition, Language, Link, closure_name, links, offset, routines, spot};
-use super::program::{Body, Code, Member, Node, Place, Program, Step};
+use super::parser::{FunctionDefinition, Language, ChainLink, closure_name, links, offset, routines, spot};
+use super::program::{FunctionBody, Code, ReadOnlyVariable, CodeNode, AssignTarget, Program, TargetStep};
 use crate::call::Root;
 use crate::diagnostic::nearest;
 
@@ -22,63 +22,63 @@ const MAX_LINKS: usize = 48;
 pub(super) type CompileResult<T> = Result<T, ScriptCompileError>;
 
 /// The compiler's state for one text.
-pub(super) struct Lowering<'a> {
+pub(super) struct Compiler<'a> {
     pub(super) text: &'a str,
     language: Language,
     pub(super) routines: &'a BTreeMap<(String, usize), FunctionDefinition>,
     /// The script's own functions; the index is the function's number.
     pub(super) own: Vec<&'a (String, usize)>,
-    pub(super) names: Vec<Name>,
+    pub(super) names: Vec<LocalVariable>,
     /// The number of slots that the current function needs.
     slots: usize,
-    pub(super) reads: Reads,
+    pub(super) reads: ProgramDependencies,
 }
 
 /// A variable in scope; its slot is its index in the list.
 #[derive(Debug)]
-pub(super) struct Name {
+pub(super) struct LocalVariable {
     pub(super) name: String,
     pub(super) constant: bool,
 }
 
 /// A program and its dependencies.
 #[derive(Debug)]
-pub(super) struct Compiled {
+pub(super) struct CompiledProgram {
     pub(super) program: Program,
-    pub(super) reads: Reads,
+    pub(super) reads: ProgramDependencies,
 }
 
 /// Compiles the syntax tree of `text`.
 ///
 /// # Errors
 /// The first unsupported construct or unknown name.
-pub(super) fn lower(text: &str, ast: &AST, language: Language) -> CompileResult<Compiled> {
+pub(super) fn lower(text: &str, ast: &AST, language: Language) -> CompileResult<CompiledProgram> {
     reject_ambiguous_floats(text)?;
     let routines = routines(ast);
     let own = routines.keys().filter(|(name, _)| !name.starts_with("anon$")).collect();
-    let mut lowering = Lowering {
+    let mut lowering = Compiler {
         text,
         language,
         routines: &routines,
         own,
         names: Vec::new(),
         slots: 0,
-        reads: Reads::default(),
+        reads: ProgramDependencies::default(),
     };
     let mut functions = Vec::new();
     for key in lowering.own.clone() {
         functions.push(lowering.routine(key)?);
     }
     if language == Language::Script {
-        lowering.names.push(Name { name: "input".to_owned(), constant: false });
+        lowering.names.push(LocalVariable { name: "input".to_owned(), constant: false });
     }
     lowering.slots = lowering.names.len();
     let code = lowering.block(ast.statements(), Position::START)?;
-    let main = Body { slots: lowering.slots, code };
-    Ok(Compiled { program: Program { main, functions }, reads: lowering.reads })
+    let main = FunctionBody { slots: lowering.slots, code };
+    Ok(CompiledProgram { program: Program { main, functions }, reads: lowering.reads })
 }
 
-impl<'a> Lowering<'a> {
+impl<'a> Compiler<'a> {
     pub(super) fn error(&self, position: Position, message: impl Into<String>) -> ScriptCompileError {
         ScriptCompileError { message: message.into(), offset: offset(self.text, position), help: None }
     }
@@ -95,7 +95,7 @@ impl<'a> Lowering<'a> {
         self.error(position, format!("{what} is not supported in {}", self.here()))
     }
 
-    fn routine(&mut self, key: &(String, usize)) -> CompileResult<Body> {
+    fn routine(&mut self, key: &(String, usize)) -> CompileResult<FunctionBody> {
         let routines = self.routines;
         let Some(routine) = routines.get(key) else {
             return Err(self.error(Position::NONE, "a function is missing"));
@@ -119,7 +119,7 @@ impl<'a> Lowering<'a> {
         }
         let code = self.block(&routine.body, position)?;
         self.names.clear();
-        Ok(Body { slots: self.slots, code })
+        Ok(FunctionBody { slots: self.slots, code })
     }
 
     /// Adds a variable to the scope.
@@ -132,19 +132,19 @@ impl<'a> Lowering<'a> {
                 self.error(position, format!("`{name}` is a member of the call, choose another name"))
             );
         }
-        self.names.push(Name { name: name.to_owned(), constant });
+        self.names.push(LocalVariable { name: name.to_owned(), constant });
         self.slots = self.slots.max(self.names.len());
         Ok(self.names.len() - 1)
     }
 
-    fn member(&self, name: &str) -> Option<Member> {
+    fn member(&self, name: &str) -> Option<ReadOnlyVariable> {
         if self.is_script() {
             return match Root::from_name(name)? {
                 Root::Input | Root::Output | Root::Error => None,
-                root => Some(Member::Root(root)),
+                root => Some(ReadOnlyVariable::Root(root)),
             };
         }
-        Root::from_name(name).map(Member::Root)
+        Root::from_name(name).map(ReadOnlyVariable::Root)
     }
 
     /// Whether a slot is the script's `input`.
@@ -176,26 +176,26 @@ impl<'a> Lowering<'a> {
         self.is_script() && name == "options"
     }
 
-    pub(super) fn node(position: Position, code: Code) -> Node {
-        Node { spot: spot(position), code }
+    pub(super) fn node(position: Position, code: Code) -> CodeNode {
+        CodeNode { spot: spot(position), code }
     }
 
     /// Compiles `Pay ${input.amount}?` into a concatenation of strings.
-    fn compile_interpolation(&mut self, parts: &[Expr], position: Position) -> CompileResult<Node> {
+    fn compile_interpolation(&mut self, parts: &[Expr], position: Position) -> CompileResult<CodeNode> {
         let mut joined = Self::node(position, Code::Text(String::new()));
         for part in parts {
-            let text = Code::Function(Run::One(function_library::to_text), vec![self.expression(part)?]);
+            let text = Code::Function(Implementation::One(function_library::to_text), vec![self.expression(part)?]);
             let operands = Box::new([joined, Self::node(part.start_position(), text)]);
             joined = Self::node(position, Code::Binary(operators::add, operands));
         }
         Ok(joined)
     }
 
-    pub(super) fn expressions(&mut self, expressions: &[Expr]) -> CompileResult<Vec<Node>> {
+    pub(super) fn expressions(&mut self, expressions: &[Expr]) -> CompileResult<Vec<CodeNode>> {
         expressions.iter().map(|expression| self.expression(expression)).collect()
     }
 
-    pub(super) fn expression(&mut self, expression: &Expr) -> CompileResult<Node> {
+    pub(super) fn expression(&mut self, expression: &Expr) -> CompileResult<CodeNode> {
         let position = expression.start_position();
         let code = match expression {
             Expr::Unit(_) => Code::Null,
@@ -259,13 +259,13 @@ impl<'a> Lowering<'a> {
             return Ok(Code::Slot(slot));
         }
         if let Some(member) = self.member(name) {
-            if let Member::Root(root) = member {
+            if let ReadOnlyVariable::Root(root) = member {
                 self.reads.add(root, keys);
             }
             return Ok(Code::Member(member));
         }
         if self.options(name) {
-            return Ok(Code::Member(Member::Options));
+            return Ok(Code::Member(ReadOnlyVariable::Options));
         }
         Err(self.unknown_variable_error(name, position))
     }
@@ -287,7 +287,7 @@ impl<'a> Lowering<'a> {
         self.error(position, format!("unknown variable `{name}`")).help(help)
     }
 
-    fn chain(&mut self, expression: &Expr) -> CompileResult<Node> {
+    fn chain(&mut self, expression: &Expr) -> CompileResult<CodeNode> {
         let (base, links) = links(expression);
         if links.len() > MAX_LINKS {
             return Err(
@@ -297,7 +297,7 @@ impl<'a> Lowering<'a> {
         let mut direct = 0;
         let mut node = match base {
             Expr::Variable(variable, _, _) if variable.2.is_empty() => {
-                let keys = links.iter().map_while(Link::key).map(str::to_owned);
+                let keys = links.iter().map_while(ChainLink::key).map(str::to_owned);
                 let position = base.start_position();
                 let keys: Vec<String> = keys.collect();
                 direct = keys.len();
@@ -310,20 +310,20 @@ impl<'a> Lowering<'a> {
         {
             direct = 0;
         }
-        for key in links.iter().skip(direct).filter_map(Link::key) {
+        for key in links.iter().skip(direct).filter_map(ChainLink::key) {
             self.reads.add_member(key);
         }
         for (number, link) in links.iter().enumerate() {
             node = match link {
-                Link::Property(key, position) => {
+                ChainLink::Property(key, position) => {
                     Self::node(*position, Code::Property(Box::new(node), (*key).to_owned()))
                 }
-                Link::Index(index, position) => {
+                ChainLink::Index(index, position) => {
                     Self::node(*position, Code::Index(Box::new([node, self.expression(index)?])))
                 }
-                Link::Method(call, position) => {
+                ChainLink::Method(call, position) => {
                     match by_name(&call.name).map(|function| (function, function.run)) {
-                        Some((function, Run::Change(how))) if self.is_script() => {
+                        Some((function, Implementation::Change(how))) if self.is_script() => {
                             if call.args.len() + 1 != function.parameters.len() {
                                 return Err(self.argument_count_error(
                                     function,
@@ -337,19 +337,19 @@ impl<'a> Lowering<'a> {
                         _ => self.call(call, *position, Some(node))?,
                     }
                 }
-                Link::Optional(position) => {
+                ChainLink::Optional(position) => {
                     return Err(self
                         .unsupported(*position, "`?.` or `?[`")
                         .help("`is_null(x)` tests for null, `has(object, key)` for a key".to_owned()));
                 }
-                Link::Other(other) => return Err(self.unsupported(other.start_position(), "this expression")),
+                ChainLink::Other(other) => return Err(self.unsupported(other.start_position(), "this expression")),
             };
         }
         Ok(node)
     }
 
     /// Compiles the assignment target that an expression names.
-    pub(super) fn compile_target(&mut self, expression: &Expr) -> CompileResult<Place> {
+    pub(super) fn compile_target(&mut self, expression: &Expr) -> CompileResult<AssignTarget> {
         match expression {
             Expr::Dot(..) | Expr::Index(..) => {
                 let (base, links) = links(expression);
@@ -359,7 +359,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn place(&mut self, base: &Expr, links: &[Link<'_>]) -> CompileResult<Place> {
+    fn place(&mut self, base: &Expr, links: &[ChainLink<'_>]) -> CompileResult<AssignTarget> {
         let position = base.start_position();
         if links.len() > MAX_LINKS {
             return Err(self.error(position, format!("more than {MAX_LINKS} `.` or `[…]` in a row")));
@@ -381,23 +381,23 @@ impl<'a> Lowering<'a> {
         if self.names.get(slot).is_some_and(|name| name.constant) {
             return Err(self.error(position, format!("`{name}` is a constant, it cannot be changed")));
         }
-        let named = links.iter().map_while(Link::key).map(str::to_owned);
+        let named = links.iter().map_while(ChainLink::key).map(str::to_owned);
         if self.is_input(slot) {
             self.reads.add(Root::Input, named.collect());
         }
         let mut steps = Vec::with_capacity(links.len());
         for link in links {
             steps.push(match link {
-                Link::Property(key, _) => Step::Key((*key).to_owned()),
-                Link::Index(Expr::StringConstant(key, _), _) => Step::Key(key.to_string()),
-                Link::Index(index, _) => Step::Index(self.expression(index)?),
+                ChainLink::Property(key, _) => TargetStep::Key((*key).to_owned()),
+                ChainLink::Index(Expr::StringConstant(key, _), _) => TargetStep::Key(key.to_string()),
+                ChainLink::Index(index, _) => TargetStep::Index(self.expression(index)?),
                 _ => {
                     return Err(self
                         .error(position, "only variables, and members or elements of them, can be changed"));
                 }
             });
         }
-        Ok(Place { slot, steps })
+        Ok(AssignTarget { slot, steps })
     }
 }
 

@@ -8,7 +8,7 @@ use crate::path::ArgumentNames;
 
 /// All data that a program reads.
 #[derive(Debug, Default)]
-pub(super) struct Reads {
+pub(super) struct ProgramDependencies {
     pub(super) roots: BTreeSet<Root>,
     pub(super) context: ContextReads,
     /// The session paths that it reads, as far as their keys are literals: `facts`, `order`; empty for the whole session.
@@ -19,7 +19,7 @@ pub(super) struct Reads {
     members: BTreeSet<String>,
 }
 
-impl Reads {
+impl ProgramDependencies {
     /// Records a read of a member of the call document, at the path of these keys.
     pub(super) fn add(&mut self, root: Root, keys: Vec<String>) {
         self.roots.insert(root);
@@ -111,7 +111,7 @@ mod tests {
             (vec!["facts.missing"], json!({"facts": {}})),
             (vec!["facts.order.o2", ""], document.clone()),
         ] {
-            let mut reads = Reads::default();
+            let mut reads = ProgramDependencies::default();
             for place in places {
                 reads.add(
                     Root::Session,

@@ -9,7 +9,7 @@ use crate::json::{Digest, Map, Value, canonical, json};
 
 /// A request of a script. The host performs it and records the result in the journal.
 #[derive(Clone, Debug)]
-pub enum Effect<'c> {
+pub enum ScriptEffect<'c> {
     /// Run the wrapped execution with this input; returns its output.
     Next {
         /// The input; the call's own if the script did not change it.
@@ -61,7 +61,7 @@ pub enum Answer {
     },
 }
 
-impl Effect<'_> {
+impl ScriptEffect<'_> {
     /// The function that requests it.
     pub fn name(&self) -> &'static str {
         match self {

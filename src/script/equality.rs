@@ -3,32 +3,32 @@
 
 use std::cmp::Ordering;
 
-use super::fuel::{Fault, Work};
-use super::value::{Kind, List, MAX_NESTING, ScriptValue, too_deep};
+use super::fuel::{EvalError, Fuel};
+use super::value::{ValueKind, ArrayView, MAX_NESTING, ScriptValue, too_deep};
 use crate::json::{JsonType, MAX_DEPTH};
 
 /// Whether two values are equal.
 ///
 /// # Errors
 /// The values, or two of their members or elements at the same path, have different types.
-pub(super) fn equal(work: &Work, a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Result<bool, Fault> {
+pub(super) fn equal(work: &Fuel, a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Result<bool, EvalError> {
     equal_below(work, a, b, 0)
 }
 
-fn equal_below(work: &Work, a: &ScriptValue<'_>, b: &ScriptValue<'_>, depth: usize) -> Result<bool, Fault> {
+fn equal_below(work: &Fuel, a: &ScriptValue<'_>, b: &ScriptValue<'_>, depth: usize) -> Result<bool, EvalError> {
     work.step()?;
     if depth > MAX_DEPTH + MAX_NESTING {
         return Err(too_deep());
     }
     match (a.kind(), b.kind()) {
-        (Kind::Null, Kind::Null) => Ok(true),
-        (Kind::Boolean(a), Kind::Boolean(b)) => Ok(a == b),
-        (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b).is_eq()),
-        (Kind::Text(a), Kind::Text(b)) => {
+        (ValueKind::Null, ValueKind::Null) => Ok(true),
+        (ValueKind::Boolean(a), ValueKind::Boolean(b)) => Ok(a == b),
+        (ValueKind::Number(a), ValueKind::Number(b)) => Ok(a.compare(b).is_eq()),
+        (ValueKind::Text(a), ValueKind::Text(b)) => {
             work.scan(if a.len() == b.len() { a.len() } else { 0 })?;
             Ok(a == b)
         }
-        (Kind::List(a), Kind::List(b)) => {
+        (ValueKind::List(a), ValueKind::List(b)) => {
             // Every pair is compared, so that a difference does not hide a wrong type after it.
             let mut same = a.len() == b.len();
             for (a, b) in a.iter().zip(b.iter()) {
@@ -36,7 +36,7 @@ fn equal_below(work: &Work, a: &ScriptValue<'_>, b: &ScriptValue<'_>, depth: usi
             }
             Ok(same)
         }
-        (Kind::Object(a), Kind::Object(b)) => {
+        (ValueKind::Object(a), ValueKind::Object(b)) => {
             let mut same = a.len() == b.len();
             for key in a.sorted_keys() {
                 match (a.get(&key), b.get(&key)) {
@@ -54,10 +54,10 @@ fn equal_below(work: &Work, a: &ScriptValue<'_>, b: &ScriptValue<'_>, depth: usi
 ///
 /// # Errors
 /// Any other pair of types.
-pub(super) fn compare(a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Result<Ordering, Fault> {
+pub(super) fn compare(a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Result<Ordering, EvalError> {
     match (a.kind(), b.kind()) {
-        (Kind::Number(a), Kind::Number(b)) => Ok(a.compare(b)),
-        (Kind::Text(a), Kind::Text(b)) => Ok(a.cmp(b)),
+        (ValueKind::Number(a), ValueKind::Number(b)) => Ok(a.compare(b)),
+        (ValueKind::Text(a), ValueKind::Text(b)) => Ok(a.cmp(b)),
         (a, b) if a.json_type() == b.json_type() => {
             Err(format!("only numbers and strings can be ordered, these are of type {}", a.json_type())
                 .into())
@@ -71,10 +71,10 @@ pub(super) fn compare(a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Result<Orderi
 /// # Errors
 /// Any element has another type than `wanted`.
 pub(super) fn position(
-    work: &Work,
-    list: List<'_, '_>,
+    work: &Fuel,
+    list: ArrayView<'_, '_>,
     wanted: &ScriptValue<'_>,
-) -> Result<Option<usize>, Fault> {
+) -> Result<Option<usize>, EvalError> {
     let mut found = None;
     for (index, item) in list.iter().enumerate() {
         if equal(work, &item, wanted)? && found.is_none() {
@@ -84,7 +84,7 @@ pub(super) fn position(
     Ok(found)
 }
 
-fn type_mismatch_message(a: &Kind<'_, '_>, b: &Kind<'_, '_>) -> String {
+fn type_mismatch_message(a: &ValueKind<'_, '_>, b: &ValueKind<'_, '_>) -> String {
     let (a, b) = (a.json_type(), b.json_type());
     let hint = if a == JsonType::Null || b == JsonType::Null { ": `is_null(x)` tests for null" } else { "" };
     format!("cannot compare values of different types, {a} and {b}{hint}")

@@ -1,7 +1,7 @@
 //! Errors as values of a script: what `throw` takes and `catch` receives.
 
-use super::fuel::{Fault, Work};
-use super::value::{Kind, MemberMap, ScriptValue};
+use super::fuel::{EvalError, Fuel};
+use super::value::{ValueKind, MemberMap, ScriptValue};
 use crate::json::JsonType;
 
 /// The `kind` of a runtime error of the script itself.
@@ -11,18 +11,18 @@ pub(super) const SCRIPT_ERROR: &str = "script_error";
 pub(super) fn error_object<'r>(
     message: ScriptValue<'r>,
     kind: ScriptValue<'r>,
-    work: &Work,
-) -> Result<ScriptValue<'r>, Fault> {
+    work: &Fuel,
+) -> Result<ScriptValue<'r>, EvalError> {
     let members = MemberMap::from_iter([("message".into(), message), ("kind".into(), kind)]);
     ScriptValue::object(work, members)
 }
 
 /// Converts the argument of `throw`, an object with `message` and `kind` or a string as message, into an error object.
-pub(super) fn thrown<'r>(value: ScriptValue<'r>, work: &Work) -> Result<ScriptValue<'r>, Fault> {
+pub(super) fn thrown<'r>(value: ScriptValue<'r>, work: &Fuel) -> Result<ScriptValue<'r>, EvalError> {
     let says = "`throw` takes a string, or an object with a `message` and an optional `kind`, both strings";
     match value.kind() {
-        Kind::Text(_) => error_object(value.clone(), ScriptValue::Borrowed(""), work),
-        Kind::Object(object) => {
+        ValueKind::Text(_) => error_object(value.clone(), ScriptValue::Borrowed(""), work),
+        ValueKind::Object(object) => {
             let message = object.get("message");
             let kind = object.get("kind").unwrap_or(ScriptValue::Borrowed(""));
             let is_text = |value: &ScriptValue<'_>| value.json_type() == JsonType::String;

@@ -23,7 +23,7 @@ const MAX_ZEROS: usize = 34;
 /// An exact decimal: `coefficient × 10^exponent`. The coefficient has at most 34 digits and does not end in a zero, so one value
 /// has one representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Number {
+pub(super) struct ExactNumber {
     coefficient: i128,
     exponent: i32,
 }
@@ -31,7 +31,7 @@ pub(super) struct Number {
 /// A number as it is read from a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NumberView<'v> {
-    Exact(Number),
+    Exact(ExactNumber),
     /// A JSON number out of range for arithmetic: it can only be compared.
     OutOfRange(&'v json::Number),
 }
@@ -45,7 +45,7 @@ pub(super) enum Rounding {
     Ceiling,
 }
 
-impl Number {
+impl ExactNumber {
     pub(super) const ZERO: Self = Self { coefficient: 0, exponent: 0 };
 
     /// Returns `None` if the value has more than 34 significant digits or is out of range.
@@ -215,9 +215,9 @@ impl Number {
 
 const CONTEXT: Context<HalfEven> = Context::new(DIGITS);
 
-fn from_repr(repr: &Repr) -> Option<Number> {
+fn from_repr(repr: &Repr) -> Option<ExactNumber> {
     let coefficient = i128::try_from(repr.significand().clone()).ok()?;
-    Number::new(coefficient, i64::try_from(repr.exponent()).ok()?)
+    ExactNumber::new(coefficient, i64::try_from(repr.exponent()).ok()?)
 }
 
 fn too_long(what: &str) -> String {
@@ -228,14 +228,14 @@ fn digits(coefficient: i128) -> usize {
     coefficient.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
-impl From<i64> for Number {
+impl From<i64> for ExactNumber {
     fn from(whole: i64) -> Self {
         // Never out of range.
         Self::new(whole.into(), 0).unwrap_or(Self::ZERO)
     }
 }
 
-impl Ord for Number {
+impl Ord for ExactNumber {
     fn cmp(&self, other: &Self) -> Ordering {
         let signs = self.coefficient.signum().cmp(&other.coefficient.signum());
         if signs.is_ne() || self.is_zero() {
@@ -258,13 +258,13 @@ impl Ord for Number {
     }
 }
 
-impl PartialOrd for Number {
+impl PartialOrd for ExactNumber {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl std::fmt::Display for Number {
+impl std::fmt::Display for ExactNumber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let sign = if self.coefficient < 0 { "-" } else { "" };
         let digits = self.coefficient.unsigned_abs().to_string();
@@ -290,14 +290,14 @@ impl std::fmt::Display for Number {
 
 impl<'v> NumberView<'v> {
     pub(super) fn from_json(number: &'v json::Number) -> Self {
-        Number::from_json(number).map_or(Self::OutOfRange(number), Self::Exact)
+        ExactNumber::from_json(number).map_or(Self::OutOfRange(number), Self::Exact)
     }
 
     /// The number for arithmetic.
     ///
     /// # Errors
     /// It has more than 34 significant digits, or is out of range.
-    pub(super) fn exact(self) -> Result<Number, String> {
+    pub(super) fn exact(self) -> Result<ExactNumber, String> {
         match self {
             Self::Exact(number) => Ok(number),
             Self::OutOfRange(number) => {
@@ -319,7 +319,7 @@ impl<'v> NumberView<'v> {
 
     /// Orders by exact value, whatever the size.
     pub(super) fn compare(self, other: Self) -> Ordering {
-        let large = |number: Number| number.json_number().unwrap_or_else(|| 0.into());
+        let large = |number: ExactNumber| number.json_number().unwrap_or_else(|| 0.into());
         match (self, other) {
             (Self::Exact(a), Self::Exact(b)) => a.cmp(&b),
             (Self::OutOfRange(a), Self::OutOfRange(b)) => a.cmp(b),

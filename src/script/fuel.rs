@@ -6,7 +6,7 @@ use crate::work_limit;
 
 /// The limits of one evaluation.
 #[derive(Debug)]
-pub struct Limits {
+pub struct ScriptLimits {
     /// The subject of error messages: `the script`.
     pub(super) who: &'static str,
     /// Steps, counted over all replays of a script.
@@ -37,8 +37,8 @@ const SCANNED_PER_STEP: u64 = 256;
 
 /// The work that an evaluation has spent.
 #[derive(Debug)]
-pub(super) struct Work {
-    pub(super) limits: &'static Limits,
+pub(super) struct Fuel {
+    pub(super) limits: &'static ScriptLimits,
     steps: Cell<u64>,
     texts: Cell<usize>,
     values: Cell<usize>,
@@ -47,32 +47,32 @@ pub(super) struct Work {
 
 /// The error of an operator or a function.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum EvalError {
     /// Invalid arguments; a script can catch this.
     Wrong(String),
     /// An exceeded limit, which ends the evaluation.
     Limit(String),
 }
 
-impl From<String> for Fault {
+impl From<String> for EvalError {
     fn from(message: String) -> Self {
         Self::Wrong(message)
     }
 }
 
-impl From<&str> for Fault {
+impl From<&str> for EvalError {
     fn from(message: &str) -> Self {
         Self::Wrong(message.to_owned())
     }
 }
 
-impl Work {
-    pub(super) fn new(limits: &'static Limits) -> Self {
+impl Fuel {
+    pub(super) fn new(limits: &'static ScriptLimits) -> Self {
         Self::after(limits, 0)
     }
 
     /// Starts with the number of steps that earlier replays took.
-    pub(super) fn after(limits: &'static Limits, steps: u64) -> Self {
+    pub(super) fn after(limits: &'static ScriptLimits, steps: u64) -> Self {
         Self {
             limits,
             steps: Cell::new(steps),
@@ -88,54 +88,54 @@ impl Work {
     }
 
     /// Counts a step.
-    pub(super) fn step(&self) -> Result<(), Fault> {
+    pub(super) fn step(&self) -> Result<(), EvalError> {
         work_limit::spend(STEP_UNITS).map_err(exceeded)?;
         self.steps(1)
     }
 
-    fn steps(&self, more: u64) -> Result<(), Fault> {
+    fn steps(&self, more: u64) -> Result<(), EvalError> {
         let steps = self.steps.get().saturating_add(more);
         self.steps.set(steps);
         if steps > self.limits.steps {
-            return Err(Fault::Limit(format!("{} takes too many steps", self.limits.who)));
+            return Err(EvalError::Limit(format!("{} takes too many steps", self.limits.who)));
         }
         Ok(())
     }
 
     /// Counts a scan of a string: one step per [`SCANNED_PER_STEP`] bytes.
-    pub(super) fn scan(&self, bytes: usize) -> Result<(), Fault> {
+    pub(super) fn scan(&self, bytes: usize) -> Result<(), EvalError> {
         work_limit::spend_on(bytes, SCANNED_PER_UNIT).map_err(exceeded)?;
         self.steps(bytes as u64 / SCANNED_PER_STEP)
     }
 
     /// Counts a new string.
-    pub(super) fn text(&self, bytes: usize) -> Result<(), Fault> {
+    pub(super) fn text(&self, bytes: usize) -> Result<(), EvalError> {
         self.scan(bytes)?;
         if bytes > self.limits.text {
-            let Limits { who, text, .. } = self.limits;
-            return Err(Fault::Limit(format!("{who} creates a string of more than {text} bytes")));
+            let ScriptLimits { who, text, .. } = self.limits;
+            return Err(EvalError::Limit(format!("{who} creates a string of more than {text} bytes")));
         }
         count(&self.texts, bytes, self.limits.texts).map_err(|most| {
-            Fault::Limit(format!("{} creates more than {most} bytes of strings", self.limits.who))
+            EvalError::Limit(format!("{} creates more than {most} bytes of strings", self.limits.who))
         })
     }
 
     /// Counts new elements or members.
-    pub(super) fn values(&self, number: usize) -> Result<(), Fault> {
+    pub(super) fn values(&self, number: usize) -> Result<(), EvalError> {
         work_limit::spend(number as u64).map_err(exceeded)?;
         count(&self.values, number, self.limits.values)
-            .map_err(|most| Fault::Limit(format!("{} creates more than {most} elements", self.limits.who)))
+            .map_err(|most| EvalError::Limit(format!("{} creates more than {most} elements", self.limits.who)))
     }
 
     /// Counts exported bytes.
-    pub(super) fn spend_output(&self, size: usize) -> Result<(), Fault> {
+    pub(super) fn spend_output(&self, size: usize) -> Result<(), EvalError> {
         count(&self.output, size, self.limits.output)
-            .map_err(|most| Fault::Limit(format!("{} outputs more than {most} bytes", self.limits.who)))
+            .map_err(|most| EvalError::Limit(format!("{} outputs more than {most} bytes", self.limits.who)))
     }
 }
 
-fn exceeded(why: work_limit::WorkLimitError) -> Fault {
-    Fault::Limit(why.to_string())
+fn exceeded(why: work_limit::WorkLimitError) -> EvalError {
+    EvalError::Limit(why.to_string())
 }
 
 fn count(spent: &Cell<usize>, more: usize, most: usize) -> Result<(), usize> {

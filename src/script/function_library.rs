@@ -3,59 +3,59 @@
 use std::borrow::Cow;
 
 use super::equality::{compare, equal, position};
-use super::exact_number::{DIGITS, Number, NumberView, Rounding};
-use super::fuel::{Fault, Work};
+use super::exact_number::{DIGITS, ExactNumber, NumberView, Rounding};
+use super::fuel::{EvalError, Fuel};
 use super::operators::add;
-use super::value::{Kind, List, MemberMap, Object, ScriptValue, key_to_value, offset};
+use super::value::{ValueKind, ArrayView, MemberMap, ObjectView, ScriptValue, key_to_value, offset};
 use crate::json::JsonType;
 
 /// The maximum number of parts that `split` returns.
 const MAX_PIECES: usize = 1_000;
 
-type Given<'r> = Result<ScriptValue<'r>, Fault>;
+type FunctionResult<'r> = Result<ScriptValue<'r>, EvalError>;
 
-fn text<'v>(name: &str, value: &'v ScriptValue<'_>) -> Result<&'v str, Fault> {
+fn text<'v>(name: &str, value: &'v ScriptValue<'_>) -> Result<&'v str, EvalError> {
     match value.kind() {
-        Kind::Text(text) => Ok(text),
+        ValueKind::Text(text) => Ok(text),
         other => Err(wrong(name, "a string", other.json_type())),
     }
 }
 
-fn list<'v, 'r>(name: &str, value: &'v ScriptValue<'r>) -> Result<List<'v, 'r>, Fault> {
+fn list<'v, 'r>(name: &str, value: &'v ScriptValue<'r>) -> Result<ArrayView<'v, 'r>, EvalError> {
     match value.kind() {
-        Kind::List(list) => Ok(list),
+        ValueKind::List(list) => Ok(list),
         other => Err(wrong(name, "an array", other.json_type())),
     }
 }
 
-fn object<'v, 'r>(name: &str, value: &'v ScriptValue<'r>) -> Result<Object<'v, 'r>, Fault> {
+fn object<'v, 'r>(name: &str, value: &'v ScriptValue<'r>) -> Result<ObjectView<'v, 'r>, EvalError> {
     match value.kind() {
-        Kind::Object(object) => Ok(object),
+        ValueKind::Object(object) => Ok(object),
         other => Err(wrong(name, "an object", other.json_type())),
     }
 }
 
-fn wrong(name: &str, wanted: &str, found: JsonType) -> Fault {
+fn wrong(name: &str, wanted: &str, found: JsonType) -> EvalError {
     format!("`{name}` takes {wanted}, this is of type {found}").into()
 }
 
-pub(super) fn abs<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn abs<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     match value.kind() {
-        Kind::Number(number) => Ok(ScriptValue::Number(number.exact()?.abs())),
+        ValueKind::Number(number) => Ok(ScriptValue::Number(number.exact()?.abs())),
         other => Err(wrong("abs", "a number", other.json_type())),
     }
 }
 
-pub(super) fn at<'r>(_: &Work, container: &ScriptValue<'r>, index: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn at<'r>(_: &Fuel, container: &ScriptValue<'r>, index: &ScriptValue<'r>) -> FunctionResult<'r> {
     match (container.kind(), index.kind()) {
-        (Kind::List(list), Kind::Number(index)) => {
+        (ValueKind::List(list), ValueKind::Number(index)) => {
             let index = whole_number("at", index)?;
             usize::try_from(index)
                 .ok()
                 .and_then(|index| list.get(index))
                 .ok_or_else(|| format!("the array has {} elements, none at {index}", list.len()).into())
         }
-        (Kind::Object(object), Kind::Text(key)) => {
+        (ValueKind::Object(object), ValueKind::Text(key)) => {
             object.get(key).ok_or_else(|| format!("the object has no key `{key}`").into())
         }
         (container, index) => Err(format!(
@@ -67,32 +67,32 @@ pub(super) fn at<'r>(_: &Work, container: &ScriptValue<'r>, index: &ScriptValue<
     }
 }
 
-pub(super) fn contains<'r>(work: &Work, whole: &ScriptValue<'r>, part: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn contains<'r>(work: &Fuel, whole: &ScriptValue<'r>, part: &ScriptValue<'r>) -> FunctionResult<'r> {
     match whole.kind() {
-        Kind::Text(whole) => Ok(ScriptValue::Boolean(whole.contains(text("contains", part)?))),
-        Kind::List(list) => Ok(ScriptValue::Boolean(position(work, list, part)?.is_some())),
+        ValueKind::Text(whole) => Ok(ScriptValue::Boolean(whole.contains(text("contains", part)?))),
+        ValueKind::List(list) => Ok(ScriptValue::Boolean(position(work, list, part)?.is_some())),
         other => Err(wrong("contains", "a string or an array", other.json_type())),
     }
 }
 
-pub(super) fn starts_with<'r>(_: &Work, whole: &ScriptValue<'r>, start: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn starts_with<'r>(_: &Fuel, whole: &ScriptValue<'r>, start: &ScriptValue<'r>) -> FunctionResult<'r> {
     Ok(ScriptValue::Boolean(text("starts_with", whole)?.starts_with(text("starts_with", start)?)))
 }
 
-pub(super) fn ends_with<'r>(_: &Work, whole: &ScriptValue<'r>, end: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn ends_with<'r>(_: &Fuel, whole: &ScriptValue<'r>, end: &ScriptValue<'r>) -> FunctionResult<'r> {
     Ok(ScriptValue::Boolean(text("ends_with", whole)?.ends_with(text("ends_with", end)?)))
 }
 
-pub(super) fn has<'r>(_: &Work, value: &ScriptValue<'r>, key: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn has<'r>(_: &Fuel, value: &ScriptValue<'r>, key: &ScriptValue<'r>) -> FunctionResult<'r> {
     Ok(ScriptValue::Boolean(object("has", value)?.get(text("has", key)?).is_some()))
 }
 
-pub(super) fn index_of<'r>(work: &Work, value: &ScriptValue<'r>, wanted: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn index_of<'r>(work: &Fuel, value: &ScriptValue<'r>, wanted: &ScriptValue<'r>) -> FunctionResult<'r> {
     let index = position(work, list("index_of", value)?, wanted)?;
-    Ok(index.map_or(ScriptValue::Number(Number::from(-1)), ScriptValue::whole))
+    Ok(index.map_or(ScriptValue::Number(ExactNumber::from(-1)), ScriptValue::whole))
 }
 
-pub(super) fn count<'r>(work: &Work, value: &ScriptValue<'r>, wanted: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn count<'r>(work: &Fuel, value: &ScriptValue<'r>, wanted: &ScriptValue<'r>) -> FunctionResult<'r> {
     let mut count = 0;
     for item in list("count", value)?.iter() {
         count += usize::from(equal(work, &item, wanted)?);
@@ -100,53 +100,53 @@ pub(super) fn count<'r>(work: &Work, value: &ScriptValue<'r>, wanted: &ScriptVal
     Ok(ScriptValue::whole(count))
 }
 
-pub(super) fn indices<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn indices<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     ScriptValue::list(work, (0..list("indices", value)?.len()).map(ScriptValue::whole).collect())
 }
 
-pub(super) fn is_null<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn is_null<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     Ok(ScriptValue::Boolean(value.json_type() == JsonType::Null))
 }
 
-pub(super) fn type_of<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn type_of<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     Ok(ScriptValue::Borrowed(value.json_type().name()))
 }
 
-pub(super) fn keys<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn keys<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     ScriptValue::list(work, object("keys", value)?.sorted_keys().into_iter().map(key_to_value).collect())
 }
 
-pub(super) fn values<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn values<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     let object = object("values", value)?;
     ScriptValue::list(work, object.sorted_keys().iter().filter_map(|key| object.get(key)).collect())
 }
 
-pub(super) fn is_empty<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn is_empty<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     Ok(ScriptValue::Boolean(size("is_empty", value)? == 0))
 }
 
-pub(super) fn len<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn len<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     Ok(ScriptValue::whole(size("len", value)?))
 }
 
-fn size(name: &str, value: &ScriptValue<'_>) -> Result<usize, Fault> {
+fn size(name: &str, value: &ScriptValue<'_>) -> Result<usize, EvalError> {
     match value.kind() {
-        Kind::Text(text) => Ok(text.chars().count()),
-        Kind::List(list) => Ok(list.len()),
-        Kind::Object(object) => Ok(object.len()),
+        ValueKind::Text(text) => Ok(text.chars().count()),
+        ValueKind::List(list) => Ok(list.len()),
+        ValueKind::Object(object) => Ok(object.len()),
         other => Err(wrong(name, "a string, an array or an object", other.json_type())),
     }
 }
 
-pub(super) fn max<'r>(_: &Work, a: &ScriptValue<'r>, b: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn max<'r>(_: &Fuel, a: &ScriptValue<'r>, b: &ScriptValue<'r>) -> FunctionResult<'r> {
     Ok(if compare(a, b)?.is_ge() { a.clone() } else { b.clone() })
 }
 
-pub(super) fn min<'r>(_: &Work, a: &ScriptValue<'r>, b: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn min<'r>(_: &Fuel, a: &ScriptValue<'r>, b: &ScriptValue<'r>) -> FunctionResult<'r> {
     Ok(if compare(a, b)?.is_le() { a.clone() } else { b.clone() })
 }
 
-pub(super) fn split<'r>(work: &Work, value: &ScriptValue<'r>, separator: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn split<'r>(work: &Fuel, value: &ScriptValue<'r>, separator: &ScriptValue<'r>) -> FunctionResult<'r> {
     let (whole, separator) = (text("split", value)?, text("split", separator)?);
     if separator.is_empty() {
         return Err("`split` takes a separator of at least one character".into());
@@ -164,8 +164,8 @@ pub(super) fn split<'r>(work: &Work, value: &ScriptValue<'r>, separator: &Script
     ScriptValue::list(work, pieces)
 }
 
-pub(super) fn sum<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
-    let Kind::List(list) = value.kind() else {
+pub(super) fn sum<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
+    let ValueKind::List(list) = value.kind() else {
         return Err("`sum` takes an array of numbers".into());
     };
     list.iter().try_fold(ScriptValue::whole(0), |total, item| {
@@ -174,22 +174,22 @@ pub(super) fn sum<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
     })
 }
 
-pub(super) fn to_lower<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn to_lower<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     ScriptValue::text(work, &text("to_lower", value)?.to_lowercase())
 }
 
-pub(super) fn to_upper<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn to_upper<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     ScriptValue::text(work, &text("to_upper", value)?.to_uppercase())
 }
 
-pub(super) fn trim<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn trim<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     match value.borrowed() {
         Some(text) => Ok(ScriptValue::Borrowed(text.trim())),
         None => ScriptValue::text(work, text("trim", value)?.trim()),
     }
 }
 
-pub(super) fn join<'r>(work: &Work, value: &ScriptValue<'r>, separator: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn join<'r>(work: &Fuel, value: &ScriptValue<'r>, separator: &ScriptValue<'r>) -> FunctionResult<'r> {
     let separator = text("join", separator)?;
     let mut joined = String::new();
     for (index, item) in list("join", value)?.iter().enumerate() {
@@ -197,7 +197,7 @@ pub(super) fn join<'r>(work: &Work, value: &ScriptValue<'r>, separator: &ScriptV
         if index > 0 {
             joined.push_str(separator);
         }
-        let Kind::Text(piece) = item.kind() else {
+        let ValueKind::Text(piece) = item.kind() else {
             let found = item.json_type();
             return Err(format!("`join` takes an array of strings, one element is of type {found}: `to_text(x)` converts it to a string").into());
         };
@@ -209,17 +209,17 @@ pub(super) fn join<'r>(work: &Work, value: &ScriptValue<'r>, separator: &ScriptV
     ScriptValue::text(work, &joined)
 }
 
-pub(super) fn merge<'r>(work: &Work, value: &ScriptValue<'r>, other: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn merge<'r>(work: &Fuel, value: &ScriptValue<'r>, other: &ScriptValue<'r>) -> FunctionResult<'r> {
     let (first, other) = (object("merge", value)?, object("merge", other)?);
     let mut members = MemberMap::new();
     for object in [first, other] {
         match object {
-            Object::Json(json) => {
+            ObjectView::Json(json) => {
                 members.extend(
                     json.iter().map(|(key, member)| (Cow::from(key.as_str()), ScriptValue::Json(member))),
                 );
             }
-            Object::Created(made) => {
+            ObjectView::Created(made) => {
                 members.extend(made.iter().map(|(key, member)| (key.clone(), member.clone())))
             }
         }
@@ -227,20 +227,20 @@ pub(super) fn merge<'r>(work: &Work, value: &ScriptValue<'r>, other: &ScriptValu
     ScriptValue::object(work, members)
 }
 
-pub(super) fn range<'r>(work: &Work, from: &ScriptValue<'r>, to: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn range<'r>(work: &Fuel, from: &ScriptValue<'r>, to: &ScriptValue<'r>) -> FunctionResult<'r> {
     let (from, to) = (whole("range", from)?, whole("range", to)?);
     // Checked before allocation.
     let length = usize::try_from(to.saturating_sub(from).max(0)).unwrap_or(usize::MAX);
     work.values(length)?;
-    ScriptValue::list(work, (from..to).map(|number| ScriptValue::Number(Number::from(number))).collect())
+    ScriptValue::list(work, (from..to).map(|number| ScriptValue::Number(ExactNumber::from(number))).collect())
 }
 
 pub(super) fn replace<'r>(
-    work: &Work,
+    work: &Fuel,
     value: &ScriptValue<'r>,
     part: &ScriptValue<'r>,
     with: &ScriptValue<'r>,
-) -> Given<'r> {
+) -> FunctionResult<'r> {
     let (value, part, with) = (text("replace", value)?, text("replace", part)?, text("replace", with)?);
     if part.is_empty() {
         return Err("`replace` takes a part of at least one character".into());
@@ -253,11 +253,11 @@ pub(super) fn replace<'r>(
 }
 
 pub(super) fn slice<'r>(
-    work: &Work,
+    work: &Fuel,
     value: &ScriptValue<'r>,
     from: &ScriptValue<'r>,
     to: &ScriptValue<'r>,
-) -> Given<'r> {
+) -> FunctionResult<'r> {
     let (from, to) = (whole("slice", from)?, whole("slice", to)?);
     let bounds = |len: usize| {
         let place = |index: i64| match usize::try_from(index) {
@@ -267,11 +267,11 @@ pub(super) fn slice<'r>(
         (place(from), place(to).saturating_sub(place(from)))
     };
     match value.kind() {
-        Kind::Text(text) => {
+        ValueKind::Text(text) => {
             let (start, length) = bounds(text.chars().count());
             ScriptValue::text(work, &text.chars().skip(start).take(length).collect::<String>())
         }
-        Kind::List(list) => {
+        ValueKind::List(list) => {
             let (start, length) = bounds(list.len());
             ScriptValue::list(work, list.iter().skip(start).take(length).collect())
         }
@@ -279,7 +279,7 @@ pub(super) fn slice<'r>(
     }
 }
 
-pub(super) fn sort<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn sort<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     let mut items: Vec<ScriptValue<'r>> = list("sort", value)?.iter().collect();
     work.values(items.len())?;
     // Each adjacent pair is compared first, so that the sort itself cannot fail.
@@ -293,41 +293,41 @@ pub(super) fn sort<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
     ScriptValue::list(work, items)
 }
 
-pub(super) fn to_number<'r>(_: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn to_number<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     let text = text("to_number", value)?;
     let number: crate::json::Number = text.parse().map_err(|_| {
-        Fault::from(format!("`{}` is not a number", crate::safe_text::inert(&crate::safe_text::cut(text))))
+        EvalError::from(format!("`{}` is not a number", crate::safe_text::inert(&crate::safe_text::cut(text))))
     })?;
     Ok(ScriptValue::Number(NumberView::from_json(&number).exact()?))
 }
 
-pub(super) fn to_text<'r>(work: &Work, value: &ScriptValue<'r>) -> Given<'r> {
+pub(super) fn to_text<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     match value.json_type() {
         JsonType::String => Ok(value.clone()),
         _ => ScriptValue::text(work, &value.to_json(work)?.to_string()),
     }
 }
 
-fn whole(name: &str, value: &ScriptValue<'_>) -> Result<i64, Fault> {
+fn whole(name: &str, value: &ScriptValue<'_>) -> Result<i64, EvalError> {
     match value.kind() {
-        Kind::Number(number) => whole_number(name, number),
+        ValueKind::Number(number) => whole_number(name, number),
         other => Err(wrong(name, "whole numbers", other.json_type())),
     }
 }
 
-fn whole_number(name: &str, number: NumberView<'_>) -> Result<i64, Fault> {
+fn whole_number(name: &str, number: NumberView<'_>) -> Result<i64, EvalError> {
     number.to_i64().ok_or_else(|| format!("`{name}` takes a whole number of at most 19 digits").into())
 }
 
-pub(super) fn round<'r>(_: &Work, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> Given<'r> {
+pub(super) fn round<'r>(_: &Fuel, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> FunctionResult<'r> {
     rounded("round", value, places, Rounding::HalfAwayFromZero)
 }
 
-pub(super) fn floor<'r>(_: &Work, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> Given<'r> {
+pub(super) fn floor<'r>(_: &Fuel, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> FunctionResult<'r> {
     rounded("floor", value, places, Rounding::Floor)
 }
 
-pub(super) fn ceil<'r>(_: &Work, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> Given<'r> {
+pub(super) fn ceil<'r>(_: &Fuel, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> FunctionResult<'r> {
     rounded("ceil", value, places, Rounding::Ceiling)
 }
 
@@ -336,8 +336,8 @@ fn rounded<'r>(
     value: &ScriptValue<'r>,
     places: Option<&ScriptValue<'r>>,
     rounding: Rounding,
-) -> Given<'r> {
-    let Kind::Number(number) = value.kind() else {
+) -> FunctionResult<'r> {
+    let ValueKind::Number(number) = value.kind() else {
         return Err(wrong(name, "a number", value.json_type()));
     };
     let places = match places {

@@ -3,65 +3,65 @@
 //! A function takes the same types as the YAML test of the same name: `len` and `contains` take strings and arrays, all others one
 //! type. Any other type is an error.
 
-use super::fuel::{Fault, Work};
+use super::fuel::{EvalError, Fuel};
 use super::function_library as lib;
 use super::value::ScriptValue;
 
 /// One function of the language.
 #[derive(Debug)]
-pub struct Function {
+pub struct ScriptFunction {
     /// The name.
     pub name: &'static str,
     /// The parameters as in the docs. The first can be a receiver: `to_lower(x)` is `x.to_lower()`.
     pub parameters: &'static [&'static str],
     /// What it returns.
     pub about: &'static str,
-    pub(super) run: Run,
-    place: Place,
+    pub(super) run: Implementation,
+    place: Availability,
 }
 
 /// The languages that have a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Availability {
     Everywhere,
     ScriptsOnly,
 }
 
 /// The implementation of a function.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Run {
-    One(for<'r> fn(&Work, &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>),
-    Two(for<'r> fn(&Work, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>),
+pub(super) enum Implementation {
+    One(for<'r> fn(&Fuel, &ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>),
+    Two(for<'r> fn(&Fuel, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>),
     /// The second argument is optional.
-    OneOrTwo(for<'r> fn(&Work, &ScriptValue<'r>, Option<&ScriptValue<'r>>) -> Result<ScriptValue<'r>, Fault>),
+    OneOrTwo(for<'r> fn(&Fuel, &ScriptValue<'r>, Option<&ScriptValue<'r>>) -> Result<ScriptValue<'r>, EvalError>),
     Three(
         for<'r> fn(
-            &Work,
+            &Fuel,
             &ScriptValue<'r>,
             &ScriptValue<'r>,
             &ScriptValue<'r>,
-        ) -> Result<ScriptValue<'r>, Fault>,
+        ) -> Result<ScriptValue<'r>, EvalError>,
     ),
     /// A string and a regex literal.
     Matches,
     /// An array and a closure of one parameter for its elements.
-    Each(Each),
+    Each(ClosureFunction),
     /// Changes the variable, or the member or element of it, that the first argument names.
-    Change(Change),
+    Change(MutatingFunction),
     /// Requests an effect from the host.
     Effect(EffectKind),
 }
 
 /// A function that runs a closure on the elements of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Each {
+pub(super) enum ClosureFunction {
     All,
     Some,
     Filter,
     Map,
 }
 
-impl Each {
+impl ClosureFunction {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -74,7 +74,7 @@ impl Each {
 
 /// A function that changes its first argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum MutatingFunction {
     Push,
     Pop,
     Remove,
@@ -92,7 +92,7 @@ pub(super) enum EffectKind {
     Audit,
 }
 
-impl Function {
+impl ScriptFunction {
     /// The function as a caller writes it: `contains(string or array, part)`.
     pub fn signature(&self) -> String {
         format!("{}({})", self.name, self.parameters.join(", "))
@@ -100,12 +100,12 @@ impl Function {
 
     /// Whether only scripts have it, not expressions.
     pub fn is_scripts_only(&self) -> bool {
-        self.place == Place::ScriptsOnly
+        self.place == Availability::ScriptsOnly
     }
 
     /// Whether it is an effect: a request to the host whose result is recorded in the journal.
     pub fn is_effect(&self) -> bool {
-        matches!(self.run, Run::Effect(_))
+        matches!(self.run, Implementation::Effect(_))
     }
 
     /// The minimum number of arguments.
@@ -117,265 +117,265 @@ impl Function {
         name: &'static str,
         parameters: &'static [&'static str],
         about: &'static str,
-        run: Run,
+        run: Implementation,
     ) -> Self {
-        Self { name, parameters, about, run, place: Place::Everywhere }
+        Self { name, parameters, about, run, place: Availability::Everywhere }
     }
 
     const fn scripts(
         name: &'static str,
         parameters: &'static [&'static str],
         about: &'static str,
-        run: Run,
+        run: Implementation,
     ) -> Self {
-        Self { name, parameters, about, run, place: Place::ScriptsOnly }
+        Self { name, parameters, about, run, place: Availability::ScriptsOnly }
     }
 }
 
 /// The function with this name.
-pub(super) fn by_name(name: &str) -> Option<&'static Function> {
+pub(super) fn by_name(name: &str) -> Option<&'static ScriptFunction> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }
 
 /// Every function: those of expressions, those of scripts only, and the effects.
-pub const FUNCTIONS: &[Function] = &[
-    Function::new("abs", &["number"], "the number without its sign", Run::One(lib::abs)),
-    Function::new(
+pub const FUNCTIONS: &[ScriptFunction] = &[
+    ScriptFunction::new("abs", &["number"], "the number without its sign", Implementation::One(lib::abs)),
+    ScriptFunction::new(
         "all",
         &["array", "|x| …"],
         "whether the closure returns true for every element",
-        Run::Each(Each::All),
+        Implementation::Each(ClosureFunction::All),
     ),
-    Function::new(
+    ScriptFunction::new(
         "at",
         &["array or object", "index or key"],
         "the element at an index, or the member of an object",
-        Run::Two(lib::at),
+        Implementation::Two(lib::at),
     ),
-    Function::new(
+    ScriptFunction::new(
         "ceil",
         &["number", "digits?"],
         "the number rounded up to `digits` digits after the point (0 if omitted)",
-        Run::OneOrTwo(lib::ceil),
+        Implementation::OneOrTwo(lib::ceil),
     ),
-    Function::new(
+    ScriptFunction::new(
         "contains",
         &["string or array", "part"],
         "whether a string contains this part, or an array this element",
-        Run::Two(lib::contains),
+        Implementation::Two(lib::contains),
     ),
-    Function::new(
+    ScriptFunction::new(
         "count",
         &["array", "value"],
         "the number of elements of an array that equal a value",
-        Run::Two(lib::count),
+        Implementation::Two(lib::count),
     ),
-    Function::new(
+    ScriptFunction::new(
         "ends_with",
         &["string", "end"],
         "whether a string ends with `end`",
-        Run::Two(lib::ends_with),
+        Implementation::Two(lib::ends_with),
     ),
-    Function::new(
+    ScriptFunction::new(
         "filter",
         &["array", "|x| …"],
         "the elements for which the closure returns true",
-        Run::Each(Each::Filter),
+        Implementation::Each(ClosureFunction::Filter),
     ),
-    Function::new(
+    ScriptFunction::new(
         "floor",
         &["number", "digits?"],
         "the number rounded down to `digits` digits after the point (0 if omitted)",
-        Run::OneOrTwo(lib::floor),
+        Implementation::OneOrTwo(lib::floor),
     ),
-    Function::new("has", &["object", "key"], "whether an object has a key", Run::Two(lib::has)),
-    Function::new(
+    ScriptFunction::new("has", &["object", "key"], "whether an object has a key", Implementation::Two(lib::has)),
+    ScriptFunction::new(
         "index_of",
         &["array", "value"],
         "the first index of a value, or -1",
-        Run::Two(lib::index_of),
+        Implementation::Two(lib::index_of),
     ),
-    Function::new(
+    ScriptFunction::new(
         "indices",
         &["array"],
         "the indices of an array, from 0: `indices(a).all(|k| at(a, k) != at(b, k))` compares two arrays element by element",
-        Run::One(lib::indices),
+        Implementation::One(lib::indices),
     ),
-    Function::new("is_null", &["value"], "whether a value is null", Run::One(lib::is_null)),
-    Function::new("keys", &["object"], "the keys of an object, sorted", Run::One(lib::keys)),
-    Function::new(
+    ScriptFunction::new("is_null", &["value"], "whether a value is null", Implementation::One(lib::is_null)),
+    ScriptFunction::new("keys", &["object"], "the keys of an object, sorted", Implementation::One(lib::keys)),
+    ScriptFunction::new(
         "is_empty",
         &["string, array or object"],
         "whether it has no characters, elements or keys",
-        Run::One(lib::is_empty),
+        Implementation::One(lib::is_empty),
     ),
-    Function::new(
+    ScriptFunction::new(
         "len",
         &["string, array or object"],
         "the number of characters, elements or keys",
-        Run::One(lib::len),
+        Implementation::One(lib::len),
     ),
-    Function::new(
+    ScriptFunction::new(
         "map",
         &["array", "|x| …"],
         "an array of what the closure returns for each element",
-        Run::Each(Each::Map),
+        Implementation::Each(ClosureFunction::Map),
     ),
-    Function::new(
+    ScriptFunction::new(
         "matches",
         &["string", "\"regex\""],
         "whether a regex matches anywhere in a string",
-        Run::Matches,
+        Implementation::Matches,
     ),
-    Function::new("max", &["a", "b"], "the larger of two numbers or strings", Run::Two(lib::max)),
-    Function::new("min", &["a", "b"], "the smaller of two numbers or strings", Run::Two(lib::min)),
-    Function::new(
+    ScriptFunction::new("max", &["a", "b"], "the larger of two numbers or strings", Implementation::Two(lib::max)),
+    ScriptFunction::new("min", &["a", "b"], "the smaller of two numbers or strings", Implementation::Two(lib::min)),
+    ScriptFunction::new(
         "round",
         &["number", "digits?"],
         "the number rounded to `digits` digits after the point (0 if omitted); a half is rounded away from zero",
-        Run::OneOrTwo(lib::round),
+        Implementation::OneOrTwo(lib::round),
     ),
-    Function::new(
+    ScriptFunction::new(
         "some",
         &["array", "|x| …"],
         "whether the closure returns true for at least one element",
-        Run::Each(Each::Some),
+        Implementation::Each(ClosureFunction::Some),
     ),
-    Function::new(
+    ScriptFunction::new(
         "split",
         &["string", "separator"],
         "the parts of a string between separators, as an array",
-        Run::Two(lib::split),
+        Implementation::Two(lib::split),
     ),
-    Function::new(
+    ScriptFunction::new(
         "starts_with",
         &["string", "start"],
         "whether a string starts with `start`",
-        Run::Two(lib::starts_with),
+        Implementation::Two(lib::starts_with),
     ),
-    Function::new("sum", &["array"], "the sum of an array of numbers", Run::One(lib::sum)),
-    Function::new("to_lower", &["string"], "the string in lower case", Run::One(lib::to_lower)),
-    Function::new("to_upper", &["string"], "the string in upper case", Run::One(lib::to_upper)),
-    Function::new(
+    ScriptFunction::new("sum", &["array"], "the sum of an array of numbers", Implementation::One(lib::sum)),
+    ScriptFunction::new("to_lower", &["string"], "the string in lower case", Implementation::One(lib::to_lower)),
+    ScriptFunction::new("to_upper", &["string"], "the string in upper case", Implementation::One(lib::to_upper)),
+    ScriptFunction::new(
         "trim",
         &["string"],
         "the string without leading and trailing white space",
-        Run::One(lib::trim),
+        Implementation::One(lib::trim),
     ),
-    Function::new(
+    ScriptFunction::new(
         "type_of",
         &["value"],
         "`null`, `boolean`, `number`, `string`, `array` or `object`",
-        Run::One(lib::type_of),
+        Implementation::One(lib::type_of),
     ),
-    Function::new(
+    ScriptFunction::new(
         "values",
         &["object"],
         "the values of an object, in the order of its keys",
-        Run::One(lib::values),
+        Implementation::One(lib::values),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "join",
         &["array", "separator"],
         "the strings of an array as one string, with a separator between them",
-        Run::Two(lib::join),
+        Implementation::Two(lib::join),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "merge",
         &["object", "other"],
         "an object with the members of both; for a key in both, `other` wins",
-        Run::Two(lib::merge),
+        Implementation::Two(lib::merge),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "pop",
         &["array"],
         "removes the last element of an array and returns it",
-        Run::Change(Change::Pop),
+        Implementation::Change(MutatingFunction::Pop),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "push",
         &["array", "value"],
         "appends an element to an array",
-        Run::Change(Change::Push),
+        Implementation::Change(MutatingFunction::Push),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "range",
         &["from", "to"],
         "the whole numbers from `from` to before `to`, as an array",
-        Run::Two(lib::range),
+        Implementation::Two(lib::range),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "remove",
         &["object", "key"],
         "removes a key from an object and returns whether it existed",
-        Run::Change(Change::Remove),
+        Implementation::Change(MutatingFunction::Remove),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "replace",
         &["string", "part", "with"],
         "the string with every occurrence of `part` replaced",
-        Run::Three(lib::replace),
+        Implementation::Three(lib::replace),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "slice",
         &["string or array", "from", "to"],
         "the characters or elements from index `from` to before `to`; negative indices count from the end",
-        Run::Three(lib::slice),
+        Implementation::Three(lib::slice),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "sort",
         &["array"],
         "the numbers or strings of an array in ascending order",
-        Run::One(lib::sort),
+        Implementation::One(lib::sort),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "to_number",
         &["string"],
         "the number that a string holds in JSON notation; any other string is an error",
-        Run::One(lib::to_number),
+        Implementation::One(lib::to_number),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "to_text",
         &["value"],
         "a string unchanged, any other value as JSON text",
-        Run::One(lib::to_text),
+        Implementation::One(lib::to_text),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "next",
         &["input", "options?"],
         "runs the tool, or the next inner wrapper, with this input (and these options for the host's executor), and \
          returns its output; its error is thrown as `#{message, kind}`, with an empty string for a missing `kind`",
-        Run::Effect(EffectKind::Next),
+        Implementation::Effect(EffectKind::Next),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "approve",
         &["message"],
         "requests human approval; returns `true` once approved, and throws otherwise",
-        Run::Effect(EffectKind::Approve),
+        Implementation::Effect(EffectKind::Approve),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "now",
         &[],
         "the current time, in milliseconds since 1970 (UTC)",
-        Run::Effect(EffectKind::Now),
+        Implementation::Effect(EffectKind::Now),
     ),
-    Function::scripts("random", &[], "a random number from 0 to below 1", Run::Effect(EffectKind::Random)),
-    Function::scripts(
+    ScriptFunction::scripts("random", &[], "a random number from 0 to below 1", Implementation::Effect(EffectKind::Random)),
+    ScriptFunction::scripts(
         "cache_get",
         &["key"],
         "the cached value of a key (any JSON value), or null",
-        Run::Effect(EffectKind::CacheGet),
+        Implementation::Effect(EffectKind::CacheGet),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "cache_set",
         &["key", "value", "ttl"],
         "caches a value under a key for a duration such as `\"60s\"`",
-        Run::Effect(EffectKind::CacheSet),
+        Implementation::Effect(EffectKind::CacheSet),
     ),
-    Function::scripts(
+    ScriptFunction::scripts(
         "audit",
         &["object"],
         "adds fields to the audit record",
-        Run::Effect(EffectKind::Audit),
+        Implementation::Effect(EffectKind::Audit),
     ),
 ];

@@ -2,13 +2,13 @@
 
 use regex::Regex;
 
-use super::assignment::{Target, assign, changed, element, inside, property};
+use super::assignment::{ResolvedStep, assign, changed, element, inside, property};
 use super::error_object::{SCRIPT_ERROR, error_object, thrown};
-use super::fuel::{Fault, Limits, Work};
-use super::function_table::{Change, EffectKind, Run};
-use super::operators::{Operator, is_in_member, negate, not};
-use super::program::{Body, Code, Member, Node, Place, Program, SourcePosition, Step};
-use super::value::{Kind, MemberMap, ScriptValue};
+use super::fuel::{EvalError, ScriptLimits, Fuel};
+use super::function_table::{MutatingFunction, EffectKind, Implementation};
+use super::operators::{OperatorFn, is_in_member, negate, not};
+use super::program::{FunctionBody, Code, ReadOnlyVariable, CodeNode, AssignTarget, Program, SourcePosition, TargetStep};
+use super::value::{ValueKind, MemberMap, ScriptValue};
 use crate::json::JsonType;
 
 /// The host of a program: the values that it reads and the effects that it requests.
@@ -17,34 +17,34 @@ pub(super) trait World<'r> {
     ///
     /// # Errors
     /// The call does not have it.
-    fn member(&self, member: Member) -> Result<ScriptValue<'r>, String>;
+    fn member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, String>;
 
     /// Returns the result of an effect, or ends this run if there is none yet.
     fn effect(
         &mut self,
         kind: EffectKind,
         given: Vec<ScriptValue<'r>>,
-        work: &Work,
-    ) -> Result<ScriptValue<'r>, Halt<'r>>;
+        work: &Fuel,
+    ) -> Result<ScriptValue<'r>, EffectError<'r>>;
 }
 
 /// The error of an effect, or the end of the run.
-pub(super) enum Halt<'r> {
+pub(super) enum EffectError<'r> {
     /// An error of the effect itself, which a script can catch.
     Exception(ScriptValue<'r>),
-    Fault(Fault),
+    Fault(EvalError),
     /// The host ends the run and holds the reason.
     End,
 }
 
-impl From<Fault> for Halt<'_> {
-    fn from(fault: Fault) -> Self {
+impl From<EvalError> for EffectError<'_> {
+    fn from(fault: EvalError) -> Self {
         Self::Fault(fault)
     }
 }
 
 /// A jump, an error or the end of the run, instead of a value.
-pub(super) enum Stop<'r> {
+pub(super) enum ControlFlow<'r> {
     Break(ScriptValue<'r>),
     Continue,
     Return(ScriptValue<'r>),
@@ -54,13 +54,13 @@ pub(super) enum Stop<'r> {
     End,
 }
 
-pub(super) type Given<'r> = Result<ScriptValue<'r>, Stop<'r>>;
+pub(super) type EvalResult<'r> = Result<ScriptValue<'r>, ControlFlow<'r>>;
 
 /// One run of a program.
-pub(super) struct Evaluation<'r, W> {
+pub(super) struct Interpreter<'r, W> {
     program: &'r Program,
     pub(super) world: W,
-    pub(super) work: Work,
+    pub(super) work: Fuel,
     slots: Vec<ScriptValue<'r>>,
     /// The first slot of the running function.
     base: usize,
@@ -68,30 +68,30 @@ pub(super) struct Evaluation<'r, W> {
     calls: usize,
 }
 
-pub(super) fn fault<'r>(spot: SourcePosition) -> impl Fn(Fault) -> Stop<'r> {
+pub(super) fn fault<'r>(spot: SourcePosition) -> impl Fn(EvalError) -> ControlFlow<'r> {
     move |fault| match fault {
-        Fault::Wrong(message) => Stop::Wrong(message, spot),
-        Fault::Limit(message) => Stop::Limit(message, spot),
+        EvalError::Wrong(message) => ControlFlow::Wrong(message, spot),
+        EvalError::Limit(message) => ControlFlow::Limit(message, spot),
     }
 }
 
-impl<'r, W: World<'r>> Evaluation<'r, W> {
-    pub(super) fn new(program: &'r Program, world: W, work: Work) -> Self {
+impl<'r, W: World<'r>> Interpreter<'r, W> {
+    pub(super) fn new(program: &'r Program, world: W, work: Fuel) -> Self {
         Self { program, world, work, slots: Vec::new(), base: 0, depth: 0, calls: 0 }
     }
 
     /// Runs the program with values for its first slots.
-    pub(super) fn run(&mut self, given: Vec<ScriptValue<'r>>) -> Given<'r> {
+    pub(super) fn run(&mut self, given: Vec<ScriptValue<'r>>) -> EvalResult<'r> {
         let program = self.program;
         self.body(&program.main, given)
     }
 
-    fn body(&mut self, body: &'r Body, given: Vec<ScriptValue<'r>>) -> Given<'r> {
+    fn body(&mut self, body: &'r FunctionBody, given: Vec<ScriptValue<'r>>) -> EvalResult<'r> {
         let (base, calls) = (self.base, self.calls);
         if calls > self.work.limits.calls {
-            let Limits { who, calls, .. } = self.work.limits;
+            let ScriptLimits { who, calls, .. } = self.work.limits;
             let message = format!("{who} nests more than {calls} function calls");
-            return Err(Stop::Limit(message, body.code.spot));
+            return Err(ControlFlow::Limit(message, body.code.spot));
         }
         self.base = self.slots.len();
         self.calls += 1;
@@ -101,16 +101,16 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         self.slots.truncate(self.base);
         (self.base, self.calls) = (base, calls);
         match result {
-            Err(Stop::Return(value)) => Ok(value),
+            Err(ControlFlow::Return(value)) => Ok(value),
             other => other,
         }
     }
 
-    pub(super) fn node(&mut self, node: &'r Node) -> Given<'r> {
+    pub(super) fn node(&mut self, node: &'r CodeNode) -> EvalResult<'r> {
         self.work.step().map_err(fault(node.spot))?;
         if self.depth >= self.work.limits.depth {
             let message = format!("{} nests too deeply", self.work.limits.who);
-            return Err(Stop::Limit(message, node.spot));
+            return Err(ControlFlow::Limit(message, node.spot));
         }
         self.depth += 1;
         let result = self.code(node);
@@ -119,7 +119,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
     }
 
     /// Recursive: one stack frame a nesting level, so code with large locals has a function of its own.
-    fn code(&mut self, node: &'r Node) -> Given<'r> {
+    fn code(&mut self, node: &'r CodeNode) -> EvalResult<'r> {
         let spot = node.spot;
         match &node.code {
             Code::Null => Ok(ScriptValue::Null),
@@ -127,7 +127,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Code::Number(number) => Ok(ScriptValue::Number(*number)),
             Code::Literal(number) => Ok(ScriptValue::Json(number)),
             Code::Text(text) => Ok(ScriptValue::Borrowed(text)),
-            Code::Member(member) => self.world.member(*member).map_err(|message| Stop::Wrong(message, spot)),
+            Code::Member(member) => self.world.member(*member).map_err(|message| ControlFlow::Wrong(message, spot)),
             Code::Slot(slot) => Ok(self.slot(*slot).clone()),
             Code::List(items) => self.list(items, spot),
             Code::Object(members) => self.object(members, spot),
@@ -159,59 +159,59 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             Code::For(parts) => self.run_for(parts),
             Code::Try(attempt, error, handler) => self.attempt(attempt, *error, handler),
             Code::Throw(value) => self.throw(value, spot),
-            Code::Return(value) => Err(Stop::Return(self.node(value)?)),
-            Code::Break(value) => Err(Stop::Break(self.node(value)?)),
-            Code::Continue => Err(Stop::Continue),
+            Code::Return(value) => Err(ControlFlow::Return(self.node(value)?)),
+            Code::Break(value) => Err(ControlFlow::Break(self.node(value)?)),
+            Code::Continue => Err(ControlFlow::Continue),
             Code::Block(nodes) => self.block(nodes),
         }
     }
 
-    fn list(&mut self, items: &'r [Node], spot: SourcePosition) -> Given<'r> {
+    fn list(&mut self, items: &'r [CodeNode], spot: SourcePosition) -> EvalResult<'r> {
         let items = self.nodes(items)?;
         ScriptValue::list(&self.work, items).map_err(fault(spot))
     }
 
     fn changed(
         &mut self,
-        operand: &'r Node,
-        change: fn(&ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>,
+        operand: &'r CodeNode,
+        change: fn(&ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>,
         spot: SourcePosition,
-    ) -> Given<'r> {
+    ) -> EvalResult<'r> {
         change(&self.node(operand)?).map_err(fault(spot))
     }
 
     fn compared(
         &mut self,
-        operands: &'r [Node; 2],
-        compare: fn(&Work, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>,
+        operands: &'r [CodeNode; 2],
+        compare: fn(&Fuel, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>,
         spot: SourcePosition,
-    ) -> Given<'r> {
+    ) -> EvalResult<'r> {
         let [a, b] = operands;
         let (a, b) = (self.node(a)?, self.node(b)?);
         self.look([&a, &b], spot)?;
         compare(&self.work, &a, &b).map_err(fault(spot))
     }
 
-    fn property(&mut self, object: &'r Node, key: &'r str, spot: SourcePosition) -> Given<'r> {
+    fn property(&mut self, object: &'r CodeNode, key: &'r str, spot: SourcePosition) -> EvalResult<'r> {
         property(&self.node(object)?, key).map_err(fault(spot))
     }
 
-    fn element(&mut self, operands: &'r [Node; 2], spot: SourcePosition) -> Given<'r> {
+    fn element(&mut self, operands: &'r [CodeNode; 2], spot: SourcePosition) -> EvalResult<'r> {
         let [container, index] = operands;
         let (container, index) = (self.node(container)?, self.node(index)?);
         element(&container, &index).map_err(fault(spot))
     }
 
-    fn matches(&mut self, text: &'r Node, regex: &Regex, spot: SourcePosition) -> Given<'r> {
+    fn matches(&mut self, text: &'r CodeNode, regex: &Regex, spot: SourcePosition) -> EvalResult<'r> {
         let text = self.node(text)?;
         match text.kind() {
-            Kind::Text(text) => {
+            ValueKind::Text(text) => {
                 self.work.scan(text.len()).map_err(fault(spot))?;
                 Ok(ScriptValue::Boolean(regex.is_match(text)))
             }
             _ => {
                 let found = text.json_type();
-                Err(Stop::Wrong(format!("`matches` takes a string, this is of type {found}"), spot))
+                Err(ControlFlow::Wrong(format!("`matches` takes a string, this is of type {found}"), spot))
             }
         }
     }
@@ -219,23 +219,23 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
     fn evaluate_effect(
         &mut self,
         kind: EffectKind,
-        arguments: &'r [Node],
+        arguments: &'r [CodeNode],
         spot: SourcePosition,
-    ) -> Given<'r> {
+    ) -> EvalResult<'r> {
         let given = self.nodes(arguments)?;
         self.effect(kind, given, spot)
     }
 
-    fn call(&mut self, function: usize, arguments: &'r [Node], spot: SourcePosition) -> Given<'r> {
+    fn call(&mut self, function: usize, arguments: &'r [CodeNode], spot: SourcePosition) -> EvalResult<'r> {
         let given = self.nodes(arguments)?;
         let program = self.program;
         match program.functions.get(function) {
             Some(body) => self.body(body, given),
-            None => Err(Stop::Limit("the function is missing".to_owned(), spot)),
+            None => Err(ControlFlow::Limit("the function is missing".to_owned(), spot)),
         }
     }
 
-    fn bind(&mut self, slot: usize, value: &'r Node) -> Given<'r> {
+    fn bind(&mut self, slot: usize, value: &'r CodeNode) -> EvalResult<'r> {
         let value = self.node(value)?;
         self.set(slot, value);
         Ok(ScriptValue::Null)
@@ -243,11 +243,11 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
 
     fn assign(
         &mut self,
-        place: &'r Place,
-        operator: Option<Operator>,
-        value: &'r Node,
+        place: &'r AssignTarget,
+        operator: Option<OperatorFn>,
+        value: &'r CodeNode,
         spot: SourcePosition,
-    ) -> Given<'r> {
+    ) -> EvalResult<'r> {
         let value = self.node(value)?;
         let steps = self.steps(&place.steps)?;
         let value = match operator {
@@ -265,13 +265,13 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         Ok(ScriptValue::Null)
     }
 
-    fn throw(&mut self, value: &'r Node, spot: SourcePosition) -> Given<'r> {
+    fn throw(&mut self, value: &'r CodeNode, spot: SourcePosition) -> EvalResult<'r> {
         let value = self.node(value)?;
         let thrown = thrown(value, &self.work).map_err(fault(spot))?;
-        Err(Stop::Exception(thrown, spot))
+        Err(ControlFlow::Exception(thrown, spot))
     }
 
-    fn block(&mut self, nodes: &'r [Node]) -> Given<'r> {
+    fn block(&mut self, nodes: &'r [CodeNode]) -> EvalResult<'r> {
         let mut last = ScriptValue::Null;
         for node in nodes {
             last = self.node(node)?;
@@ -289,11 +289,11 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         }
     }
 
-    fn target(&mut self, slot: usize) -> (&Work, Option<&mut ScriptValue<'r>>) {
+    fn target(&mut self, slot: usize) -> (&Fuel, Option<&mut ScriptValue<'r>>) {
         (&self.work, self.slots.get_mut(self.base + slot))
     }
 
-    fn nodes(&mut self, nodes: &'r [Node]) -> Result<Vec<ScriptValue<'r>>, Stop<'r>> {
+    fn nodes(&mut self, nodes: &'r [CodeNode]) -> Result<Vec<ScriptValue<'r>>, ControlFlow<'r>> {
         let mut values = Vec::with_capacity(nodes.len());
         for node in nodes {
             values.push(self.node(node)?);
@@ -301,7 +301,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         Ok(values)
     }
 
-    fn object(&mut self, members: &'r [(String, Node)], spot: SourcePosition) -> Given<'r> {
+    fn object(&mut self, members: &'r [(String, CodeNode)], spot: SourcePosition) -> EvalResult<'r> {
         let mut object = MemberMap::with_capacity(members.len());
         for (key, node) in members {
             object.insert(key.as_str().into(), self.node(node)?);
@@ -309,7 +309,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         ScriptValue::object(&self.work, object).map_err(fault(spot))
     }
 
-    pub(super) fn boolean(&mut self, node: &'r Node) -> Result<bool, Stop<'r>> {
+    pub(super) fn boolean(&mut self, node: &'r CodeNode) -> Result<bool, ControlFlow<'r>> {
         let value = self.node(node)?;
         match value {
             ScriptValue::Boolean(value) => Ok(value),
@@ -317,12 +317,12 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
             other => {
                 let found = other.json_type();
                 let message = format!("expected a boolean, found a value of type {found}");
-                Err(Stop::Wrong(message, node.spot))
+                Err(ControlFlow::Wrong(message, node.spot))
             }
         }
     }
 
-    fn short_circuit(&mut self, operands: &'r [Node], wanted: bool) -> Given<'r> {
+    fn short_circuit(&mut self, operands: &'r [CodeNode], wanted: bool) -> EvalResult<'r> {
         for operand in operands {
             if self.boolean(operand)? != wanted {
                 return Ok(ScriptValue::Boolean(!wanted));
@@ -331,7 +331,7 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         Ok(ScriptValue::Boolean(wanted))
     }
 
-    fn coalesce(&mut self, operands: &'r [Node]) -> Given<'r> {
+    fn coalesce(&mut self, operands: &'r [CodeNode]) -> EvalResult<'r> {
         let mut last = ScriptValue::Null;
         for operand in operands {
             last = self.node(operand)?;
@@ -342,33 +342,33 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         Ok(last)
     }
 
-    fn function(&mut self, run: Run, arguments: &'r [Node], spot: SourcePosition) -> Given<'r> {
+    fn function(&mut self, run: Implementation, arguments: &'r [CodeNode], spot: SourcePosition) -> EvalResult<'r> {
         match (run, arguments) {
-            (Run::One(run), [a]) => {
+            (Implementation::One(run), [a]) => {
                 let a = self.node(a)?;
                 self.look([&a], spot)?;
                 run(&self.work, &a).map_err(fault(spot))
             }
-            (Run::Two(run), [a, b]) => {
+            (Implementation::Two(run), [a, b]) => {
                 let (a, b) = (self.node(a)?, self.node(b)?);
                 self.look([&a, &b], spot)?;
                 run(&self.work, &a, &b).map_err(fault(spot))
             }
-            (Run::OneOrTwo(run), [a]) => {
+            (Implementation::OneOrTwo(run), [a]) => {
                 let a = self.node(a)?;
                 run(&self.work, &a, None).map_err(fault(spot))
             }
-            (Run::OneOrTwo(run), [a, b]) => {
+            (Implementation::OneOrTwo(run), [a, b]) => {
                 let (a, b) = (self.node(a)?, self.node(b)?);
                 run(&self.work, &a, Some(&b)).map_err(fault(spot))
             }
-            (Run::Three(run), [a, b, c]) => {
+            (Implementation::Three(run), [a, b, c]) => {
                 let (a, b, c) = (self.node(a)?, self.node(b)?, self.node(c)?);
                 self.look([&a, &b, &c], spot)?;
                 run(&self.work, &a, &b, &c).map_err(fault(spot))
             }
             // The compiler checked their number.
-            _ => Err(Stop::Limit("a function has the wrong number of arguments".to_owned(), spot)),
+            _ => Err(ControlFlow::Limit("a function has the wrong number of arguments".to_owned(), spot)),
         }
     }
 
@@ -377,25 +377,25 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         &self,
         values: [&ScriptValue<'r>; N],
         spot: SourcePosition,
-    ) -> Result<(), Stop<'r>> {
+    ) -> Result<(), ControlFlow<'r>> {
         values.into_iter().try_for_each(|value| self.work.scan(value.extent())).map_err(fault(spot))
     }
 
-    fn effect(&mut self, kind: EffectKind, given: Vec<ScriptValue<'r>>, spot: SourcePosition) -> Given<'r> {
+    fn effect(&mut self, kind: EffectKind, given: Vec<ScriptValue<'r>>, spot: SourcePosition) -> EvalResult<'r> {
         match self.world.effect(kind, given, &self.work) {
             Ok(value) => Ok(value),
-            Err(Halt::Exception(value)) => Err(Stop::Exception(value, spot)),
-            Err(Halt::Fault(error)) => Err(fault(spot)(error)),
-            Err(Halt::End) => Err(Stop::End),
+            Err(EffectError::Exception(value)) => Err(ControlFlow::Exception(value, spot)),
+            Err(EffectError::Fault(error)) => Err(fault(spot)(error)),
+            Err(EffectError::End) => Err(ControlFlow::End),
         }
     }
 
     /// Does not catch exceeded limits and the end of the run at an effect without a result.
-    fn attempt(&mut self, attempt: &'r Node, error: Option<usize>, handler: &'r Node) -> Given<'r> {
+    fn attempt(&mut self, attempt: &'r CodeNode, error: Option<usize>, handler: &'r CodeNode) -> EvalResult<'r> {
         let (base, calls, depth) = (self.base, self.calls, self.depth);
         let caught = match self.node(attempt) {
-            Err(Stop::Exception(value, _)) => value,
-            Err(Stop::Wrong(message, spot)) => {
+            Err(ControlFlow::Exception(value, _)) => value,
+            Err(ControlFlow::Wrong(message, spot)) => {
                 let message = ScriptValue::text(&self.work, &message).map_err(fault(spot))?;
                 error_object(message, ScriptValue::Borrowed(SCRIPT_ERROR), &self.work).map_err(fault(spot))?
             }
@@ -408,12 +408,12 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
         self.node(handler)
     }
 
-    fn steps(&mut self, steps: &'r [Step]) -> Result<Vec<Target<'r>>, Stop<'r>> {
+    fn steps(&mut self, steps: &'r [TargetStep]) -> Result<Vec<ResolvedStep<'r>>, ControlFlow<'r>> {
         let mut targets = Vec::with_capacity(steps.len());
         for step in steps {
             targets.push(match step {
-                Step::Key(key) => Target::Key(key),
-                Step::Index(index) => Target::Index(self.node(index)?),
+                TargetStep::Key(key) => ResolvedStep::Key(key),
+                TargetStep::Index(index) => ResolvedStep::Index(self.node(index)?),
             });
         }
         Ok(targets)
@@ -421,11 +421,11 @@ impl<'r, W: World<'r>> Evaluation<'r, W> {
 
     fn change(
         &mut self,
-        how: Change,
-        place: &'r Place,
-        arguments: &'r [Node],
+        how: MutatingFunction,
+        place: &'r AssignTarget,
+        arguments: &'r [CodeNode],
         spot: SourcePosition,
-    ) -> Given<'r> {
+    ) -> EvalResult<'r> {
         let argument = self.nodes(arguments)?.into_iter().next();
         let steps = self.steps(&place.steps)?;
         let (work, target) = self.target(place.slot);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::around_script::ScriptCall;
-use super::effect::{Answer, Effect};
+use super::effect::{Answer, ScriptEffect};
 use super::fuel::VALUE_BYTES;
 use crate::json::{self, Value};
 
@@ -23,7 +23,7 @@ pub const MAX_JOURNAL: usize = 16 << 20;
 #[derive(Clone, Debug)]
 pub struct Journal<'c> {
     pub(super) call: ScriptCall<'c>,
-    pub(super) entries: Vec<Entry<'c>>,
+    pub(super) entries: Vec<JournalEntry<'c>>,
     /// The steps of all replays with it in this process.
     pub(super) steps: StepsTaken,
 }
@@ -49,14 +49,14 @@ impl Clone for StepsTaken {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry<'c> {
-    asked: Asked<'c>,
+pub(super) struct JournalEntry<'c> {
+    asked: RecordedRequest<'c>,
     pub(super) answer: Answer,
 }
 
 #[derive(Clone, Debug)]
-enum Asked<'c> {
-    Here(Effect<'c>),
+enum RecordedRequest<'c> {
+    Here(ScriptEffect<'c>),
     /// Read from a stored journal, which holds only the digest of the arguments.
     Kept {
         effect: String,
@@ -91,8 +91,8 @@ impl<'c> Journal<'c> {
     }
 
     /// Records the result of the effect that was requested last.
-    pub fn push(&mut self, effect: Effect<'c>, answer: Answer) {
-        self.entries.push(Entry { asked: Asked::Here(effect), answer });
+    pub fn push(&mut self, effect: ScriptEffect<'c>, answer: Answer) {
+        self.entries.push(JournalEntry { asked: RecordedRequest::Here(effect), answer });
     }
 
     /// The number of effects that have a result.
@@ -122,7 +122,7 @@ impl<'c> Journal<'c> {
             return Err(JournalError::TooLarge);
         }
         for entry in &stored.entries {
-            let known = super::function_table::by_name(&entry.effect).is_some_and(super::Function::is_effect);
+            let known = super::function_table::by_name(&entry.effect).is_some_and(super::ScriptFunction::is_effect);
             if !known || (entry.error.is_some() == entry.value.is_some()) {
                 return Err(JournalError::Malformed(
                     "an entry is not an effect with exactly one result".to_owned(),
@@ -133,23 +133,23 @@ impl<'c> Journal<'c> {
     }
 
     pub(super) fn restore(call: &ScriptCall<'c>, stored: StoredJournal) -> Self {
-        let entries = stored.entries.into_iter().map(|entry| Entry {
+        let entries = stored.entries.into_iter().map(|entry| JournalEntry {
             answer: match entry.error {
                 Some(error) => Answer::Error { message: error.message, kind: error.kind },
                 None => Answer::Value(Arc::new(entry.value.unwrap_or_default())),
             },
-            asked: Asked::Kept { effect: entry.effect, arguments: entry.arguments },
+            asked: RecordedRequest::Kept { effect: entry.effect, arguments: entry.arguments },
         });
         Self { call: call.clone(), entries: entries.collect(), steps: StepsTaken::default() }
     }
 }
 
-impl<'c> Entry<'c> {
+impl<'c> JournalEntry<'c> {
     /// Whether this entry holds the result of that effect.
-    pub(super) fn answers(&self, effect: &Effect<'_>) -> bool {
+    pub(super) fn answers(&self, effect: &ScriptEffect<'_>) -> bool {
         match &self.asked {
-            Asked::Here(asked) => asked.same(effect),
-            Asked::Kept { effect: name, arguments } => {
+            RecordedRequest::Here(asked) => asked.same(effect),
+            RecordedRequest::Kept { effect: name, arguments } => {
                 name == effect.name() && *arguments == effect.digest().to_string()
             }
         }
@@ -160,15 +160,15 @@ impl<'c> Entry<'c> {
     }
 
     /// The effect, if it was requested in this process.
-    pub(super) fn local_effect(&self) -> Option<&Effect<'c>> {
+    pub(super) fn local_effect(&self) -> Option<&ScriptEffect<'c>> {
         match &self.asked {
-            Asked::Here(effect) => Some(effect),
-            Asked::Kept { .. } => None,
+            RecordedRequest::Here(effect) => Some(effect),
+            RecordedRequest::Kept { .. } => None,
         }
     }
 }
 
-impl Asked<'_> {
+impl RecordedRequest<'_> {
     fn effect(&self) -> &str {
         match self {
             Self::Here(effect) => effect.name(),
@@ -220,8 +220,8 @@ impl Serialize for Journal<'_> {
         let mut bytes = self.call.session().map_or(0, size);
         let entries = self.entries.iter().map(|entry| {
             let arguments = match &entry.asked {
-                Asked::Here(effect) => effect.digest().to_string(),
-                Asked::Kept { arguments, .. } => arguments.clone(),
+                RecordedRequest::Here(effect) => effect.digest().to_string(),
+                RecordedRequest::Kept { arguments, .. } => arguments.clone(),
             };
             let (value, error) = match &entry.answer {
                 Answer::Value(value) => {

@@ -1,17 +1,17 @@
 //! Equality of a script value with a stored JSON value, without converting the script value to JSON.
 
-use super::fuel::{Fault, VALUE_BYTES, Work};
+use super::fuel::{EvalError, VALUE_BYTES, Fuel};
 use super::value::{ScriptValue, too_deep};
 use crate::json::{MAX_DEPTH, Value};
 
 impl ScriptValue<'_> {
     /// Whether a JSON copy of this value would equal `json`. Copies nothing, but counts the same work and returns the same errors as
     /// the copy: a replay spends the same whether or not its journal was stored in between.
-    pub(super) fn is_json(&self, json: &Value, work: &Work) -> Result<bool, Fault> {
+    pub(super) fn is_json(&self, json: &Value, work: &Fuel) -> Result<bool, EvalError> {
         self.equals_json_below(json, work, 0)
     }
 
-    fn equals_json_below(&self, json: &Value, work: &Work, depth: usize) -> Result<bool, Fault> {
+    fn equals_json_below(&self, json: &Value, work: &Fuel, depth: usize) -> Result<bool, EvalError> {
         work.step()?;
         work.spend_output(VALUE_BYTES)?;
         if depth > MAX_DEPTH {
@@ -48,9 +48,9 @@ impl ScriptValue<'_> {
 fn equals_array<'r>(
     items: impl ExactSizeIterator<Item = ScriptValue<'r>>,
     json: &Value,
-    work: &Work,
+    work: &Fuel,
     depth: usize,
-) -> Result<bool, Fault> {
+) -> Result<bool, EvalError> {
     let Some(others) = json.as_array().filter(|others| others.len() == items.len()) else { return Ok(false) };
     for (item, other) in items.zip(others) {
         if !item.equals_json_below(other, work, depth + 1)? {
@@ -63,9 +63,9 @@ fn equals_array<'r>(
 fn equals_object<'v, 'r>(
     members: impl ExactSizeIterator<Item = (&'v str, ScriptValue<'r>)>,
     json: &Value,
-    work: &Work,
+    work: &Fuel,
     depth: usize,
-) -> Result<bool, Fault> {
+) -> Result<bool, EvalError> {
     let Some(others) = json.as_object().filter(|others| others.len() == members.len()) else {
         return Ok(false);
     };
@@ -86,7 +86,7 @@ mod tests {
     use crate::script::SCRIPT_LIMITS;
     use crate::script::value::MemberMap;
 
-    fn spent(work: &Work) -> String {
+    fn spent(work: &Fuel) -> String {
         format!("{work:?}").split("steps").last().unwrap_or_default().to_owned()
     }
 
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn comparison_agrees_with_the_json_copy_and_costs_the_same() {
         let call = json!({"z": [1, 1.50, "text", null, true], "y": {"n": 12345678901234567890u64, "e": []}});
-        let own = Work::new(&SCRIPT_LIMITS);
+        let own = Fuel::new(&SCRIPT_LIMITS);
         let made = |second: ScriptValue<'static>| {
             let items = vec![
                 ScriptValue::whole(1),
@@ -114,7 +114,7 @@ mod tests {
             object(made(ScriptValue::whole(9))),
         ];
         for (at, value) in values.iter().enumerate() {
-            let (writing, comparing) = (Work::new(&SCRIPT_LIMITS), Work::new(&SCRIPT_LIMITS));
+            let (writing, comparing) = (Fuel::new(&SCRIPT_LIMITS), Fuel::new(&SCRIPT_LIMITS));
             let json = value.to_json(&writing).unwrap();
             assert!(value.is_json(&json, &comparing).unwrap(), "{json}");
             assert_eq!(spent(&comparing), spent(&writing), "{json}");

@@ -31,12 +31,12 @@ mod replay_host;
 mod around_script;
 
 pub use around_script::{
-    Around, MAX_SCRIPT, ReplayResult, SCRIPT_LIMITS, ScriptCall, ScriptException, ScriptRunError,
+    AroundScript, MAX_SCRIPT, ReplayResult, SCRIPT_LIMITS, ScriptCall, ScriptException, ScriptRunError,
 };
-pub use effect::{Answer, Effect};
+pub use effect::{Answer, ScriptEffect};
 pub use exported_value::ExportedValue;
-pub use fuel::Limits;
-pub use function_table::{FUNCTIONS, Function};
+pub use fuel::ScriptLimits;
+pub use function_table::{FUNCTIONS, ScriptFunction};
 pub use journal::{Journal, JournalError, MAX_EFFECTS, MAX_JOURNAL};
 pub use predicate::{Expression, ExpressionError, Predicate};
 pub use reference_text::{NUMBERS, STATEMENTS, VARIABLES};

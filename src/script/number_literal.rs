@@ -6,13 +6,13 @@ use std::ops::Range;
 use rhai::{Expr, Position};
 
 use super::ScriptCompileError;
-use super::compiler::{CompileResult, Lowering};
-use super::exact_number::Number;
+use super::compiler::{CompileResult, Compiler};
+use super::exact_number::ExactNumber;
 use super::parser::offset;
 use super::program::Code;
 use crate::json::{self, Number as JsonNumber, Value};
 
-impl Lowering<'_> {
+impl Compiler<'_> {
     /// Reads the exact number at the position of a literal in the syntax tree.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl Lowering<'_> {
                 self.error(position, "this number cannot be read exactly")
                     .help("write decimal digits, with the sign directly before them".to_owned())
             })?;
-        Ok(match Number::from_json(&number) {
+        Ok(match ExactNumber::from_json(&number) {
             // A number that prints as its source text needs no text of its own.
             Some(value) if value.to_string() == *number.text() => Code::Number(value),
             _ => Code::Literal(Value::Number(number)),

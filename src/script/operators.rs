@@ -3,16 +3,16 @@
 use std::cmp::Ordering;
 
 use super::equality::{compare, equal, position};
-use super::exact_number::Number;
-use super::fuel::{Fault, Work};
-use super::value::{Kind, ScriptValue};
+use super::exact_number::ExactNumber;
+use super::fuel::{EvalError, Fuel};
+use super::value::{ValueKind, ScriptValue};
 
 /// The implementation of an operator: operands → value.
-pub(super) type Operator =
-    for<'r> fn(&Work, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, Fault>;
+pub(super) type OperatorFn =
+    for<'r> fn(&Fuel, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>;
 
 /// Every binary operator, by its symbol.
-pub(super) const BINARY_OPERATORS: &[(&str, Operator)] = &[
+pub(super) const BINARY_OPERATORS: &[(&str, OperatorFn)] = &[
     ("==", |work, a, b| Ok(ScriptValue::Boolean(equal(work, a, b)?))),
     ("!=", |work, a, b| Ok(ScriptValue::Boolean(!equal(work, a, b)?))),
     ("<", |_, a, b| Ok(ScriptValue::Boolean(compare(a, b)? == Ordering::Less))),
@@ -22,45 +22,45 @@ pub(super) const BINARY_OPERATORS: &[(&str, Operator)] = &[
     ("in", is_in),
     ("!in", |work, a, b| not(&is_in(work, a, b)?)),
     ("+", add),
-    ("-", |_, a, b| calculate("-", a, b, Number::minus)),
-    ("*", |_, a, b| calculate("*", a, b, Number::times)),
-    ("/", |_, a, b| calculate("/", a, b, Number::divided_by)),
-    ("%", |_, a, b| calculate("%", a, b, Number::remainder)),
-    ("**", |_, a, b| calculate("**", a, b, Number::power)),
+    ("-", |_, a, b| calculate("-", a, b, ExactNumber::minus)),
+    ("*", |_, a, b| calculate("*", a, b, ExactNumber::times)),
+    ("/", |_, a, b| calculate("/", a, b, ExactNumber::divided_by)),
+    ("%", |_, a, b| calculate("%", a, b, ExactNumber::remainder)),
+    ("**", |_, a, b| calculate("**", a, b, ExactNumber::power)),
 ];
 
 /// The operator with this symbol.
-pub(super) fn operator(symbol: &str) -> Option<Operator> {
+pub(super) fn operator(symbol: &str) -> Option<OperatorFn> {
     BINARY_OPERATORS.iter().find(|(known, _)| *known == symbol).map(|(_, operator)| *operator)
 }
 
-pub(super) fn not<'r>(value: &ScriptValue<'_>) -> Result<ScriptValue<'r>, Fault> {
+pub(super) fn not<'r>(value: &ScriptValue<'_>) -> Result<ScriptValue<'r>, EvalError> {
     match value.kind() {
-        Kind::Boolean(value) => Ok(ScriptValue::Boolean(!value)),
+        ValueKind::Boolean(value) => Ok(ScriptValue::Boolean(!value)),
         other => Err(format!("`!` takes a boolean, this is of type {}", other.json_type()).into()),
     }
 }
 
-pub(super) fn negate<'r>(value: &ScriptValue<'_>) -> Result<ScriptValue<'r>, Fault> {
+pub(super) fn negate<'r>(value: &ScriptValue<'_>) -> Result<ScriptValue<'r>, EvalError> {
     match value.kind() {
-        Kind::Number(number) => Ok(ScriptValue::Number(number.exact()?.negated())),
+        ValueKind::Number(number) => Ok(ScriptValue::Number(number.exact()?.negated())),
         other => Err(format!("`-` takes a number, this is of type {}", other.json_type()).into()),
     }
 }
 
 /// `x in list`. An object is an error: if an object came instead of a list, the result would silently be `false`.
 fn is_in<'r>(
-    work: &Work,
+    work: &Fuel,
     wanted: &ScriptValue<'r>,
     container: &ScriptValue<'r>,
-) -> Result<ScriptValue<'r>, Fault> {
+) -> Result<ScriptValue<'r>, EvalError> {
     match container.kind() {
-        Kind::List(list) => Ok(ScriptValue::Boolean(position(work, list, wanted)?.is_some())),
-        Kind::Object(_) => Err(
+        ValueKind::List(list) => Ok(ScriptValue::Boolean(position(work, list, wanted)?.is_some())),
+        ValueKind::Object(_) => Err(
             "`in` looks for an element of an array, this is an object: use `has(object, key)` to look for a key"
                 .into(),
         ),
-        Kind::Text(_) => Err(
+        ValueKind::Text(_) => Err(
             "`in` looks for an element of an array, this is a string: use `contains(string, part)` to search it"
                 .into(),
         ),
@@ -73,37 +73,37 @@ fn is_in<'r>(
 
 /// `"key" in input`, of a member of the call document that is always an object.
 pub(super) fn is_in_member<'r>(
-    work: &Work,
+    work: &Fuel,
     wanted: &ScriptValue<'r>,
     member: &ScriptValue<'r>,
-) -> Result<ScriptValue<'r>, Fault> {
+) -> Result<ScriptValue<'r>, EvalError> {
     match (wanted.kind(), member.kind()) {
-        (Kind::Text(key), Kind::Object(object)) => Ok(ScriptValue::Boolean(object.get(key).is_some())),
+        (ValueKind::Text(key), ValueKind::Object(object)) => Ok(ScriptValue::Boolean(object.get(key).is_some())),
         _ => is_in(work, wanted, member),
     }
 }
 
 /// The sum of two numbers, or two strings joined.
 pub(super) fn add<'r>(
-    work: &Work,
+    work: &Fuel,
     a: &ScriptValue<'r>,
     b: &ScriptValue<'r>,
-) -> Result<ScriptValue<'r>, Fault> {
-    if let (Kind::Text(a), Kind::Text(b)) = (a.kind(), b.kind()) {
+) -> Result<ScriptValue<'r>, EvalError> {
+    if let (ValueKind::Text(a), ValueKind::Text(b)) = (a.kind(), b.kind()) {
         work.text(a.len().saturating_add(b.len()))?;
         return Ok(ScriptValue::Text([a, b].concat().into()));
     }
-    calculate("+", a, b, Number::plus)
+    calculate("+", a, b, ExactNumber::plus)
 }
 
 fn calculate<'r>(
     symbol: &str,
     a: &ScriptValue<'_>,
     b: &ScriptValue<'_>,
-    operation: fn(Number, Number) -> Result<Number, String>,
-) -> Result<ScriptValue<'r>, Fault> {
+    operation: fn(ExactNumber, ExactNumber) -> Result<ExactNumber, String>,
+) -> Result<ScriptValue<'r>, EvalError> {
     match (a.kind(), b.kind()) {
-        (Kind::Number(a), Kind::Number(b)) => Ok(ScriptValue::Number(operation(a.exact()?, b.exact()?)?)),
+        (ValueKind::Number(a), ValueKind::Number(b)) => Ok(ScriptValue::Number(operation(a.exact()?, b.exact()?)?)),
         (a, b) => Err(format!(
             "`{symbol}` takes two numbers, these are of type {} and {}",
             a.json_type(),

@@ -136,7 +136,7 @@ fn statements(ast: &AST) -> Vec<Stmt> {
 }
 
 /// A link of `base.property[index].method()`.
-pub(super) enum Link<'e> {
+pub(super) enum ChainLink<'e> {
     Property(&'e str, Position),
     Index(&'e Expr, Position),
     Method(&'e FnCallExpr, Position),
@@ -145,7 +145,7 @@ pub(super) enum Link<'e> {
     Other(&'e Expr),
 }
 
-impl<'e> Link<'e> {
+impl<'e> ChainLink<'e> {
     /// The key, if it is a literal.
     pub(super) fn key(&self) -> Option<&'e str> {
         match self {
@@ -157,14 +157,14 @@ impl<'e> Link<'e> {
 }
 
 /// Splits `base.property[index].method()` into its base and its links.
-pub(super) fn links(expression: &Expr) -> (&Expr, Vec<Link<'_>>) {
+pub(super) fn links(expression: &Expr) -> (&Expr, Vec<ChainLink<'_>>) {
     let mut links = Vec::new();
     let mut base = None;
     let mut next = Some(expression);
     while let Some(part) = next.take() {
         let (Expr::Dot(pair, flags, position) | Expr::Index(pair, flags, position)) = part else { break };
         if flags.contains(ASTFlags::NEGATED) {
-            links.push(Link::Optional(*position));
+            links.push(ChainLink::Optional(*position));
         }
         base.get_or_insert(&pair.lhs);
         // The right side is the rest of the chain, unless Rhai marks its end here.
@@ -174,10 +174,10 @@ pub(super) fn links(expression: &Expr) -> (&Expr, Vec<Link<'_>>) {
             link => link,
         };
         links.push(match (part, link) {
-            (Expr::Index(..), index) => Link::Index(index, *position),
-            (_, Expr::Property(property, position)) => Link::Property(&property.2, *position),
-            (_, Expr::MethodCall(call, position)) => Link::Method(call, *position),
-            (_, other) => Link::Other(other),
+            (Expr::Index(..), index) => ChainLink::Index(index, *position),
+            (_, Expr::Property(property, position)) => ChainLink::Property(&property.2, *position),
+            (_, Expr::MethodCall(call, position)) => ChainLink::Method(call, *position),
+            (_, other) => ChainLink::Other(other),
         });
         next = goes_on.then_some(&pair.rhs);
     }

@@ -5,21 +5,21 @@ use std::sync::LazyLock;
 
 use super::ScriptCompileError;
 use super::compiler::lower;
-use super::dependencies::Reads;
-use super::fuel::{Fault, Limits, Work};
+use super::dependencies::ProgramDependencies;
+use super::fuel::{EvalError, ScriptLimits, Fuel};
 use super::function_table::EffectKind;
-use super::interpreter::{Evaluation, Halt, Stop, World};
+use super::interpreter::{Interpreter, EffectError, ControlFlow, World};
 use super::parser::{Language, guarded, parse};
-use super::program::{Member, Program};
+use super::program::{ReadOnlyVariable, Program};
 use super::value::ScriptValue;
-use crate::call::{CallView, ContextReads, Node, Root};
+use crate::call::{CallView, ContextReads, NodeRef, Root};
 use crate::json::{Map, Value};
 use crate::path::ArgumentNames;
 
 /// The maximum length of an expression, in bytes.
 const MAX_EXPRESSION: usize = 16 << 10;
 
-static EXPRESSION_LIMITS: Limits = Limits {
+static EXPRESSION_LIMITS: ScriptLimits = ScriptLimits {
     who: "the expression",
     steps: 1_000_000,
     text: 64 << 10,
@@ -45,7 +45,7 @@ pub struct ExpressionError {
 #[derive(Debug)]
 pub struct Expression {
     program: Program,
-    reads: Reads,
+    reads: ProgramDependencies,
 }
 
 impl Expression {
@@ -100,7 +100,7 @@ impl Expression {
     pub fn value(&self, view: &CallView<'_>) -> Result<Value, ExpressionError> {
         self.evaluate(view, |value, work| {
             value.to_json(work).map_err(|fault| match fault {
-                Fault::Wrong(message) | Fault::Limit(message) => message,
+                EvalError::Wrong(message) | EvalError::Limit(message) => message,
             })
         })
     }
@@ -108,7 +108,7 @@ impl Expression {
     fn evaluate<T>(
         &self,
         view: &CallView<'_>,
-        make: impl FnOnce(&ScriptValue<'_>, &Work) -> Result<T, String>,
+        make: impl FnOnce(&ScriptValue<'_>, &Fuel) -> Result<T, String>,
     ) -> Result<T, ExpressionError> {
         guarded(|| self.evaluate_unguarded(view, make))
             .and_then(|result| result)
@@ -118,16 +118,16 @@ impl Expression {
     fn evaluate_unguarded<T>(
         &self,
         view: &CallView<'_>,
-        make: impl FnOnce(&ScriptValue<'_>, &Work) -> Result<T, String>,
+        make: impl FnOnce(&ScriptValue<'_>, &Fuel) -> Result<T, String>,
     ) -> Result<T, String> {
         if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
             return Err("the input is not a JSON object".to_owned());
         }
         self.reads.check_decided(view.session)?;
-        let mut evaluation = Evaluation::new(&self.program, Seen(*view), Work::new(&EXPRESSION_LIMITS));
+        let mut evaluation = Interpreter::new(&self.program, CallHost(*view), Fuel::new(&EXPRESSION_LIMITS));
         match evaluation.run(Vec::new()) {
             Ok(value) => make(&value, &evaluation.work),
-            Err(Stop::Wrong(message, _) | Stop::Limit(message, _)) => Err(message),
+            Err(ControlFlow::Wrong(message, _) | ControlFlow::Limit(message, _)) => Err(message),
             Err(_) => Err("the expression returns no value".to_owned()),
         }
     }
@@ -186,14 +186,14 @@ impl Predicate {
 }
 
 /// The call that an expression reads.
-struct Seen<'a>(CallView<'a>);
+struct CallHost<'a>(CallView<'a>);
 
-impl<'a> World<'a> for Seen<'a> {
-    fn member(&self, member: Member) -> Result<ScriptValue<'a>, String> {
-        let Member::Root(root) = member else { return Err("an expression has no options".to_owned()) };
+impl<'a> World<'a> for CallHost<'a> {
+    fn member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'a>, String> {
+        let ReadOnlyVariable::Root(root) = member else { return Err("an expression has no options".to_owned()) };
         match self.0.root(root) {
-            Some(Node::Json(value)) => Ok(ScriptValue::Json(value)),
-            Some(Node::Text(text)) => Ok(ScriptValue::Borrowed(text)),
+            Some(NodeRef::Json(value)) => Ok(ScriptValue::Json(value)),
+            Some(NodeRef::Text(text)) => Ok(ScriptValue::Borrowed(text)),
             None if root == Root::Context => Ok(ScriptValue::Json(&EMPTY)),
             None if root.is_settle_only() => {
                 Err(format!("`{}` is available only once the call has settled", root.name()))
@@ -206,8 +206,8 @@ impl<'a> World<'a> for Seen<'a> {
         &mut self,
         _: EffectKind,
         _: Vec<ScriptValue<'a>>,
-        _: &Work,
-    ) -> Result<ScriptValue<'a>, Halt<'a>> {
-        Err(Halt::Fault(Fault::Limit("an expression has no effects".to_owned())))
+        _: &Fuel,
+    ) -> Result<ScriptValue<'a>, EffectError<'a>> {
+        Err(EffectError::Fault(EvalError::Limit("an expression has no effects".to_owned())))
     }
 }

@@ -2,9 +2,9 @@
 
 use regex::Regex;
 
-use super::exact_number::Number;
-use super::function_table::{Change, Each, EffectKind, Run};
-use super::operators::Operator;
+use super::exact_number::ExactNumber;
+use super::function_table::{MutatingFunction, ClosureFunction, EffectKind, Implementation};
+use super::operators::OperatorFn;
 use crate::call::Root;
 
 /// A line and a column, both from 1, in characters.
@@ -16,14 +16,14 @@ pub(super) struct SourcePosition {
 
 /// Code and its position in the text.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct CodeNode {
     pub(super) spot: SourcePosition,
     pub(super) code: Code,
 }
 
 /// A read-only variable of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Member {
+pub(super) enum ReadOnlyVariable {
     Root(Root),
     /// The options that the host passes to its executor.
     Options,
@@ -33,81 +33,81 @@ pub(super) enum Member {
 pub(super) enum Code {
     Null,
     Boolean(bool),
-    Number(Number),
+    Number(ExactNumber),
     /// A number whose text must be kept: `1.10`, or more digits than arithmetic supports.
     Literal(crate::json::Value),
     Text(String),
-    Member(Member),
+    Member(ReadOnlyVariable),
     Slot(usize),
-    List(Vec<Node>),
-    Object(Vec<(String, Node)>),
-    And(Vec<Node>),
-    Or(Vec<Node>),
-    Coalesce(Vec<Node>),
-    Not(Box<Node>),
-    Negate(Box<Node>),
-    Binary(Operator, Box<[Node; 2]>),
+    List(Vec<CodeNode>),
+    Object(Vec<(String, CodeNode)>),
+    And(Vec<CodeNode>),
+    Or(Vec<CodeNode>),
+    Coalesce(Vec<CodeNode>),
+    Not(Box<CodeNode>),
+    Negate(Box<CodeNode>),
+    Binary(OperatorFn, Box<[CodeNode; 2]>),
     /// `"key" in input`, for a member of the call that is always an object.
-    InMember(Box<[Node; 2]>),
-    Property(Box<Node>, String),
-    Index(Box<[Node; 2]>),
-    Function(Run, Vec<Node>),
-    Matches(Box<Node>, Regex),
-    Each(Each, Box<Node>, Box<Closure>),
-    Change(Change, Place, Vec<Node>),
-    Effect(EffectKind, Vec<Node>),
+    InMember(Box<[CodeNode; 2]>),
+    Property(Box<CodeNode>, String),
+    Index(Box<[CodeNode; 2]>),
+    Function(Implementation, Vec<CodeNode>),
+    Matches(Box<CodeNode>, Regex),
+    Each(ClosureFunction, Box<CodeNode>, Box<Closure>),
+    Change(MutatingFunction, AssignTarget, Vec<CodeNode>),
+    Effect(EffectKind, Vec<CodeNode>),
     /// A call of a function of the script.
-    Call(usize, Vec<Node>),
-    Let(usize, Box<Node>),
-    Assign(Place, Option<Operator>, Box<Node>),
-    If(Box<Node>, Box<Node>, Box<Node>),
+    Call(usize, Vec<CodeNode>),
+    Let(usize, Box<CodeNode>),
+    Assign(AssignTarget, Option<OperatorFn>, Box<CodeNode>),
+    If(Box<CodeNode>, Box<CodeNode>, Box<CodeNode>),
     /// Without a condition, it is a `loop`.
-    While(Option<Box<Node>>, Box<Node>),
-    For(Box<For>),
-    Try(Box<Node>, Option<usize>, Box<Node>),
-    Throw(Box<Node>),
-    Return(Box<Node>),
-    Break(Box<Node>),
+    While(Option<Box<CodeNode>>, Box<CodeNode>),
+    For(Box<ForLoop>),
+    Try(Box<CodeNode>, Option<usize>, Box<CodeNode>),
+    Throw(Box<CodeNode>),
+    Return(Box<CodeNode>),
+    Break(Box<CodeNode>),
     Continue,
-    Block(Vec<Node>),
+    Block(Vec<CodeNode>),
 }
 
 /// An assignment target: a variable, or a member or element of it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct AssignTarget {
     pub(super) slot: usize,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<TargetStep>,
 }
 
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum TargetStep {
     Key(String),
-    Index(Node),
+    Index(CodeNode),
 }
 
 #[derive(Debug)]
 pub(super) struct Closure {
     pub(super) parameter: usize,
-    pub(super) body: Node,
+    pub(super) body: CodeNode,
 }
 
 #[derive(Debug)]
-pub(super) struct For {
+pub(super) struct ForLoop {
     pub(super) item: usize,
     pub(super) counter: Option<usize>,
-    pub(super) over: Node,
-    pub(super) body: Node,
+    pub(super) over: CodeNode,
+    pub(super) body: CodeNode,
 }
 
 /// The main program, or a function of the script. The parameters, or the script's `input`, are the first slots.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(super) struct FunctionBody {
     pub(super) slots: usize,
-    pub(super) code: Node,
+    pub(super) code: CodeNode,
 }
 
 #[derive(Debug)]
 pub(super) struct Program {
-    pub(super) main: Body,
-    pub(super) functions: Vec<Body>,
+    pub(super) main: FunctionBody,
+    pub(super) functions: Vec<FunctionBody>,
 }

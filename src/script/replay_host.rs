@@ -2,34 +2,34 @@
 
 use std::sync::Arc;
 
-use super::around_script::{ReplayResult, ScriptException, ScriptRunError, Seen};
-use super::effect::{Answer, Effect, span_of_time};
+use super::around_script::{CallSnapshot, ReplayResult, ScriptException, ScriptRunError};
+use super::effect::{Answer, ScriptEffect, span_of_time};
 use super::error_object::error_object;
 use super::exported_value::ExportedValue;
-use super::fuel::{Fault, Work};
+use super::fuel::{EvalError, Fuel};
 use super::function_table::EffectKind;
-use super::interpreter::{Halt, World};
-use super::journal::{Entry, Journal, MAX_EFFECTS};
+use super::interpreter::{EffectError, World};
+use super::journal::{JournalEntry, Journal, MAX_EFFECTS};
 use super::predicate::EMPTY;
-use super::program::{Member, SourcePosition};
-use super::value::{Kind, ScriptValue};
+use super::program::{ReadOnlyVariable, SourcePosition};
+use super::value::{ValueKind, ScriptValue};
 use crate::call::Root;
 use crate::json::Value;
 
 /// The host of a replay: the call and the journal.
-pub(super) struct Outside<'r, 'c> {
-    pub(super) call: &'r Seen<'c>,
+pub(super) struct ReplayHost<'r, 'c> {
+    pub(super) call: &'r CallSnapshot<'c>,
     pub(super) journal: &'r Journal<'c>,
     /// The number of effects that returned in this replay.
     pub(super) answered: usize,
     pub(super) end: Option<ReplayResult<'c>>,
 }
 
-impl<'r, 'c> Outside<'r, 'c> {
+impl<'r, 'c> ReplayHost<'r, 'c> {
     /// The original of a value that the script passes on unchanged. Returns `None` for any other value.
     fn unchanged(&self, value: &ScriptValue<'r>) -> Option<ExportedValue<'c>> {
         let ScriptValue::Json(json) = value else { return None };
-        let Seen { call, annotations, .. } = self.call;
+        let CallSnapshot { call, annotations, .. } = self.call;
         let parts = [&call.input, &call.context, &call.options].into_iter().chain(*annotations);
         if let Some(part) = parts.into_iter().find(|part| std::ptr::eq(*part, *json)) {
             return Some(ExportedValue::Call(part));
@@ -49,7 +49,7 @@ impl<'r, 'c> Outside<'r, 'c> {
     }
 
     /// Exports a value: one that is passed on unchanged is borrowed, any other copied.
-    fn passed(&self, value: &ScriptValue<'r>, work: &Work) -> Result<ExportedValue<'c>, Fault> {
+    fn passed(&self, value: &ScriptValue<'r>, work: &Fuel) -> Result<ExportedValue<'c>, EvalError> {
         match self.unchanged(value) {
             Some(unchanged) => Ok(unchanged),
             None => Ok(ExportedValue::Shared(Arc::new(value.to_json(work)?))),
@@ -62,8 +62,8 @@ impl<'r, 'c> Outside<'r, 'c> {
         &self,
         value: &ScriptValue<'r>,
         before: &ExportedValue<'c>,
-        work: &Work,
-    ) -> Result<bool, Fault> {
+        work: &Fuel,
+    ) -> Result<bool, EvalError> {
         match self.unchanged(value) {
             Some(unchanged) => Ok(unchanged.is(before)),
             None => value.is_json(before, work),
@@ -73,69 +73,75 @@ impl<'r, 'c> Outside<'r, 'c> {
     /// Whether a script requests the same effect again, by a cheap test that does not export the arguments.
     fn is_repeated_request(
         &self,
-        asked: &Effect<'c>,
+        asked: &ScriptEffect<'c>,
         kind: EffectKind,
         given: &[ScriptValue<'r>],
-        work: &Work,
-    ) -> Result<bool, Fault> {
+        work: &Fuel,
+    ) -> Result<bool, EvalError> {
         match (kind, asked, given) {
-            (EffectKind::Next, Effect::Next { input, options: None }, [value]) => {
+            (EffectKind::Next, ScriptEffect::Next { input, options: None }, [value]) => {
                 self.is_exported(value, input, work)
             }
-            (EffectKind::Next, Effect::Next { input, options: Some(options) }, [value, own]) => {
+            (EffectKind::Next, ScriptEffect::Next { input, options: Some(options) }, [value, own]) => {
                 Ok(self.is_exported(value, input, work)? && self.is_exported(own, options, work)?)
             }
-            (EffectKind::CacheGet, Effect::CacheGet { key }, [own]) => self.is_exported(own, key, work),
-            (EffectKind::CacheSet, Effect::CacheSet { key, value, ttl }, [own, given, time]) => Ok(self
-                .is_exported(own, key, work)?
-                && self.is_exported(given, value, work)?
-                && matches!(time.kind(), Kind::Text(text) if span_of_time(text)? == *ttl)),
+            (EffectKind::CacheGet, ScriptEffect::CacheGet { key }, [own]) => self.is_exported(own, key, work),
+            (EffectKind::CacheSet, ScriptEffect::CacheSet { key, value, ttl }, [own, given, time]) => {
+                Ok(self.is_exported(own, key, work)?
+                    && self.is_exported(given, value, work)?
+                    && matches!(time.kind(), ValueKind::Text(text) if span_of_time(text)? == *ttl))
+            }
             _ => Ok(false),
         }
     }
 
-    fn asked(&self, kind: EffectKind, given: &[ScriptValue<'r>], work: &Work) -> Result<Effect<'c>, Fault> {
+    fn asked(
+        &self,
+        kind: EffectKind,
+        given: &[ScriptValue<'r>],
+        work: &Fuel,
+    ) -> Result<ScriptEffect<'c>, EvalError> {
         let passed = |index: usize| match given.get(index) {
             Some(value) => self.passed(value, work),
             None => Ok(ExportedValue::Shared(Arc::default())),
         };
         let text = |index: usize, name: &str| match given.get(index).map(|value| (value.kind(), value)) {
-            Some((Kind::Text(text), _)) => Ok(text.to_owned()),
+            Some((ValueKind::Text(text), _)) => Ok(text.to_owned()),
             Some((_, value)) => {
-                Err(Fault::Wrong(format!("`{name}` takes a string, this is of type {}", value.json_type())))
+                Err(EvalError::Wrong(format!("`{name}` takes a string, this is of type {}", value.json_type())))
             }
             None => Ok(String::new()),
         };
         Ok(match kind {
-            EffectKind::Next => Effect::Next {
+            EffectKind::Next => ScriptEffect::Next {
                 input: passed(0)?,
                 options: if given.len() > 1 { Some(passed(1)?) } else { None },
             },
-            EffectKind::Approve => Effect::Approve { message: text(0, "approve")? },
-            EffectKind::Now => Effect::Now,
-            EffectKind::Random => Effect::Random,
-            EffectKind::CacheGet => Effect::CacheGet { key: passed(0)? },
-            EffectKind::CacheSet => Effect::CacheSet {
+            EffectKind::Approve => ScriptEffect::Approve { message: text(0, "approve")? },
+            EffectKind::Now => ScriptEffect::Now,
+            EffectKind::Random => ScriptEffect::Random,
+            EffectKind::CacheGet => ScriptEffect::CacheGet { key: passed(0)? },
+            EffectKind::CacheSet => ScriptEffect::CacheSet {
                 key: passed(0)?,
                 value: passed(1)?,
                 ttl: span_of_time(&text(2, "cache_set")?)?,
             },
             EffectKind::Audit => match given.first().map(|value| value.to_json(work)).transpose()? {
-                Some(Value::Object(fields)) => Effect::Audit { fields },
+                Some(Value::Object(fields)) => ScriptEffect::Audit { fields },
                 _ => return Err("`audit` takes an object".into()),
             },
         })
     }
 
     /// Returns the next journal entry if it is for this effect. Ends the replay if it is not, or if there is none.
-    fn answering(&mut self, effect: Effect<'c>) -> Result<&'r Entry<'c>, Halt<'r>> {
+    fn answering(&mut self, effect: ScriptEffect<'c>) -> Result<&'r JournalEntry<'c>, EffectError<'r>> {
         let Some(entry) = self.journal.entries.get(self.answered) else {
             if self.answered >= MAX_EFFECTS {
                 let message = format!("the script requests more than {MAX_EFFECTS} effects");
-                return Err(Halt::Fault(Fault::Limit(message)));
+                return Err(EffectError::Fault(EvalError::Limit(message)));
             }
             self.end = Some(ReplayResult::Effect(effect));
-            return Err(Halt::End);
+            return Err(EffectError::End);
         };
         if !entry.answers(&effect) {
             let message = if entry.effect() == effect.name() {
@@ -144,15 +150,15 @@ impl<'r, 'c> Outside<'r, 'c> {
                 format!("the script requests `{}`, the journal holds `{}`", effect.name(), entry.effect())
             };
             self.end = Some(ReplayResult::Failed(ScriptRunError::mismatch(message, None)));
-            return Err(Halt::End);
+            return Err(EffectError::End);
         }
         Ok(entry)
     }
 
-    pub(super) fn done(&self, value: &ScriptValue<'r>, work: &Work) -> ReplayResult<'c> {
+    pub(super) fn done(&self, value: &ScriptValue<'r>, work: &Fuel) -> ReplayResult<'c> {
         match self.passed(value, work) {
             Ok(output) => ReplayResult::Done { from: self.answer(&output), output },
-            Err(Fault::Wrong(message) | Fault::Limit(message)) => {
+            Err(EvalError::Wrong(message) | EvalError::Limit(message)) => {
                 ReplayResult::Failed(ScriptRunError::new(message, None))
             }
         }
@@ -160,8 +166,8 @@ impl<'r, 'c> Outside<'r, 'c> {
 
     pub(super) fn threw(&self, error: &ScriptValue<'r>, spot: SourcePosition) -> ReplayResult<'c> {
         let member = |key: &str| match error.kind() {
-            Kind::Object(object) => object.get(key).and_then(|value| match value.kind() {
-                Kind::Text(text) => Some(text.to_owned()),
+            ValueKind::Object(object) => object.get(key).and_then(|value| match value.kind() {
+                ValueKind::Text(text) => Some(text.to_owned()),
                 _ => None,
             }),
             _ => None,
@@ -182,22 +188,22 @@ impl<'r, 'c> Outside<'r, 'c> {
     }
 }
 
-impl<'r> World<'r> for Outside<'r, '_> {
-    fn member(&self, member: Member) -> Result<ScriptValue<'r>, String> {
-        let Seen { call, annotations, session, .. } = self.call;
+impl<'r> World<'r> for ReplayHost<'r, '_> {
+    fn member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, String> {
+        let CallSnapshot { call, annotations, session, .. } = self.call;
         let text_or_null =
             |text: &'r Option<String>| text.as_deref().map_or(ScriptValue::Null, ScriptValue::Borrowed);
         Ok(match member {
-            Member::Options => ScriptValue::Json(&call.options),
-            Member::Root(Root::Tool) => ScriptValue::Borrowed(&call.tool),
-            Member::Root(Root::Server) => text_or_null(&call.server),
-            Member::Root(Root::Id) => ScriptValue::Borrowed(&call.id),
-            Member::Root(Root::Input) => ScriptValue::Json(&call.input),
-            Member::Root(Root::Context) if call.context.is_null() => ScriptValue::Json(&EMPTY),
-            Member::Root(Root::Context) => ScriptValue::Json(&call.context),
-            Member::Root(Root::Session) => session.as_ref().map_or(ScriptValue::Null, ScriptValue::Json),
-            Member::Root(Root::Annotations) => annotations.map_or(ScriptValue::Null, ScriptValue::Json),
-            Member::Root(root @ (Root::Output | Root::Error)) => {
+            ReadOnlyVariable::Options => ScriptValue::Json(&call.options),
+            ReadOnlyVariable::Root(Root::Tool) => ScriptValue::Borrowed(&call.tool),
+            ReadOnlyVariable::Root(Root::Server) => text_or_null(&call.server),
+            ReadOnlyVariable::Root(Root::Id) => ScriptValue::Borrowed(&call.id),
+            ReadOnlyVariable::Root(Root::Input) => ScriptValue::Json(&call.input),
+            ReadOnlyVariable::Root(Root::Context) if call.context.is_null() => ScriptValue::Json(&EMPTY),
+            ReadOnlyVariable::Root(Root::Context) => ScriptValue::Json(&call.context),
+            ReadOnlyVariable::Root(Root::Session) => session.as_ref().map_or(ScriptValue::Null, ScriptValue::Json),
+            ReadOnlyVariable::Root(Root::Annotations) => annotations.map_or(ScriptValue::Null, ScriptValue::Json),
+            ReadOnlyVariable::Root(root @ (Root::Output | Root::Error)) => {
                 return Err(format!("a script has no `{}`", root.name()));
             }
         })
@@ -207,10 +213,10 @@ impl<'r> World<'r> for Outside<'r, '_> {
         &mut self,
         kind: EffectKind,
         given: Vec<ScriptValue<'r>>,
-        work: &Work,
-    ) -> Result<ScriptValue<'r>, Halt<'r>> {
+        work: &Fuel,
+    ) -> Result<ScriptValue<'r>, EffectError<'r>> {
         let entry = self.journal.entries.get(self.answered);
-        let again = match entry.and_then(Entry::local_effect) {
+        let again = match entry.and_then(JournalEntry::local_effect) {
             Some(asked) => self.is_repeated_request(asked, kind, &given, work)?,
             None => false,
         };
@@ -223,7 +229,7 @@ impl<'r> World<'r> for Outside<'r, '_> {
             Answer::Value(value) => Ok(ScriptValue::Json(value)),
             Answer::Error { message, kind } => {
                 let kind = ScriptValue::Borrowed(kind.as_deref().unwrap_or_default());
-                Err(Halt::Exception(error_object(ScriptValue::Borrowed(message), kind, work)?))
+                Err(EffectError::Exception(error_object(ScriptValue::Borrowed(message), kind, work)?))
             }
         }
     }

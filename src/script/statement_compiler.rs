@@ -2,13 +2,13 @@
 
 use rhai::{ASTFlags, Expr, Position, Stmt};
 
-use super::compiler::{CompileResult, Lowering};
+use super::compiler::{CompileResult, Compiler};
 use super::operators::operator;
-use super::program::{Code, For, Node};
+use super::program::{Code, ForLoop, CodeNode};
 
-impl Lowering<'_> {
+impl Compiler<'_> {
     /// Compiles statements in a scope of their own. An expression must be a single value.
-    pub(super) fn block(&mut self, statements: &[Stmt], position: Position) -> CompileResult<Node> {
+    pub(super) fn block(&mut self, statements: &[Stmt], position: Position) -> CompileResult<CodeNode> {
         let scope = self.names.len();
         let mut nodes = Vec::with_capacity(statements.len());
         for statement in statements {
@@ -30,7 +30,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn statement(&mut self, statement: &Stmt) -> CompileResult<Node> {
+    fn statement(&mut self, statement: &Stmt) -> CompileResult<CodeNode> {
         let position = statement.position();
         let code = match statement {
             Stmt::Expr(expression) => return self.expression(expression),
@@ -71,7 +71,7 @@ impl Lowering<'_> {
                 };
                 let body = self.block(flow.body.statements(), position)?;
                 self.names.truncate(scope);
-                Code::For(Box::new(For { item, counter, over, body }))
+                Code::For(Box::new(ForLoop { item, counter, over, body }))
             }
             Stmt::TryCatch(flow, _) => {
                 let attempt = self.block(flow.body.statements(), position)?;
@@ -110,7 +110,7 @@ impl Lowering<'_> {
         self.error(position, format!("{what} is not supported in a script")).help(help.to_owned())
     }
 
-    fn optional(&mut self, value: Option<&Expr>, position: Position) -> CompileResult<Node> {
+    fn optional(&mut self, value: Option<&Expr>, position: Position) -> CompileResult<CodeNode> {
         match value {
             Some(value) => self.expression(value),
             None => Ok(Self::node(position, Code::Null)),
@@ -120,7 +120,7 @@ impl Lowering<'_> {
     fn assignment(
         &mut self,
         (assignment, sides): &(rhai::OpAssignment, rhai::BinaryExpr),
-    ) -> CompileResult<Node> {
+    ) -> CompileResult<CodeNode> {
         let position = assignment.position();
         let operator = match assignment.get_op_assignment_info() {
             None => None,

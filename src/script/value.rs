@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use indexmap::IndexMap;
 
-use super::exact_number::{Number, NumberView};
-use super::fuel::{Fault, VALUE_BYTES, Work};
+use super::exact_number::{ExactNumber, NumberView};
+use super::fuel::{EvalError, VALUE_BYTES, Fuel};
 use crate::json::{JsonType, MAX_DEPTH, Value};
 
 /// The maximum nesting of a value that an expression or script creates, not counting borrowed data of the call.
@@ -20,7 +20,7 @@ pub(super) type MemberMap<'r> = IndexMap<Cow<'r, str>, ScriptValue<'r>>;
 pub(super) enum ScriptValue<'r> {
     Null,
     Boolean(bool),
-    Number(Number),
+    Number(ExactNumber),
     Borrowed(&'r str),
     Text(Rc<str>),
     List(Rc<NestedContainer<Vec<ScriptValue<'r>>>>),
@@ -37,39 +37,39 @@ pub(super) struct NestedContainer<T> {
 }
 
 /// A view of a value by JSON type.
-pub(super) enum Kind<'v, 'r> {
+pub(super) enum ValueKind<'v, 'r> {
     Null,
     Boolean(bool),
     Number(NumberView<'v>),
     Text(&'v str),
-    List(List<'v, 'r>),
-    Object(Object<'v, 'r>),
+    List(ArrayView<'v, 'r>),
+    Object(ObjectView<'v, 'r>),
 }
 
 /// A view of an array, borrowed or created.
 #[derive(Clone, Copy)]
-pub(super) enum List<'v, 'r> {
+pub(super) enum ArrayView<'v, 'r> {
     Json(&'r [Value]),
     Created(&'v [ScriptValue<'r>]),
 }
 
 /// A view of an object, borrowed or created.
 #[derive(Clone, Copy)]
-pub(super) enum Object<'v, 'r> {
+pub(super) enum ObjectView<'v, 'r> {
     Json(&'r crate::json::Map),
     Created(&'v MemberMap<'r>),
 }
 
 impl<'r> ScriptValue<'r> {
     pub(super) fn whole(number: usize) -> Self {
-        Self::Number(Number::from(i64::try_from(number).unwrap_or(i64::MAX)))
+        Self::Number(ExactNumber::from(i64::try_from(number).unwrap_or(i64::MAX)))
     }
 
     /// Creates a string.
     ///
     /// # Errors
     /// The string, or all strings of the evaluation together, exceed the limit.
-    pub(super) fn text(work: &Work, text: &str) -> Result<Self, Fault> {
+    pub(super) fn text(work: &Fuel, text: &str) -> Result<Self, EvalError> {
         work.text(text.len())?;
         Ok(Self::Text(text.into()))
     }
@@ -78,7 +78,7 @@ impl<'r> ScriptValue<'r> {
     ///
     /// # Errors
     /// The number of values exceeds the limit, or the array nests too deeply.
-    pub(super) fn list(work: &Work, items: Vec<Self>) -> Result<Self, Fault> {
+    pub(super) fn list(work: &Fuel, items: Vec<Self>) -> Result<Self, EvalError> {
         work.values(items.len())?;
         let depth = nested(items.iter().map(Self::depth).max())?;
         Ok(Self::List(Rc::new(NestedContainer { inside: items, depth })))
@@ -88,7 +88,7 @@ impl<'r> ScriptValue<'r> {
     ///
     /// # Errors
     /// As for [`ScriptValue::list`].
-    pub(super) fn object(work: &Work, members: MemberMap<'r>) -> Result<Self, Fault> {
+    pub(super) fn object(work: &Fuel, members: MemberMap<'r>) -> Result<Self, EvalError> {
         work.values(members.len())?;
         let depth = nested(members.values().map(Self::depth).max())?;
         Ok(Self::Object(Rc::new(NestedContainer { inside: members, depth })))
@@ -138,19 +138,19 @@ impl<'r> ScriptValue<'r> {
     }
 
     /// The view of the value by JSON type.
-    pub(super) fn kind<'v>(&'v self) -> Kind<'v, 'r> {
+    pub(super) fn kind<'v>(&'v self) -> ValueKind<'v, 'r> {
         match self {
-            Self::Null | Self::Json(Value::Null) => Kind::Null,
-            Self::Boolean(value) | Self::Json(Value::Bool(value)) => Kind::Boolean(*value),
-            Self::Number(number) => Kind::Number(NumberView::Exact(*number)),
-            Self::Json(Value::Number(number)) => Kind::Number(NumberView::from_json(number)),
-            Self::Borrowed(text) => Kind::Text(text),
-            Self::Text(text) => Kind::Text(text),
-            Self::Json(Value::String(text)) => Kind::Text(text),
-            Self::List(list) => Kind::List(List::Created(&list.inside)),
-            Self::Json(Value::Array(items)) => Kind::List(List::Json(items)),
-            Self::Object(object) => Kind::Object(Object::Created(&object.inside)),
-            Self::Json(Value::Object(members)) => Kind::Object(Object::Json(members)),
+            Self::Null | Self::Json(Value::Null) => ValueKind::Null,
+            Self::Boolean(value) | Self::Json(Value::Bool(value)) => ValueKind::Boolean(*value),
+            Self::Number(number) => ValueKind::Number(NumberView::Exact(*number)),
+            Self::Json(Value::Number(number)) => ValueKind::Number(NumberView::from_json(number)),
+            Self::Borrowed(text) => ValueKind::Text(text),
+            Self::Text(text) => ValueKind::Text(text),
+            Self::Json(Value::String(text)) => ValueKind::Text(text),
+            Self::List(list) => ValueKind::List(ArrayView::Created(&list.inside)),
+            Self::Json(Value::Array(items)) => ValueKind::List(ArrayView::Json(items)),
+            Self::Object(object) => ValueKind::Object(ObjectView::Created(&object.inside)),
+            Self::Json(Value::Object(members)) => ValueKind::Object(ObjectView::Json(members)),
         }
     }
 
@@ -160,8 +160,8 @@ impl<'r> ScriptValue<'r> {
     /// The elements have to be copied first, which exceeds the limit on values.
     pub(super) fn items_mut(
         &mut self,
-        work: &Work,
-    ) -> Result<Option<&mut NestedContainer<Vec<Self>>>, Fault> {
+        work: &Fuel,
+    ) -> Result<Option<&mut NestedContainer<Vec<Self>>>, EvalError> {
         if let Self::Json(Value::Array(items)) = self {
             *self = Self::list(work, items.iter().map(Self::Json).collect())?;
         }
@@ -178,8 +178,8 @@ impl<'r> ScriptValue<'r> {
     /// As for [`ScriptValue::items_mut`].
     pub(super) fn members_mut(
         &mut self,
-        work: &Work,
-    ) -> Result<Option<&mut NestedContainer<MemberMap<'r>>>, Fault> {
+        work: &Fuel,
+    ) -> Result<Option<&mut NestedContainer<MemberMap<'r>>>, EvalError> {
         if let Self::Json(Value::Object(members)) = self {
             let members = members.iter().map(|(key, member)| (Cow::from(key.as_str()), Self::Json(member)));
             *self = Self::object(work, members.collect())?;
@@ -195,11 +195,11 @@ impl<'r> ScriptValue<'r> {
     ///
     /// # Errors
     /// The copy exceeds the output limit, or nests too deeply.
-    pub(super) fn to_json(&self, work: &Work) -> Result<Value, Fault> {
+    pub(super) fn to_json(&self, work: &Fuel) -> Result<Value, EvalError> {
         self.to_json_below(work, 0)
     }
 
-    fn to_json_below(&self, work: &Work, depth: usize) -> Result<Value, Fault> {
+    fn to_json_below(&self, work: &Fuel, depth: usize) -> Result<Value, EvalError> {
         work.step()?;
         work.spend_output(VALUE_BYTES)?;
         if depth > MAX_DEPTH {
@@ -259,7 +259,7 @@ impl<T> NestedContainer<T> {
     ///
     /// # Errors
     /// The container nests too deeply.
-    pub(super) fn holds(&mut self, value_depth: usize) -> Result<(), Fault> {
+    pub(super) fn holds(&mut self, value_depth: usize) -> Result<(), EvalError> {
         self.depth = self.depth.max(nested(Some(value_depth))?);
         Ok(())
     }
@@ -270,16 +270,16 @@ pub(super) fn depth(value: &ScriptValue<'_>) -> usize {
     value.depth()
 }
 
-fn nested(inside: Option<usize>) -> Result<usize, Fault> {
+fn nested(inside: Option<usize>) -> Result<usize, EvalError> {
     let depth = inside.unwrap_or(0) + 1;
     if depth > MAX_NESTING { Err(too_deep()) } else { Ok(depth) }
 }
 
-pub(super) fn too_deep() -> Fault {
-    Fault::Limit(format!("a value nests deeper than {MAX_NESTING} levels"))
+pub(super) fn too_deep() -> EvalError {
+    EvalError::Limit(format!("a value nests deeper than {MAX_NESTING} levels"))
 }
 
-impl Kind<'_, '_> {
+impl ValueKind<'_, '_> {
     pub(super) fn json_type(&self) -> JsonType {
         match self {
             Self::Null => JsonType::Null,
@@ -292,7 +292,7 @@ impl Kind<'_, '_> {
     }
 }
 
-impl<'v, 'r> List<'v, 'r> {
+impl<'v, 'r> ArrayView<'v, 'r> {
     pub(super) fn len(self) -> usize {
         match self {
             Self::Json(items) => items.len(),
@@ -312,7 +312,7 @@ impl<'v, 'r> List<'v, 'r> {
     }
 }
 
-impl<'v, 'r> Object<'v, 'r> {
+impl<'v, 'r> ObjectView<'v, 'r> {
     pub(super) fn len(self) -> usize {
         match self {
             Self::Json(members) => members.len(),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::Session;
-use crate::approval::{ApprovalRequirement, Name, Question};
+use crate::approval::{ApprovalRequirement, BoundRequest, Name};
 use crate::call::{Outcome, SessionChanges, SessionState, ToolCall};
 use crate::execution::{
     ApprovalMessages, HookedCall, LedgerLookup, PreparedCall, ResumedCall, RoundProgress,
@@ -21,7 +21,7 @@ use crate::host::{Account, ToolExecutor};
 use crate::json::Value;
 use crate::kernel::{Effect, Kernel, Layers, SessionUse, is_never_called};
 use crate::message::{RequestPart, ResponsePart};
-use crate::middleware::Kind;
+use crate::middleware::PolicyKind;
 use crate::policy::{CompiledPolicies, Mode};
 use crate::tools::ToolDescriptor;
 
@@ -42,7 +42,7 @@ impl std::fmt::Debug for ConcurrentSession {
 }
 
 struct Inner {
-    line: Mutex<Line>,
+    line: Mutex<CallQueue>,
     /// The requester's own name, under which its approvals are found again in every conversation.
     approval_scope: Option<String>,
     /// The rules for the calls of one server alone.
@@ -57,7 +57,7 @@ struct Inner {
 type RulesOf = dyn Fn(&str) -> Option<Arc<CompiledPolicies>> + Send + Sync;
 
 /// The session, and the calls that are running.
-struct Line {
+struct CallQueue {
     /// The session, with the changes of all calls before the first one that runs.
     session: Session,
     /// The position of the next call.
@@ -77,7 +77,7 @@ enum WaitsFor {
     All,
 }
 
-impl Line {
+impl CallQueue {
     /// The state as a call at this position sees it.
     fn seen_from(&self, position: u64) -> SessionState {
         let mut state = self.session.state.clone();
@@ -150,8 +150,12 @@ impl Session {
         rules_of: Box<RulesOf>,
     ) -> ConcurrentSession {
         self.is_recorded = false;
-        let line =
-            Mutex::new(Line { session: self, next: 0, under_way: BTreeMap::new(), ended: BTreeMap::new() });
+        let line = Mutex::new(CallQueue {
+            session: self,
+            next: 0,
+            under_way: BTreeMap::new(),
+            ended: BTreeMap::new(),
+        });
         let left = watch::Sender::new(0);
         let inner = Inner { line, approval_scope, rules_of, left, keeping: tokio::sync::Mutex::new(()) };
         ConcurrentSession { inner: Arc::new(inner) }
@@ -176,12 +180,12 @@ impl Session {
             lower_layers: self.lower_layers.iter().cloned().chain(layer).collect(),
             unnamed_calls: self.unnamed_calls,
             unique_name: self.unique_name.clone(),
-            calls: super::Calls::default(),
+            calls: super::CallReader::default(),
             is_recorded: false,
             has_loaded_state: self.has_loaded_state,
             hooks: self.hooks.clone(),
             run: self.run.clone(),
-            progress: super::Progress::default(),
+            progress: super::RunProgress::default(),
             tools: self.tools.clone(),
             formatter: self.formatter.clone(),
             skill_tool: None,
@@ -193,13 +197,13 @@ impl Session {
 }
 
 /// A running call. When it is dropped, also because its future was, its changes take effect.
-struct Turn<'s> {
+struct QueuedCall<'s> {
     inner: &'s Inner,
     position: u64,
     session: Session,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for QueuedCall<'_> {
     fn drop(&mut self) {
         let changes = self.session.state.take_changes();
         self.inner.line().leave(self.position, changes);
@@ -209,7 +213,7 @@ impl Drop for Turn<'_> {
 
 impl Inner {
     /// A panic elsewhere leaves a consistent state, for it is changed in single steps.
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, CallQueue> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -246,7 +250,7 @@ impl Inner {
     }
 
     /// Gives a call its position. From here on it ends when it is dropped.
-    fn enter(&self, call: &ToolCall) -> Turn<'_> {
+    fn enter(&self, call: &ToolCall) -> QueuedCall<'_> {
         let layer = self.layer_of(call);
         let mut line = self.line();
         line.session.halt_if_aborted();
@@ -256,12 +260,12 @@ impl Inner {
         // Before anything else can begin: calls after this one have to know.
         let may_halt = session.session_use(call, &session.layers()).may_halt;
         line.under_way.insert(position, may_halt);
-        Turn { inner: self, position, session }
+        QueuedCall { inner: self, position, session }
     }
 
     /// Begins a call, after the calls that it must wait for. `unknown`: hooks have not seen the call yet, so
     /// what it reads is unknown.
-    async fn begin(&self, turn: &mut Turn<'_>, call: &ToolCall, unknown: bool) {
+    async fn begin(&self, turn: &mut QueuedCall<'_>, call: &ToolCall, unknown: bool) {
         let layer = self.layer_of(call);
         let (is_in_round, may_halt) = {
             let mut line = self.line();
@@ -442,7 +446,7 @@ impl ConcurrentSession {
     /// not provably ours.
     pub fn askers(&self, question: &RequestPart) -> Option<Vec<ApprovalRequirement>> {
         let shared = Arc::clone(&self.inner.line().session.shared);
-        Question::open(question, &shared.services.keys).ok().map(|question| question.askers)
+        BoundRequest::open(question, &shared.services.keys).ok().map(|question| question.askers)
     }
 
     /// Redacts a value, such as the result of a call, by all policies. What can't be searched is withheld.
@@ -462,7 +466,7 @@ impl ConcurrentSession {
             chains
                 .policies()
                 .iter()
-                .any(|policy| policy.mode == Mode::Enforce && matches!(policy.kind, Kind::Redact(_)))
+                .any(|policy| policy.mode == Mode::Enforce && matches!(policy.kind, PolicyKind::Redact(_)))
         };
         layers.iter().chain(own.as_ref()).any(hides)
     }

@@ -11,7 +11,7 @@ use crate::execution::{
 };
 use crate::host::{StoreError, ToolExecutor, guarded};
 use crate::message::{
-    CallPart, CallResult, Content, History, HistoryEditError, Place, RequestPart, ResponsePart, ResultPart,
+    CallPart, CallResult, PartContent, History, HistoryEditError, PartPosition, RequestPart, ResponsePart, ResultPart,
 };
 
 /// The result of a round, or of resuming a session. The history has it already.
@@ -47,8 +47,8 @@ pub enum ResumeError {
 }
 
 /// A call of a history, with its request and answers.
-pub(super) struct Found {
-    pub(super) place: Place,
+pub(super) struct HistoryCall {
+    pub(super) place: PartPosition,
     pub(super) part: CallPart,
     pub(super) name: String,
     pub(super) request: Option<RequestPart>,
@@ -57,7 +57,7 @@ pub(super) struct Found {
     noted_ending: bool,
 }
 
-impl Found {
+impl HistoryCall {
     /// The messages of the history about the call.
     fn messages(&self) -> ApprovalMessages<'_> {
         ApprovalMessages { request: self.request.as_ref(), answers: &self.answers }
@@ -96,14 +96,14 @@ impl Session {
         let unknown = unknown_answers(history, &found);
         let layers = self.layers();
         let conversation = self.conversation();
-        let calls: BTreeMap<Place, ToolCall> =
+        let calls: BTreeMap<PartPosition, ToolCall> =
             found.iter().map(|found| (found.place, history_call(&self.calls, found))).collect();
         let formatter = self.formatter.clone();
         let mut runner = self.runner(&layers, &conversation, executor);
         runner.context.session.is_recorded = false;
         let mut round = Round { outcomes: Vec::new(), ignored: unknown };
         let mut settled = Vec::new();
-        let mut outcomes: BTreeMap<Place, Outcome> = BTreeMap::new();
+        let mut outcomes: BTreeMap<PartPosition, Outcome> = BTreeMap::new();
         // If a person ends the run, none of its other calls runs, whatever their order.
         let (ending, others): (Vec<_>, Vec<_>) = found.iter().partition(|found| found.cancels());
         for found in ending.into_iter().chain(others) {
@@ -159,7 +159,7 @@ impl Session {
 
     /// Brings the calls of a round to their outcomes. Calls of a round that was given up have theirs already,
     /// or started, and nobody knows how they ended.
-    async fn outcomes_of(&mut self, found: &[Found], executor: &impl ToolExecutor) -> Vec<Outcome> {
+    async fn outcomes_of(&mut self, found: &[HistoryCall], executor: &impl ToolExecutor) -> Vec<Outcome> {
         if found.is_empty() {
             return Vec::new();
         }
@@ -209,14 +209,14 @@ impl Session {
         told
     }
 
-    async fn notify_of(&self, found: &Found) -> Option<ApprovalDecision> {
+    async fn notify_of(&self, found: &HistoryCall) -> Option<ApprovalDecision> {
         let conversation = self.conversation();
         let services = &self.shared.services;
         let ledger = services.ledger(self.account());
         let call = history_call(&self.calls, found);
         let key = found.key_in(&conversation);
         let messages = found.messages();
-        let entry = ledger.find(&key).await.ok().flatten().filter(|entry| entry.is_of(&call));
+        let entry = ledger.find(&key).await.ok().flatten().filter(|entry| entry.is_for_call(&call));
         let verified = services.verify_request(&conversation, &call, messages, entry.as_ref()).ok()?;
         let (tally, ignored) = services.tally(&verified);
         if matches!(tally, Tally::Open { .. }) {
@@ -232,7 +232,7 @@ impl Session {
 
     /// Records which calls have an answer in the store that ends the run. If the store does not answer now, it
     /// is asked again for each call.
-    async fn add_noted_endings(&self, found: &mut [Found]) {
+    async fn add_noted_endings(&self, found: &mut [HistoryCall]) {
         let ledger = self.shared.services.ledger(self.account());
         let conversation = self.conversation();
         for found in found.iter_mut().filter(|found| found.request.is_some()) {
@@ -244,10 +244,10 @@ impl Session {
     }
 
     /// The calls of the model's last messages that have neither a result nor a request.
-    pub(super) fn new_calls(&self, history: &History) -> Vec<Found> {
+    pub(super) fn new_calls(&self, history: &History) -> Vec<HistoryCall> {
         let occurrences = history.occurrences();
         let last = occurrences.last().map(|call| call.round);
-        let in_last = |found: &Found| {
+        let in_last = |found: &HistoryCall| {
             occurrences.iter().any(|call| Some(call.round) == last && call.place == found.place)
         };
         let new = self.unsettled(history).into_iter().filter(|found| found.request.is_none());
@@ -255,7 +255,7 @@ impl Session {
     }
 
     /// The calls of a history that have no result, with names that no other call of it has.
-    fn unsettled(&self, history: &History) -> Vec<Found> {
+    fn unsettled(&self, history: &History) -> Vec<HistoryCall> {
         let mut names: BTreeMap<&str, u64> = BTreeMap::new();
         let occurrences = history.occurrences();
         let mut found = Vec::new();
@@ -263,7 +263,7 @@ impl Session {
             let count = names.entry(&call.call.id).or_default();
             *count += 1;
             if call.result.is_none() {
-                found.push(Found {
+                found.push(HistoryCall {
                     place: call.place,
                     part: call.call.clone(),
                     name: occurrence_name(&call.call.id, *count),
@@ -282,7 +282,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     /// otherwise it started, and nobody knows how it ended.
     async fn resume_unasked(&mut self, call: &ToolCall, key: &Name, started: Instant) -> Outcome {
         match self.context.ledger(call).find(key).await {
-            Ok(Some(entry)) if entry.is_of(call) => {
+            Ok(Some(entry)) if entry.is_for_call(call) => {
                 self.resume_call(call, key, ApprovalMessages::default(), started).await.outcome
             }
             _ => {
@@ -295,7 +295,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 }
 
 /// The call as policies see it. A request of ours knows the tool's server.
-pub(super) fn history_call(calls: &super::Calls, found: &Found) -> ToolCall {
+pub(super) fn history_call(calls: &super::CallReader, found: &HistoryCall) -> ToolCall {
     let mut call = calls.of(&found.part);
     if call.server.is_none() {
         call.server = found.request.as_ref().and_then(|request| request.server.clone());
@@ -305,7 +305,7 @@ pub(super) fn history_call(calls: &super::Calls, found: &Found) -> ToolCall {
 
 fn put(
     history: &mut History,
-    found: &Found,
+    found: &HistoryCall,
     outcome: &Outcome,
     formatter: &ToolResultFormatter,
     settled: &mut Vec<CallResult>,
@@ -345,14 +345,14 @@ fn settle(history: &mut History, settled: Vec<CallResult>) -> Result<(), History
 }
 
 /// Answers to requests that no call of the history waits for.
-fn unknown_answers(history: &History, found: &[Found]) -> Vec<IgnoredAnswer> {
+fn unknown_answers(history: &History, found: &[HistoryCall]) -> Vec<IgnoredAnswer> {
     let heard: Vec<&ResponsePart> = found.iter().flat_map(|found| &found.answers).collect();
     let settled = history.occurrences().into_iter().filter(|call| call.result.is_some());
     let late: Vec<String> =
         settled.filter_map(|call| call.request.map(|request| request.approval_id.clone())).collect();
     let parts = history.messages().iter().flat_map(|message| message.parts()).enumerate();
     let unknown = parts.filter_map(|(place, part)| match part.content() {
-        Content::Response(response) if !heard.contains(&response) => {
+        PartContent::Response(response) if !heard.contains(&response) => {
             if late.contains(&response.approval_id) {
                 return None;
             }

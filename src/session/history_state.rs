@@ -9,7 +9,7 @@ use crate::call::SessionState;
 use crate::execution::StoredSession;
 use crate::host::StoreError;
 use crate::json::{self, Value, json};
-use crate::message::{CallOccurrence, Content, History, StatePart};
+use crate::message::{CallOccurrence, PartContent, History, StatePart};
 use crate::seal::Purpose;
 
 /// All calls of a history: their names, arguments and results. Before a round, without its new calls. Pending calls count, so that
@@ -112,7 +112,7 @@ impl Session {
         let calls = known_calls(history, before_round);
         let parts = history.messages().iter().flat_map(|message| message.parts());
         let mut states = parts.filter_map(|part| match part.content() {
-            Content::State(state) => Some(state),
+            PartContent::State(state) => Some(state),
             _ => None,
         });
         match states.next_back() {

@@ -14,7 +14,7 @@ mod skills;
 pub use concurrent::ConcurrentSession;
 pub use history_resumption::{ResumeError, Round};
 pub use run_end::DeferredTasks;
-pub use sdk_session::{Called, SdkSession, SdkSessionGuard};
+pub use sdk_session::{SdkCallResult, SdkSession, SdkSessionGuard};
 pub use skills::SkillAmendment;
 
 use std::sync::Arc;
@@ -31,22 +31,22 @@ use crate::execution::{
 use crate::explain::{Explainer, Explanation};
 use crate::host::{Account, ToolExecutor};
 use crate::json::Value;
-use crate::kernel::{Kernel, Layers, Listener};
+use crate::kernel::{EventListener, Kernel, Layers};
 use crate::lifecycle::{Middleware, RunContext};
-use crate::message::{CallPart, Output, ResultPart};
+use crate::message::{CallPart, ResultOutput, ResultPart};
 use crate::policy::CompiledPolicies;
-use crate::tools::{ToolDescriptor, Tools};
-use run_lifecycle::Progress;
+use crate::tools::{ToolDescriptor, ToolCatalog};
+use run_lifecycle::RunProgress;
 
 /// What all sessions of an engine share.
 pub(crate) struct Shared {
     pub(crate) bundle: ArcSwap<CompiledPolicies>,
-    pub(crate) tools: Tools,
+    pub(crate) tools: ToolCatalog,
     pub(crate) services: EngineServices,
     /// The engine's hooks, for every session.
     pub(crate) hooks: Vec<Arc<dyn Middleware>>,
     /// The listener of every session that has none of its own.
-    pub(crate) listener: Option<Arc<dyn Listener>>,
+    pub(crate) listener: Option<Arc<dyn EventListener>>,
 }
 
 impl Shared {
@@ -70,7 +70,7 @@ pub struct Session {
     /// A name that no other session has, whatever the host calls it.
     unique_name: String,
     /// Makes calls that policies see of the calls of a history.
-    calls: Calls,
+    calls: CallReader,
     /// Every call is recorded in the ledger.
     is_recorded: bool,
     /// The state in its history and its store has been loaded.
@@ -80,9 +80,9 @@ pub struct Session {
     /// The run as hooks see it.
     run: RunContext,
     /// How far the run is.
-    progress: Progress,
+    progress: RunProgress,
     /// The tools of the engine, the prompt and the call, if the session adds any.
-    tools: Option<Arc<Tools>>,
+    tools: Option<Arc<ToolCatalog>>,
     /// Formats outcomes for the model.
     formatter: ToolResultFormatter,
     /// The tool by which a model loads skills.
@@ -92,12 +92,12 @@ pub struct Session {
     /// The calls of the present round that have begun, until the history has their results.
     round: RoundProgress,
     /// The listener, if there is one.
-    listener: Option<Arc<dyn Listener>>,
+    listener: Option<Arc<dyn EventListener>>,
 }
 
 /// Makes calls that policies see of the calls of a history.
 #[derive(Default)]
-struct Calls {
+struct CallReader {
     context: Value,
     read: Option<Box<ReadCall>>,
 }
@@ -105,7 +105,7 @@ struct Calls {
 /// Makes a call of a history's call.
 type ReadCall = dyn Fn(&CallPart) -> ToolCall + Send + Sync;
 
-impl Calls {
+impl CallReader {
     fn of(&self, part: &CallPart) -> ToolCall {
         let call = self.read.as_ref().map_or_else(|| part.to_call(), |read| read(part));
         if call.context.is_null() { call.with_context(self.context.clone()) } else { call }
@@ -133,7 +133,7 @@ impl Session {
         Self {
             hooks: shared.hooks.clone(),
             run,
-            progress: Progress::default(),
+            progress: RunProgress::default(),
             tools: None,
             formatter: ToolResultFormatter::default(),
             skill_tool: None,
@@ -146,7 +146,7 @@ impl Session {
             state: SessionState::default(),
             lower_layers: Vec::new(),
             unnamed_calls: 0,
-            calls: Calls::default(),
+            calls: CallReader::default(),
             is_recorded: false,
             has_loaded_state: false,
         }
@@ -169,7 +169,7 @@ impl Session {
 
     /// Sets the listener of the session's calls and run, in place of the engine's listener.
     #[must_use]
-    pub fn heard_by(mut self, listener: Arc<dyn Listener>) -> Self {
+    pub fn heard_by(mut self, listener: Arc<dyn EventListener>) -> Self {
         self.listener = Some(listener);
         self
     }
@@ -214,7 +214,7 @@ impl Session {
     #[must_use]
     pub fn with_result_formatter(
         mut self,
-        shape: impl Fn(&Outcome) -> Option<Output> + Send + Sync + 'static,
+        shape: impl Fn(&Outcome) -> Option<ResultOutput> + Send + Sync + 'static,
     ) -> Self {
         self.formatter = ToolResultFormatter::new(shape);
         self

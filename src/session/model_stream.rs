@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::Session;
-use crate::lifecycle::{Chunk, ChunkAction, Ending};
+use crate::lifecycle::{Chunk, ChunkAction, RunEnd};
 use crate::middleware::StreamShadow;
 
 impl Session {
@@ -13,7 +13,7 @@ impl Session {
     ///
     /// # Errors
     /// The run ends here.
-    pub fn chunk(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, Ending> {
+    pub fn chunk(&mut self, chunk: Chunk) -> Result<Vec<Chunk>, RunEnd> {
         self.may_go_on()?;
         // The usage counts whether or not the chunk is passed on.
         let used = match &chunk {
@@ -40,7 +40,7 @@ impl Session {
     ///
     /// # Errors
     /// The run ends here.
-    pub fn rest_of_stream(&mut self) -> Result<Vec<Chunk>, Ending> {
+    pub fn rest_of_stream(&mut self) -> Result<Vec<Chunk>, RunEnd> {
         self.watch(StreamShadow::would_change_rest);
         self.progress.stream_shadows = Vec::new();
         match self.progress.filter.take() {
@@ -71,7 +71,7 @@ impl Session {
         self.record_shadows(found);
     }
 
-    fn pass_on(&mut self, mut chunks: Vec<Chunk>) -> Result<Vec<Chunk>, Ending> {
+    fn pass_on(&mut self, mut chunks: Vec<Chunk>) -> Result<Vec<Chunk>, RunEnd> {
         for hook in &self.hooks {
             let hooks = self.hooks();
             let fate =

@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::host::guarded;
-use crate::lifecycle::{DeferredWork, Ending, RunStats};
+use crate::lifecycle::{DeferredWork, RunEnd, RunStats};
 
 /// Work that hooks have deferred until after the run, and the failures of hooks that were notified of the end.
 #[must_use = "deferred work of hooks runs in `finish`"]
@@ -39,18 +39,18 @@ impl Session {
     /// continues with its counts. Only the first ending counts, and notifies hooks. A hook that fails does not
     /// keep the others from being notified; its failure is returned by [`DeferredTasks::finish`] and reported to
     /// observers. An aborted run ends as aborted, whatever `ending` says.
-    pub async fn end(&mut self, ending: &Ending) -> DeferredTasks {
+    pub async fn end(&mut self, ending: &RunEnd) -> DeferredTasks {
         // The run is over whatever budgets say.
         let _ = self.pay(None).await;
         let failures = match self.run.aborted() {
-            Some(reason) => self.ended(&Ending::Aborted { reason }),
+            Some(reason) => self.ended(&RunEnd::Aborted { reason }),
             None => self.ended(ending),
         };
         DeferredTasks { deferred: self.run.take_deferred(), failures }
     }
 
     /// Notifies hooks of the end, once. Returns their failures.
-    fn ended(&mut self, ending: &Ending) -> Vec<String> {
+    fn ended(&mut self, ending: &RunEnd) -> Vec<String> {
         let Some(started) = self.progress.started else { return Vec::new() };
         if std::mem::replace(&mut self.progress.ended, true) {
             return Vec::new();
@@ -74,7 +74,7 @@ impl Session {
 
     /// Ends the session: no further run of it begins. A run that continues is aborted.
     pub fn close(&mut self) -> DeferredTasks {
-        let failures = self.ended(&Ending::Aborted { reason: "its session was closed".to_owned() });
+        let failures = self.ended(&RunEnd::Aborted { reason: "its session was closed".to_owned() });
         if std::mem::replace(&mut self.progress.session_begun, false) {
             self.each_hook("on_session_end", |hook, run| hook.on_session_end(run));
         }
@@ -111,6 +111,6 @@ async fn kept(keeping: impl Future<Output = Result<(), String>>) -> Result<(), S
 impl Drop for Session {
     /// A run that nobody ends was given up; hooks are notified of that, too, and observers of their failures.
     fn drop(&mut self) {
-        let _ = self.ended(&Ending::Aborted { reason: "its session was dropped".to_owned() });
+        let _ = self.ended(&RunEnd::Aborted { reason: "its session was dropped".to_owned() });
     }
 }

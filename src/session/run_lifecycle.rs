@@ -8,13 +8,13 @@ use super::Session;
 use crate::call::{Amount, Outcome, RunShadowEffect, ToolCall};
 use crate::execution::{BudgetAccount, BudgetExceeded, BudgetReservation, OfferedTools, model_usage};
 use crate::kernel::{Kernel, run_policies};
-use crate::lifecycle::{Config, Ending, Middleware, Phase, RunContext, RunStats, Usage};
+use crate::lifecycle::{ModelConfig, RunEnd, Middleware, RunPhase, RunContext, RunStats, Usage};
 use crate::message::History;
-use crate::middleware::{OnBudgetExceeded, StreamFilter, StreamShadow, Used};
+use crate::middleware::{BudgetAmounts, OnBudgetExceeded, StreamFilter, StreamShadow};
 
 /// The progress of a run.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct RunProgress {
     pub(super) started: Option<Instant>,
     pub(super) session_begun: bool,
     pub(super) stats: RunStats,
@@ -48,13 +48,13 @@ impl Session {
     ///
     /// # Errors
     /// How the run ends before it has begun.
-    pub fn begin(&mut self, config: Config) -> Result<Config, Ending> {
+    pub fn begin(&mut self, config: ModelConfig) -> Result<ModelConfig, RunEnd> {
         // A run that ended with pending calls continues.
         if self.progress.ended && !self.state.is_suspended() {
             self.state.start_new_run();
         }
         let is_first = self.progress.started.is_none();
-        self.progress = Progress { session_begun: self.progress.session_begun, ..Progress::default() };
+        self.progress = RunProgress { session_begun: self.progress.session_begun, ..RunProgress::default() };
         self.progress.started = Some(Instant::now());
         let name = || self.shared.services.unique_name();
         let context = self.run.context.clone();
@@ -70,7 +70,7 @@ impl Session {
         {
             self.state.set("conversationId", name.into());
         }
-        self.set_run_members(Phase::Init);
+        self.set_run_members(RunPhase::Init);
         if !std::mem::replace(&mut self.progress.session_begun, true) {
             self.each_hook("on_session_start", |hook, run| hook.on_session_start(run));
         }
@@ -83,12 +83,13 @@ impl Session {
     ///
     /// # Errors
     /// The run ends here.
-    pub async fn before_model(&mut self, config: Config) -> Result<Config, Ending> {
+    pub async fn before_model(&mut self, config: ModelConfig) -> Result<ModelConfig, RunEnd> {
         self.run.iteration = self.progress.stats.iterations;
-        self.set_run_members(Phase::BeforeModel);
+        self.set_run_members(RunPhase::BeforeModel);
         self.may_go_on()?;
         self.hooks_go_on(&config.messages)?;
-        self.pay(Some(Used { iterations: Some(Amount::whole(1)), ..Used::default() })).await?;
+        self.pay(Some(BudgetAmounts { iterations: Some(Amount::whole(1)), ..BudgetAmounts::default() }))
+            .await?;
         self.progress.lists_tools |= !config.tools.is_empty();
         let config = self.configured(config, false);
         let lists_tools = self.progress.lists_tools || !config.tools.is_empty();
@@ -98,7 +99,7 @@ impl Session {
         self.progress.stats.iterations += 1;
         self.progress.filter = None;
         self.progress.stream_shadows = Vec::new();
-        self.set_run_members(Phase::ModelStream);
+        self.set_run_members(RunPhase::ModelStream);
         Ok(config)
     }
 
@@ -117,7 +118,7 @@ impl Session {
 
     /// Counts the usage of models, checks that budgets let the run continue, and reserves the next use. Errors:
     /// they do not.
-    pub(super) async fn pay(&mut self, next: Option<Used>) -> Result<(), Ending> {
+    pub(super) async fn pay(&mut self, next: Option<BudgetAmounts>) -> Result<(), RunEnd> {
         let unpaid = std::mem::take(&mut self.progress.unpaid);
         let (layers, conversation) = (self.layers(), self.conversation());
         let Self { shared, state, run, progress, listener, .. } = self;
@@ -137,11 +138,11 @@ impl Session {
                 Ok(())
             }
             Err(BudgetExceeded { at_bound: OnBudgetExceeded::Finish, reason, .. }) => {
-                Err(Ending::Finished { reason: Some(reason.code), content: reason.message })
+                Err(RunEnd::Finished { reason: Some(reason.code), content: reason.message })
             }
             Err(BudgetExceeded { reason, .. }) => {
                 state.halt(&reason.message);
-                Err(Ending::Aborted { reason: reason.message })
+                Err(RunEnd::Aborted { reason: reason.message })
             }
         };
         let would = |shadow: BudgetExceeded| {
@@ -155,7 +156,7 @@ impl Session {
     /// The model requests these calls. If the run is aborted by now, none of them runs. Policies that halt the
     /// run halt each call, with their reason.
     pub(super) fn requested(&mut self, calls: &[ToolCall]) {
-        self.set_run_members(Phase::BeforeTools);
+        self.set_run_members(RunPhase::BeforeTools);
         for hook in &self.hooks {
             let said = self
                 .hooks()
@@ -178,7 +179,7 @@ impl Session {
 
     /// All calls of a round have their outcomes.
     pub(super) fn after_calls(&mut self, outcomes: &[Outcome]) {
-        self.set_run_members(Phase::AfterTools);
+        self.set_run_members(RunPhase::AfterTools);
         self.each_hook("after_tools", |hook, run| hook.after_tools(run, outcomes));
     }
 
@@ -196,7 +197,7 @@ impl Session {
 
     /// The configuration after hooks and policies. Changes that policies in shadow mode would have made are
     /// recorded.
-    pub(super) fn configured(&mut self, config: Config, at_init: bool) -> Config {
+    pub(super) fn configured(&mut self, config: ModelConfig, at_init: bool) -> ModelConfig {
         let (config, shadows) = self.configure(config, at_init);
         self.record_shadows(shadows);
         config
@@ -204,7 +205,7 @@ impl Session {
 
     /// The configuration after hooks and policies, and the changes that policies in shadow mode would have
     /// made.
-    pub(super) fn configure(&self, mut config: Config, at_init: bool) -> (Config, Vec<RunShadowEffect>) {
+    pub(super) fn configure(&self, mut config: ModelConfig, at_init: bool) -> (ModelConfig, Vec<RunShadowEffect>) {
         for hook in &self.hooks {
             let said = self.hooks().call(hook, "on_config", |hook, run| hook.on_config(run, &config));
             if let Some(Some(patch)) = said {
@@ -218,23 +219,23 @@ impl Session {
     }
 
     /// Errors: a hook ends the run.
-    fn hooks_go_on(&self, history: &History) -> Result<(), Ending> {
+    fn hooks_go_on(&self, history: &History) -> Result<(), RunEnd> {
         let stops = |hook: &&Arc<dyn Middleware>| {
             self.hooks().call(hook, "goes_on", |hook, run| !hook.goes_on(run, history)).unwrap_or(false)
         };
         match self.hooks.iter().find(stops).filter(|_| self.run.iteration > 0) {
             Some(hook) => {
                 let reason = Some("stopped".to_owned());
-                Err(Ending::Finished { reason, content: format!("`{}` has ended the run", hook.id()) })
+                Err(RunEnd::Finished { reason, content: format!("`{}` has ended the run", hook.id()) })
             }
             None => Ok(()),
         }
     }
 
     /// Errors: the run has ended, by a policy that halts it now, or from elsewhere before.
-    pub(super) fn may_go_on(&mut self) -> Result<(), Ending> {
+    pub(super) fn may_go_on(&mut self) -> Result<(), RunEnd> {
         if let Some(reason) = self.run.aborted().or_else(|| self.state.halted().map(str::to_owned)) {
-            return Err(Ending::Aborted { reason });
+            return Err(RunEnd::Aborted { reason });
         }
         let layers = self.layers();
         let (halted, shadows) = self.kernel(&layers).halts_run(&self.run.context, &self.state);
@@ -242,7 +243,7 @@ impl Session {
         match halted {
             Some(reason) => {
                 self.state.halt(&reason.message);
-                Err(Ending::Aborted { reason: reason.message })
+                Err(RunEnd::Aborted { reason: reason.message })
             }
             None => Ok(()),
         }
@@ -262,7 +263,7 @@ impl Session {
     }
 
     /// Sets the members of the session that say how far the run is.
-    fn set_run_members(&mut self, phase: Phase) {
+    fn set_run_members(&mut self, phase: RunPhase) {
         self.run.phase = phase;
         // A host that only makes calls sets them itself.
         if self.progress.started.is_none() {

@@ -20,7 +20,7 @@ use crate::execution::{CallRunner, OfferedTools, PreparedCall, is_same_call};
 use crate::host::ToolExecutor;
 use crate::json::Value;
 use crate::kernel::{Decision, Effect, Layers};
-use crate::lifecycle::{Config, RunContext};
+use crate::lifecycle::{ModelConfig, RunContext};
 use crate::message::{CallPart, History, ResultPart};
 use crate::tools::ToolDescriptor;
 
@@ -64,7 +64,7 @@ struct Inner<E> {
 struct SdkProgress {
     session: Session,
     /// Announced calls that the SDK has not made yet.
-    told: Vec<Told>,
+    told: Vec<AnnouncedCall>,
     /// The changes of the calls of the present round, since something else changed the session last.
     positions: Option<Positions>,
     /// The last position whose changes can't be told from others any more.
@@ -72,7 +72,7 @@ struct SdkProgress {
 }
 
 /// A call of an announced round.
-struct Told {
+struct AnnouncedCall {
     position: usize,
     call: ToolCall,
     prepared: PreparedCall,
@@ -84,7 +84,7 @@ struct Told {
 
 /// An ended call of an SDK.
 #[derive(Clone, Debug)]
-pub struct Called {
+pub struct SdkCallResult {
     /// Its outcome.
     pub outcome: Outcome,
     /// The result for the SDK's model. `None` if the call is suspended: the SDK then stops its loop.
@@ -127,7 +127,7 @@ impl<E: ToolExecutor> SdkSession<E> {
     pub async fn tools(&self) -> Vec<ToolDescriptor> {
         let mut driven = self.inner.driven.lock().await;
         let session = &mut driven.session;
-        let mut config = Config { tools: session.tools().to_vec(), ..Config::default() };
+        let mut config = ModelConfig { tools: session.tools().to_vec(), ..ModelConfig::default() };
         for at_init in [true, false] {
             // No run begins by this, so nothing in shadow mode is recorded.
             (config, _) = session.configure(config, at_init);
@@ -177,9 +177,9 @@ impl<E: ToolExecutor> SdkSession<E> {
         let mut runner = session.runner(&layers, &conversation, &self.inner.executor);
         for (position, (call, occurrence)) in calls.into_iter().zip(occurrences).enumerate() {
             let prepared = runner.prepare(call.clone(), occurrence, &stored).await;
-            told.push(Told { position, call, prepared, planned: None, layers: layers.clone() });
+            told.push(AnnouncedCall { position, call, prepared, planned: None, layers: layers.clone() });
         }
-        for Told { prepared, planned, .. } in told.iter_mut() {
+        for AnnouncedCall { prepared, planned, .. } in told.iter_mut() {
             *planned = runner.decide(prepared).map(Decision::into_owned);
         }
         runner.halt_by_any(told.iter().filter_map(|told| told.planned.as_ref()));
@@ -187,7 +187,7 @@ impl<E: ToolExecutor> SdkSession<E> {
     }
 
     /// Runs a call that the SDK makes.
-    pub async fn call(&self, id: &str, tool: &str, input: Value) -> Called {
+    pub async fn call(&self, id: &str, tool: &str, input: Value) -> SdkCallResult {
         let started = Instant::now();
         let mut driven = self.inner.turn_of(id, tool, &input).await;
         let asked = driven.call(id, tool, &input);
@@ -196,7 +196,7 @@ impl<E: ToolExecutor> SdkSession<E> {
         let result = driven.session.result_for_model(&outcome);
         drop(driven);
         self.inner.made.notify_waiters();
-        Called { outcome, result }
+        SdkCallResult { outcome, result }
     }
 
     /// Puts the results of the round, and the approval requests of suspended calls, into the SDK's history,
@@ -306,7 +306,7 @@ impl SdkProgress {
         told.is_some_and(|told| self.depends_on_earlier(told))
     }
 
-    fn depends_on_earlier(&self, told: &Told) -> bool {
+    fn depends_on_earlier(&self, told: &AnnouncedCall) -> bool {
         let earlier = self.told.iter().filter(|other| other.position < told.position).count();
         let is_lost = self.merged.is_some_and(|merged| told.position < merged);
         (earlier > 0 || is_lost) && {
@@ -354,7 +354,7 @@ impl SdkProgress {
             return runner.run_sdk_call(asked, &prepared, decision, started).await;
         };
         let is_unknown = self.told.get(index).is_some_and(|told| self.depends_on_earlier(told));
-        let Told { position, prepared, planned, layers, .. } = self.told.remove(index);
+        let AnnouncedCall { position, prepared, planned, layers, .. } = self.told.remove(index);
         let mut driven = InPosition::new(self, position, is_unknown);
         let session = driven.session();
         session.halt_if_aborted();

@@ -6,7 +6,7 @@ use crate::call::Outcome;
 use crate::execution::BudgetAccount;
 use crate::host::guarded;
 use crate::json::Value;
-use crate::lifecycle::Config;
+use crate::lifecycle::ModelConfig;
 
 /// The number of turns of one run that are free because they loaded skills.
 const FREE_TURNS: usize = 8;
@@ -15,7 +15,7 @@ const FREE_TURNS: usize = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SkillAmendment {
     /// The configuration from now on, in place of the one that [`Session::begin`] returned.
-    pub config: Config,
+    pub config: ModelConfig,
     /// The arguments of the calls that loaded them.
     pub loaded: Vec<Value>,
     /// Whether the model call that asked for them is not counted.
@@ -39,7 +39,7 @@ impl Session {
     ) -> Result<Option<SkillAmendment>, String>
     where
         F: FnOnce(Vec<Value>) -> R,
-        R: Future<Output = Result<Config, String>>,
+        R: Future<Output = Result<ModelConfig, String>>,
     {
         let Some(tool) = &self.skill_tool else { return Ok(None) };
         let loads = |outcome: &&Outcome| outcome.tool == *tool && outcome.output.is_some();

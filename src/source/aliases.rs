@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::document_tree::{Node, YamlValue};
+use super::document_tree::{YamlNode, YamlValue};
 
 /// The maximum number of values copied by all anchors and aliases.
 const MAX_COPIED_NODES: usize = 100_000;
@@ -11,24 +11,24 @@ const MAX_COPIED_BYTES: usize = 8 << 20;
 
 /// The size of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct TreeSize {
     pub(super) nodes: usize,
     pub(super) bytes: usize,
     /// Nesting depth of lists and mappings: 0 for a scalar.
     pub(super) height: usize,
 }
 
-pub(super) struct Target {
+pub(super) struct AnchorValue {
     value: YamlValue,
-    pub(super) size: Size,
+    pub(super) size: TreeSize,
 }
 
 /// The anchors of one file, by the parser's ids.
 #[derive(Default)]
 pub(super) struct Anchors {
     open: HashSet<usize>,
-    targets: HashMap<usize, Target>,
-    copied: Size,
+    targets: HashMap<usize, AnchorValue>,
+    copied: TreeSize,
 }
 
 impl Anchors {
@@ -43,18 +43,18 @@ impl Anchors {
     }
 
     /// Marks the end of an anchor's value. Returns `false` if storing it exceeds the limit: nested anchors are copies, too.
-    pub(super) fn close(&mut self, id: usize, node: &Node) -> bool {
+    pub(super) fn close(&mut self, id: usize, node: &YamlNode) -> bool {
         self.open.remove(&id);
         let size = measure(node);
         let affordable = self.charge(size);
         if affordable {
-            self.targets.insert(id, Target { value: node.value.clone(), size });
+            self.targets.insert(id, AnchorValue { value: node.value.clone(), size });
         }
         affordable
     }
 
     /// The value of an anchor, once it has ended.
-    pub(super) fn target(&self, id: usize) -> Option<&Target> {
+    pub(super) fn target(&self, id: usize) -> Option<&AnchorValue> {
         self.targets.get(&id)
     }
 
@@ -67,7 +67,7 @@ impl Anchors {
         self.targets.get(&id).map(|target| target.value.clone())
     }
 
-    fn charge(&mut self, size: Size) -> bool {
+    fn charge(&mut self, size: TreeSize) -> bool {
         self.copied.nodes = self.copied.nodes.saturating_add(size.nodes);
         self.copied.bytes = self.copied.bytes.saturating_add(size.bytes);
         self.copied.nodes <= MAX_COPIED_NODES && self.copied.bytes <= MAX_COPIED_BYTES
@@ -75,8 +75,8 @@ impl Anchors {
 }
 
 /// Recursion is bounded by the reader's nesting limit.
-fn measure(node: &Node) -> Size {
-    let leaf = |bytes| Size { nodes: 1, bytes, height: 0 };
+fn measure(node: &YamlNode) -> TreeSize {
+    let leaf = |bytes| TreeSize { nodes: 1, bytes, height: 0 };
     match &node.value {
         YamlValue::Null | YamlValue::Bool(_) => leaf(0),
         YamlValue::Number(number) => leaf(number.text().len()),
@@ -88,10 +88,10 @@ fn measure(node: &Node) -> Size {
     }
 }
 
-fn measure_all<'a>(children: impl Iterator<Item = (usize, &'a Node)>) -> Size {
-    children.fold(Size { nodes: 1, bytes: 0, height: 1 }, |sum, (key_bytes, child)| {
+fn measure_all<'a>(children: impl Iterator<Item = (usize, &'a YamlNode)>) -> TreeSize {
+    children.fold(TreeSize { nodes: 1, bytes: 0, height: 1 }, |sum, (key_bytes, child)| {
         let size = measure(child);
-        Size {
+        TreeSize {
             nodes: sum.nodes + size.nodes,
             bytes: sum.bytes + key_bytes + size.bytes,
             height: sum.height.max(size.height + 1),

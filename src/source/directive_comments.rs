@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::document_tree::{Node, YamlValue};
-use crate::diagnostic::{Source, SourceId, Span};
+use super::document_tree::{YamlNode, YamlValue};
+use crate::diagnostic::{SourceFile, SourceId, Span};
 
 static COMMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"#[ \t]*callgate:[ \t]*(?<verb>\w+)\b[ \t]*(?<words>[\w \t,-]*?)(?:[ \t]*\bbecause\b[ \t]*(?<reason>[^\r\n]*))?[ \t]*(?:\r?\n|$)").ok()
@@ -27,7 +27,12 @@ pub struct DirectiveComment<'t> {
 }
 
 /// Returns the comments with this verb in a file whose tree is `root`.
-pub fn comments<'t>(verb: &str, id: SourceId, source: &'t Source, root: &Node) -> Vec<DirectiveComment<'t>> {
+pub fn comments<'t>(
+    verb: &str,
+    id: SourceId,
+    source: &'t SourceFile,
+    root: &YamlNode,
+) -> Vec<DirectiveComment<'t>> {
     let text = source.text();
     let Some(comment) = COMMENT.as_ref().filter(|_| text.contains("callgate:")) else { return Vec::new() };
     let mut scalars = Vec::new();
@@ -75,7 +80,7 @@ fn lines_to_skip(rest: &str) -> usize {
     rest.lines().take_while(passed).count() + 1
 }
 
-fn collect_texts(node: &Node, found: &mut Vec<(usize, usize)>) {
+fn collect_texts(node: &YamlNode, found: &mut Vec<(usize, usize)>) {
     match &node.value {
         YamlValue::String(_) => found.push((node.span.start, node.span.end)),
         YamlValue::Sequence(items) => items.iter().for_each(|item| collect_texts(item, found)),

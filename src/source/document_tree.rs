@@ -5,7 +5,7 @@ use crate::json::{Map, Number, Value};
 
 /// A value with its position.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct YamlNode {
     /// The value.
     pub value: YamlValue,
     /// Its position (of an alias: the position of the alias).
@@ -22,16 +22,16 @@ pub enum YamlValue {
     /// a number, in its original notation
     Number(Number),
     /// any other scalar
-    String(Text),
+    String(YamlString),
     /// a list
-    Sequence(Vec<Node>),
+    Sequence(Vec<YamlNode>),
     /// a mapping, in file order, without duplicate keys
-    Mapping(Vec<Entry>),
+    Mapping(Vec<MappingEntry>),
 }
 
 /// A string scalar.
 #[derive(Clone, Debug)]
-pub struct Text {
+pub struct YamlString {
     /// The string value.
     pub text: String,
     /// Its notation, for positions inside the string.
@@ -53,23 +53,23 @@ pub enum StringStyle {
 
 /// A key of a mapping with its value.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct MappingEntry {
     /// The key.
     pub key: String,
     /// The position of the key.
     pub key_span: Span,
     /// The value.
-    pub value: Node,
+    pub value: YamlNode,
 }
 
-impl Node {
+impl YamlNode {
     /// The value of a key. Returns `None` if this is not a mapping or lacks the key.
-    pub fn get(&self, key: &str) -> Option<&Node> {
+    pub fn get(&self, key: &str) -> Option<&YamlNode> {
         self.entries()?.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
     /// The entries, if this is a mapping.
-    pub fn entries(&self) -> Option<&[Entry]> {
+    pub fn entries(&self) -> Option<&[MappingEntry]> {
         match &self.value {
             YamlValue::Mapping(entries) => Some(entries),
             _ => None,
@@ -77,7 +77,7 @@ impl Node {
     }
 
     /// The items, if this is a list.
-    pub fn items(&self) -> Option<&[Node]> {
+    pub fn items(&self) -> Option<&[YamlNode]> {
         match &self.value {
             YamlValue::Sequence(items) => Some(items),
             _ => None,
@@ -127,7 +127,7 @@ impl Node {
             YamlValue::Bool(value) => Value::Bool(*value),
             YamlValue::Number(number) => Value::Number(number.clone()),
             YamlValue::String(text) => Value::String(text.text.clone()),
-            YamlValue::Sequence(items) => items.iter().map(Node::to_json).collect(),
+            YamlValue::Sequence(items) => items.iter().map(YamlNode::to_json).collect(),
             YamlValue::Mapping(entries) => Value::Object(
                 entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect::<Map>(),
             ),

@@ -14,12 +14,12 @@ pub enum FileContentError {
     /// It can't be read.
     Read(ReadError),
     /// It is not UTF-8.
-    NotUtf8(NotUtf8),
+    NotUtf8(NotUtf8Error),
 }
 
 /// Bytes that are not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotUtf8 {
+pub struct NotUtf8Error {
     /// The content with the replacement character for invalid bytes.
     pub(super) lossy: String,
     /// The position of the first invalid byte.
@@ -62,11 +62,11 @@ pub fn read_named(
 }
 
 /// Removes the byte order mark, so that columns of the first line match what is visible.
-pub(super) fn decode(bytes: Vec<u8>) -> Result<String, NotUtf8> {
+pub(super) fn decode(bytes: Vec<u8>) -> Result<String, NotUtf8Error> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let bytes = error.as_bytes();
-        NotUtf8 {
+        NotUtf8Error {
             lossy: String::from_utf8_lossy(bytes).into_owned(),
             at,
             byte: bytes.get(at).copied().unwrap_or_default(),
@@ -76,7 +76,7 @@ pub(super) fn decode(bytes: Vec<u8>) -> Result<String, NotUtf8> {
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-impl NotUtf8 {
+impl NotUtf8Error {
     pub(super) fn help(&self) -> &'static str {
         if self.utf16 { "the file is in UTF-16; save it as UTF-8" } else { "save the file as UTF-8" }
     }

@@ -60,19 +60,19 @@ impl Eq for BundleFiles {}
 
 /// Finds the files of the bundle at these paths, as [`load`](super::load) reads them.
 pub fn survey(paths: &[PathBuf]) -> BundleFiles {
-    find_files(Wanted::Rules, paths, FileSandbox::of(paths))
+    find_files(FileKind::Rules, paths, FileSandbox::of(paths))
 }
 
 /// The kind of files to find below a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum FileKind {
     /// Rules files. A file given explicitly is read regardless of its ending.
     Rules,
     /// Policy tests. It is not an error if there are none.
     Tests,
 }
 
-impl Wanted {
+impl FileKind {
     fn takes(self, path: &Path) -> bool {
         match self {
             Self::Rules => is_rules_file(path),
@@ -82,9 +82,9 @@ impl Wanted {
 }
 
 /// Finds files of this kind.
-pub(super) fn find_files(wanted: Wanted, paths: &[PathBuf], roots: FileSandbox) -> BundleFiles {
+pub(super) fn find_files(wanted: FileKind, paths: &[PathBuf], roots: FileSandbox) -> BundleFiles {
     let found = BundleFiles { roots, ..BundleFiles::default() };
-    let mut finder = Finder { wanted, found, known: HashSet::new(), entries: 0 };
+    let mut finder = FileFinder { wanted, found, known: HashSet::new(), entries: 0 };
     for path in paths {
         if !finder.find(path) {
             finder.found.diagnostics.push(too_many_files(path));
@@ -94,8 +94,8 @@ pub(super) fn find_files(wanted: Wanted, paths: &[PathBuf], roots: FileSandbox) 
     finder.found
 }
 
-struct Finder {
-    wanted: Wanted,
+struct FileFinder {
+    wanted: FileKind,
     found: BundleFiles,
     /// The canonical paths of the files found so far, without symbolic links.
     known: HashSet<PathBuf>,
@@ -104,13 +104,13 @@ struct Finder {
 }
 
 /// A directory entry, with its canonical path without symbolic links.
-struct Entry {
+struct DirectoryEntry {
     path: PathBuf,
     place: PathBuf,
     kind: FileType,
 }
 
-impl Finder {
+impl FileFinder {
     /// Adds the files at a path given by the user. Returns `false` if a limit is exceeded.
     fn find(&mut self, path: &Path) -> bool {
         // A path that the user gave may be reported as missing.
@@ -119,9 +119,9 @@ impl Finder {
             return true;
         }
         match self.reach(path.to_owned()) {
-            Ok(Entry { kind, path, place }) if kind.is_dir() => return self.find_below(path, place),
-            Ok(Entry { kind, path, place }) if kind.is_file() => {
-                if self.wanted == Wanted::Rules || self.wanted.takes(&path) {
+            Ok(DirectoryEntry { kind, path, place }) if kind.is_dir() => return self.find_below(path, place),
+            Ok(DirectoryEntry { kind, path, place }) if kind.is_file() => {
+                if self.wanted == FileKind::Rules || self.wanted.takes(&path) {
                     return self.add(path, place);
                 }
             }
@@ -132,21 +132,21 @@ impl Finder {
     }
 
     /// Resolves a path, if its target is below the roots.
-    fn reach(&self, path: PathBuf) -> Result<Entry, ReadError> {
+    fn reach(&self, path: PathBuf) -> Result<DirectoryEntry, ReadError> {
         let place = self.found.roots.resolve(&path)?;
         let kind = fs::symlink_metadata(&place)?.file_type();
-        Ok(Entry { path, place, kind })
+        Ok(DirectoryEntry { path, place, kind })
     }
 
     /// Adds the matching files below a directory, ordered by name.
     fn find_below(&mut self, root: PathBuf, place: PathBuf) -> bool {
         let Ok(kind) = fs::symlink_metadata(&place).map(|found| found.file_type()) else { return true };
-        let mut pending = vec![Ok(Entry { path: root.clone(), place, kind })];
+        let mut pending = vec![Ok(DirectoryEntry { path: root.clone(), place, kind })];
         let mut entered = HashSet::new();
         let mut found_any = false;
         while let Some(entry) = pending.pop() {
             let problem = match entry {
-                Ok(Entry { path, place, kind }) if kind.is_dir() => {
+                Ok(DirectoryEntry { path, place, kind }) if kind.is_dir() => {
                     // A link to a parent directory would cause an endless loop.
                     if !entered.insert(place.clone()) {
                         continue;
@@ -158,7 +158,7 @@ impl Finder {
                                 let path = path.join(&name);
                                 match kind.is_symlink() {
                                     true => self.reach(path.clone()).map_err(|error| (path, error)),
-                                    false => Ok(Entry { path, place: place.join(name), kind }),
+                                    false => Ok(DirectoryEntry { path, place: place.join(name), kind }),
                                 }
                             });
                             pending.extend(entries);
@@ -169,7 +169,7 @@ impl Finder {
                         Err(error) => unreadable(&path, error.kind()),
                     }
                 }
-                Ok(Entry { path, place, kind }) if kind.is_file() => {
+                Ok(DirectoryEntry { path, place, kind }) if kind.is_file() => {
                     if self.wanted.takes(&path) {
                         found_any = true;
                         if !self.add(path, place) {
@@ -180,15 +180,15 @@ impl Finder {
                     }
                     continue;
                 }
-                Ok(Entry { path, .. }) if !self.wanted.takes(&path) => continue,
-                Ok(Entry { path, .. }) => not_a_regular_file(&path),
+                Ok(DirectoryEntry { path, .. }) if !self.wanted.takes(&path) => continue,
+                Ok(DirectoryEntry { path, .. }) => not_a_regular_file(&path),
                 // The target of a broken link is unknown, so rules may be missing: never skip it silently.
                 Err((path, error)) => unreachable_path(&path, error),
             };
             found_any = true;
             self.found.diagnostics.push(problem);
         }
-        if !found_any && self.wanted == Wanted::Rules {
+        if !found_any && self.wanted == FileKind::Rules {
             let message = format!("there are no rules files below `{}`", root.display());
             self.found.diagnostics.push(
                 Diagnostic::of_file(&NO_RULES_FILES, root.display().to_string(), message).help(

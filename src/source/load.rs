@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::document_tree::Node;
-use super::file_content::{NotUtf8, decode};
-use super::file_discovery::{BundleFiles, Wanted, find_files, not_a_regular_file, unreadable};
+use super::document_tree::YamlNode;
+use super::file_content::{NotUtf8Error, decode};
+use super::file_discovery::{BundleFiles, FileKind, find_files, not_a_regular_file, unreadable};
 use super::parse::parse_within;
 use crate::diagnostic::{
     BUNDLE_TOO_LARGE, Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span,
@@ -13,7 +13,7 @@ use crate::file_access::{FileSandbox, MAX_BUNDLE_BYTES, MAX_FILE_BYTES, ReadErro
 
 /// The files read from a bundle.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct LoadedSources {
     /// The content of every file, including files with errors.
     pub sources: SourceMap,
     /// The files with a tree, in the order of the paths given, below a directory by name.
@@ -30,7 +30,7 @@ pub struct LoadedFile {
     /// Its content, in [`Loaded::sources`].
     pub source: SourceId,
     /// Its tree.
-    pub root: Node,
+    pub root: YamlNode,
 }
 
 /// Reads all rules files at and below the paths.
@@ -39,26 +39,26 @@ pub struct LoadedFile {
 /// tests (`*.test.yaml`) and hidden files. Symbolic links are followed if their target is below the same paths; a file reached
 /// twice is read once. Only regular files are opened. For a path to a file, everything in its directory counts as below
 /// it. A file's name is the given path, joined with the path found below it.
-pub fn load(paths: &[PathBuf]) -> Loaded {
-    load_wanted(Wanted::Rules, paths, FileSandbox::of(paths))
+pub fn load(paths: &[PathBuf]) -> LoadedSources {
+    load_wanted(FileKind::Rules, paths, FileSandbox::of(paths))
 }
 
 /// Reads a file of the user who runs the program, such as a gateway's configuration: it may refer to files anywhere.
 #[cfg(feature = "mcp")]
-pub(crate) fn load_trusted(path: &std::path::Path) -> Loaded {
-    load_wanted(Wanted::Rules, &[path.to_owned()], FileSandbox::anywhere())
+pub(crate) fn load_trusted(path: &std::path::Path) -> LoadedSources {
+    load_wanted(FileKind::Rules, &[path.to_owned()], FileSandbox::anywhere())
 }
 
 /// Reads all policy tests (`*.test.yaml`, `*.test.yml`) at and below the paths, like [`load`] for rules files. It is not an error
 /// if a path has none.
-pub fn load_policy_tests(paths: &[PathBuf]) -> Loaded {
-    load_wanted(Wanted::Tests, paths, FileSandbox::of(paths))
+pub fn load_policy_tests(paths: &[PathBuf]) -> LoadedSources {
+    load_wanted(FileKind::Tests, paths, FileSandbox::of(paths))
 }
 
-fn load_wanted(wanted: Wanted, paths: &[PathBuf], roots: FileSandbox) -> Loaded {
+fn load_wanted(wanted: FileKind, paths: &[PathBuf], roots: FileSandbox) -> LoadedSources {
     let BundleFiles { files, diagnostics, roots, .. } = find_files(wanted, paths, roots);
     let sources = SourceMap::with_roots(roots.clone());
-    let mut loaded = Loaded { sources, diagnostics, ..Loaded::default() };
+    let mut loaded = LoadedSources { sources, diagnostics, ..LoadedSources::default() };
     for path in files {
         let name = path.display().to_string();
         match roots.read(&path) {
@@ -82,7 +82,9 @@ fn load_wanted(wanted: Wanted, paths: &[PathBuf], roots: FileSandbox) -> Loaded 
 
 /// Reads rules files from memory, each with its name for diagnostics. Files that they refer to are looked up in the directories of
 /// these names and below.
-pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (N, T)>) -> Loaded {
+pub fn load_texts<N: Into<String>, T: Into<String>>(
+    texts: impl IntoIterator<Item = (N, T)>,
+) -> LoadedSources {
     let texts: Vec<(String, String)> =
         texts.into_iter().map(|(name, text)| (name.into(), text.into())).collect();
     let roots = FileSandbox::from_names(texts.iter().map(|(name, _)| name.as_str()));
@@ -93,8 +95,8 @@ pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Ite
 pub(crate) fn load_texts_below<N: Into<String>, T: Into<String>>(
     texts: impl IntoIterator<Item = (N, T)>,
     roots: FileSandbox,
-) -> Loaded {
-    let mut loaded = Loaded { sources: SourceMap::with_roots(roots), ..Loaded::default() };
+) -> LoadedSources {
+    let mut loaded = LoadedSources { sources: SourceMap::with_roots(roots), ..LoadedSources::default() };
     for (name, text) in texts {
         loaded.add(name.into(), text.into().into_bytes());
     }
@@ -102,7 +104,7 @@ pub(crate) fn load_texts_below<N: Into<String>, T: Into<String>>(
     loaded
 }
 
-impl Loaded {
+impl LoadedSources {
     fn add(&mut self, name: String, bytes: Vec<u8>) {
         if bytes.len() as u64 > MAX_FILE_BYTES {
             self.diagnostics.push(too_large(&name));
@@ -119,7 +121,7 @@ impl Loaded {
         }
     }
 
-    fn add_unreadable_text(&mut self, name: String, problem: &NotUtf8) {
+    fn add_unreadable_text(&mut self, name: String, problem: &NotUtf8Error) {
         // Keeps the readable content for display, with the replacement character in place of the byte.
         let source = self.sources.add(name, problem.lossy.as_str());
         let span = Span::new(source, problem.at, problem.at + char::REPLACEMENT_CHARACTER.len_utf8());

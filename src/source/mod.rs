@@ -15,13 +15,13 @@ mod plain_scalar;
 mod yaml_errors;
 
 pub use directive_comments::{DirectiveComment, comments};
-pub use document_tree::{Entry, Node, StringStyle, Text, YamlValue};
+pub use document_tree::{MappingEntry, StringStyle, YamlNode, YamlString, YamlValue};
 pub(crate) use file_content::read_named;
-pub use file_content::{FileContentError, NotUtf8};
+pub use file_content::{FileContentError, NotUtf8Error};
 pub use file_discovery::{BundleFiles, is_policy_test, is_rules_file, survey};
 pub(crate) use load::load_texts_below;
 #[cfg(feature = "mcp")]
 pub(crate) use load::load_trusted;
-pub use load::{Loaded, LoadedFile, load, load_policy_tests, load_texts};
+pub use load::{LoadedFile, LoadedSources, load, load_policy_tests, load_texts};
 pub use parse::{MAX_NESTING, MAX_NODES, parse};
 pub use text_offsets::{exact_span_in, span_in};

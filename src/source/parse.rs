@@ -6,8 +6,8 @@ use std::collections::hash_map::Entry as Slot;
 use granit_parser::{Event, Parser, ScalarStyle, Span as YamlSpan, StrInput, StructureStyle};
 
 use super::aliases::Anchors;
-use super::document_tree::{Entry, Node, StringStyle, Text, YamlValue};
-use super::plain_scalar::{Plain, resolve};
+use super::document_tree::{MappingEntry, StringStyle, YamlNode, YamlString, YamlValue};
+use super::plain_scalar::{PlainScalar, resolve};
 use super::unsupported_yaml;
 use super::yaml_errors;
 use crate::diagnostic::{Diagnostic, Diagnostics, SourceId, Span};
@@ -25,7 +25,7 @@ pub(super) const MAX_PROBLEMS: usize = 100;
 /// Problems are added to `diagnostics`, which the caller must check: a tree is also returned if the problems leave it usable (the
 /// first of duplicate keys wins), so that further problems can be reported in the same run.
 /// Returns `None` if there is no tree, or none that represents the file.
-pub fn parse(source: SourceId, text: &str, diagnostics: &mut Diagnostics) -> Option<Node> {
+pub fn parse(source: SourceId, text: &str, diagnostics: &mut Diagnostics) -> Option<YamlNode> {
     parse_within(source, text, &mut 0, diagnostics)
 }
 
@@ -35,7 +35,7 @@ pub(super) fn parse_within(
     text: &str,
     nodes: &mut usize,
     diagnostics: &mut Diagnostics,
-) -> Option<Node> {
+) -> Option<YamlNode> {
     let options = granit_parser::options! {
         strict_indentation: true,
         disallow_directives: true,
@@ -43,7 +43,7 @@ pub(super) fn parse_within(
         flow_nesting_limit: MAX_NESTING,
         block_nesting_limit: MAX_NESTING,
     };
-    let mut reader = Reader {
+    let mut reader = DocumentParser {
         source,
         text,
         events: Parser::new_from_str_with_options(text, options),
@@ -58,9 +58,9 @@ pub(super) fn parse_within(
 }
 
 /// Parsing cannot continue; the reason is in the diagnostics.
-struct Stop;
+struct ParseStopped;
 
-struct Reader<'t, 'd> {
+struct DocumentParser<'t, 'd> {
     source: SourceId,
     text: &'t str,
     events: Parser<'t, StrInput<'t>>,
@@ -73,8 +73,8 @@ struct Reader<'t, 'd> {
     diagnostics: &'d mut Diagnostics,
 }
 
-impl<'t> Reader<'t, '_> {
-    fn next(&mut self) -> Result<(Event<'t>, YamlSpan), Stop> {
+impl<'t> DocumentParser<'t, '_> {
+    fn next(&mut self) -> Result<(Event<'t>, YamlSpan), ParseStopped> {
         match self.events.next() {
             Some(Ok(event)) => Ok(event),
             Some(Err(error)) => {
@@ -83,7 +83,7 @@ impl<'t> Reader<'t, '_> {
                 if !self.follows_problem_on_same_line(&diagnostic) {
                     self.diagnostics.push(diagnostic);
                 }
-                Err(Stop)
+                Err(ParseStopped)
             }
             None => Ok((Event::StreamEnd, YamlSpan::default())),
         }
@@ -107,7 +107,7 @@ impl<'t> Reader<'t, '_> {
         Span::new(self.source, range.start, range.end)
     }
 
-    fn stream(&mut self) -> Result<Option<Node>, Stop> {
+    fn stream(&mut self) -> Result<Option<YamlNode>, ParseStopped> {
         let mut root = None;
         loop {
             let (event, span) = self.next()?;
@@ -132,7 +132,7 @@ impl<'t> Reader<'t, '_> {
     }
 
     /// Parses the node that starts with an event; `depth` is the nesting of a list or mapping at this position.
-    fn node(&mut self, event: Event<'t>, span: &YamlSpan, depth: usize) -> Result<Node, Stop> {
+    fn node(&mut self, event: Event<'t>, span: &YamlSpan, depth: usize) -> Result<YamlNode, ParseStopped> {
         self.count(1, self.span(span))?;
         if self.diagnostics.len() >= self.earlier_problems + MAX_PROBLEMS {
             return self.stop(unsupported_yaml::too_many_problems(self.span(span)));
@@ -159,9 +159,9 @@ impl<'t> Reader<'t, '_> {
             Event::Alias(id) => self.alias(id, place, depth)?,
             Event::UnresolvedAlias(name) => {
                 self.refuse(unsupported_yaml::unknown_alias(place, &name));
-                Node { value: YamlValue::Null, span: place }
+                YamlNode { value: YamlValue::Null, span: place }
             }
-            _ => Node { value: YamlValue::Null, span: place },
+            _ => YamlNode { value: YamlValue::Null, span: place },
         };
         if let Some(id) = anchor
             && !self.anchors.close(id, &node)
@@ -171,14 +171,19 @@ impl<'t> Reader<'t, '_> {
         Ok(node)
     }
 
-    fn sequence(&mut self, style: StructureStyle, start: Span, depth: usize) -> Result<Node, Stop> {
+    fn sequence(
+        &mut self,
+        style: StructureStyle,
+        start: Span,
+        depth: usize,
+    ) -> Result<YamlNode, ParseStopped> {
         let mut items = Vec::new();
         let mut span = Span { start: self.first_dash(style, start.start), ..start };
         loop {
             let (event, place) = self.next()?;
             if matches!(event, Event::SequenceEnd) {
                 span.end = self.collection_end(style, span, &place);
-                return Ok(Node { value: YamlValue::Sequence(items), span });
+                return Ok(YamlNode { value: YamlValue::Sequence(items), span });
             }
             let item = self.node(event, &place, depth + 1)?;
             span.end = span.end.max(item.span.end);
@@ -186,7 +191,12 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn mapping(&mut self, style: StructureStyle, start: Span, depth: usize) -> Result<Node, Stop> {
+    fn mapping(
+        &mut self,
+        style: StructureStyle,
+        start: Span,
+        depth: usize,
+    ) -> Result<YamlNode, ParseStopped> {
         let mut entries = Vec::new();
         let mut first_places: HashMap<String, Span> = HashMap::new();
         let mut span = start;
@@ -194,7 +204,7 @@ impl<'t> Reader<'t, '_> {
             let (event, place) = self.next()?;
             if matches!(event, Event::MappingEnd) {
                 span.end = self.collection_end(style, span, &place);
-                return Ok(Node { value: YamlValue::Mapping(entries), span });
+                return Ok(YamlNode { value: YamlValue::Mapping(entries), span });
             }
             let key_node = self.node(event, &place, depth + 1)?;
             let (event, place) = self.next()?;
@@ -215,7 +225,7 @@ impl<'t> Reader<'t, '_> {
                 Slot::Vacant(slot) => {
                     let key = slot.key().clone();
                     slot.insert(key_span);
-                    entries.push(Entry { key, key_span, value });
+                    entries.push(MappingEntry { key, key_span, value });
                 }
             }
         }
@@ -248,13 +258,13 @@ impl<'t> Reader<'t, '_> {
         Span::new(self.source, place, place)
     }
 
-    fn key(&mut self, node: Node) -> Option<(String, Span)> {
+    fn key(&mut self, node: YamlNode) -> Option<(String, Span)> {
         match node.value {
-            YamlValue::String(Text { text, style: StringStyle::Plain }) if text == "<<" => {
+            YamlValue::String(YamlString { text, style: StringStyle::Plain }) if text == "<<" => {
                 self.refuse(unsupported_yaml::merge_key(node.span));
                 None
             }
-            YamlValue::String(Text { text, .. }) => Some((text, node.span)),
+            YamlValue::String(YamlString { text, .. }) => Some((text, node.span)),
             YamlValue::Sequence(_) | YamlValue::Mapping(_) => {
                 let before = self.text.get(..node.span.start).unwrap_or("");
                 self.refuse(unsupported_yaml::collection_as_key(&node, before));
@@ -267,7 +277,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn scalar(&mut self, value: &str, style: ScalarStyle, span: Span) -> Node {
+    fn scalar(&mut self, value: &str, style: ScalarStyle, span: Span) -> YamlNode {
         let written = self.written(span);
         let trimmed = Span { end: span.start + written.trim_end().len(), ..span };
         let text_style = match style {
@@ -276,40 +286,40 @@ impl<'t> Reader<'t, '_> {
             ScalarStyle::Literal => StringStyle::Literal,
             ScalarStyle::Folded => StringStyle::Folded,
         };
-        let string = || YamlValue::String(Text { text: value.to_owned(), style: text_style });
-        let resolved = if style == ScalarStyle::Plain { resolve(value) } else { Plain::String };
+        let string = || YamlValue::String(YamlString { text: value.to_owned(), style: text_style });
+        let resolved = if style == ScalarStyle::Plain { resolve(value) } else { PlainScalar::String };
         let value = match resolved {
-            Plain::Null => YamlValue::Null,
-            Plain::Bool(value) => YamlValue::Bool(value),
-            Plain::Number(number) => YamlValue::Number(number),
-            Plain::String => string(),
-            Plain::NotFinite => {
+            PlainScalar::Null => YamlValue::Null,
+            PlainScalar::Bool(value) => YamlValue::Bool(value),
+            PlainScalar::Number(number) => YamlValue::Number(number),
+            PlainScalar::String => string(),
+            PlainScalar::NotFinite => {
                 self.refuse(unsupported_yaml::not_finite(trimmed, value));
                 string()
             }
-            Plain::LeadingZero => {
+            PlainScalar::LeadingZero => {
                 self.refuse(unsupported_yaml::leading_zero(trimmed, value));
                 string()
             }
-            Plain::ForeignNumber => {
+            PlainScalar::ForeignNumber => {
                 self.refuse(unsupported_yaml::foreign_number(trimmed, value));
                 string()
             }
-            Plain::TooLong => {
+            PlainScalar::TooLong => {
                 self.refuse(unsupported_yaml::number_too_long(trimmed));
                 string()
             }
         };
-        Node { value, span: trimmed }
+        YamlNode { value, span: trimmed }
     }
 
-    fn alias(&mut self, id: usize, span: Span, depth: usize) -> Result<Node, Stop> {
+    fn alias(&mut self, id: usize, span: Span, depth: usize) -> Result<YamlNode, ParseStopped> {
         if self.anchors.is_open(id) {
             self.refuse(unsupported_yaml::alias_inside_itself(span, self.written(span)));
-            return Ok(Node { value: YamlValue::Null, span });
+            return Ok(YamlNode { value: YamlValue::Null, span });
         }
         let Some(target) = self.anchors.target(id) else {
-            return Ok(Node { value: YamlValue::Null, span });
+            return Ok(YamlNode { value: YamlValue::Null, span });
         };
         let size = target.size;
         if depth + size.height > MAX_NESTING + 1 {
@@ -317,17 +327,17 @@ impl<'t> Reader<'t, '_> {
         }
         self.count(size.nodes, span)?;
         match self.anchors.copy(id) {
-            Some(value) => Ok(Node { value, span }),
+            Some(value) => Ok(YamlNode { value, span }),
             None => self.stop(unsupported_yaml::too_much_copied(span)),
         }
     }
 
-    fn count(&mut self, nodes: usize, at: Span) -> Result<(), Stop> {
+    fn count(&mut self, nodes: usize, at: Span) -> Result<(), ParseStopped> {
         *self.nodes = self.nodes.saturating_add(nodes);
         if *self.nodes > MAX_NODES { self.stop(unsupported_yaml::too_many_values(at)) } else { Ok(()) }
     }
 
-    fn check_depth(&mut self, depth: usize, at: Span) -> Result<(), Stop> {
+    fn check_depth(&mut self, depth: usize, at: Span) -> Result<(), ParseStopped> {
         if depth > MAX_NESTING { self.stop(unsupported_yaml::too_deep(at)) } else { Ok(()) }
     }
 
@@ -337,9 +347,9 @@ impl<'t> Reader<'t, '_> {
         self.diagnostics.push(diagnostic);
     }
 
-    fn stop<T>(&mut self, diagnostic: Diagnostic) -> Result<T, Stop> {
+    fn stop<T>(&mut self, diagnostic: Diagnostic) -> Result<T, ParseStopped> {
         self.diagnostics.push(diagnostic);
-        Err(Stop)
+        Err(ParseStopped)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::json::Number;
 
 /// The value of an unquoted scalar.
 #[derive(Debug, PartialEq)]
-pub(super) enum Plain {
+pub(super) enum PlainScalar {
     Null,
     Bool(bool),
     Number(Number),
@@ -20,16 +20,16 @@ pub(super) enum Plain {
 }
 
 /// Resolves an unquoted scalar.
-pub(super) fn resolve(text: &str) -> Plain {
+pub(super) fn resolve(text: &str) -> PlainScalar {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Plain::Null,
-        "true" | "True" | "TRUE" => return Plain::Bool(true),
-        "false" | "False" | "FALSE" => return Plain::Bool(false),
-        ".nan" | ".NaN" | ".NAN" => return Plain::NotFinite,
+        "" | "~" | "null" | "Null" | "NULL" => return PlainScalar::Null,
+        "true" | "True" | "TRUE" => return PlainScalar::Bool(true),
+        "false" | "False" | "FALSE" => return PlainScalar::Bool(false),
+        ".nan" | ".NaN" | ".NAN" => return PlainScalar::NotFinite,
         _ => {}
     }
     if has_leading_zero(text) {
-        return Plain::LeadingZero;
+        return PlainScalar::LeadingZero;
     }
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {
@@ -41,12 +41,12 @@ pub(super) fn resolve(text: &str) -> Plain {
         None => ("", text.strip_prefix('+').unwrap_or(text)),
     };
     if matches!(magnitude, ".inf" | ".Inf" | ".INF") {
-        return Plain::NotFinite;
+        return PlainScalar::NotFinite;
     }
     match decimal(sign, magnitude) {
-        Some(number) => Plain::Number(number),
-        None if is_foreign_number(magnitude) => Plain::ForeignNumber,
-        None => Plain::String,
+        Some(number) => PlainScalar::Number(number),
+        None if is_foreign_number(magnitude) => PlainScalar::ForeignNumber,
+        None => PlainScalar::String,
     }
 }
 
@@ -89,18 +89,18 @@ fn is_foreign_number(magnitude: &str) -> bool {
     starts_with_digit && plain.len() < magnitude.len() && decimal("", &plain).is_some()
 }
 
-fn radix_integer(digits: &str, radix: u32) -> Plain {
+fn radix_integer(digits: &str, radix: u32) -> PlainScalar {
     if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
         return if is_foreign_number(&format!("0{}{digits}", if radix == 16 { 'x' } else { 'o' })) {
-            Plain::ForeignNumber
+            PlainScalar::ForeignNumber
         } else {
-            Plain::String
+            PlainScalar::String
         };
     }
     u128::from_str_radix(digits, radix)
         .ok()
         .and_then(|value| value.to_string().parse().ok())
-        .map_or(Plain::TooLong, Plain::Number)
+        .map_or(PlainScalar::TooLong, PlainScalar::Number)
 }
 
 /// Normalizes `[0-9]+(\.[0-9]*)?` or `\.[0-9]+`, with an optional exponent, to JSON notation: no leading zeros, digits on both
@@ -146,79 +146,79 @@ mod tests {
 
     #[test]
     fn resolves_plain_scalars_by_the_core_schema() {
-        let number = |text: &str| Plain::Number(text.parse().unwrap());
+        let number = |text: &str| PlainScalar::Number(text.parse().unwrap());
         for (text, expected) in [
-            ("", Plain::Null),
-            ("~", Plain::Null),
-            ("NULL", Plain::Null),
-            ("nUll", Plain::String),
-            ("True", Plain::Bool(true)),
-            ("tRue", Plain::String),
-            ("no", Plain::String),
-            ("yes", Plain::String),
-            ("on", Plain::String),
-            ("y", Plain::String),
+            ("", PlainScalar::Null),
+            ("~", PlainScalar::Null),
+            ("NULL", PlainScalar::Null),
+            ("nUll", PlainScalar::String),
+            ("True", PlainScalar::Bool(true)),
+            ("tRue", PlainScalar::String),
+            ("no", PlainScalar::String),
+            ("yes", PlainScalar::String),
+            ("on", PlainScalar::String),
+            ("y", PlainScalar::String),
             ("0", number("0")),
             ("-0", number("-0")),
-            ("017", Plain::LeadingZero),
-            ("0777", Plain::LeadingZero),
-            ("-0010", Plain::LeadingZero),
-            ("+08", Plain::LeadingZero),
-            ("00", Plain::LeadingZero),
-            ("00.5", Plain::LeadingZero),
-            ("0_7", Plain::LeadingZero),
-            ("01e3", Plain::LeadingZero),
+            ("017", PlainScalar::LeadingZero),
+            ("0777", PlainScalar::LeadingZero),
+            ("-0010", PlainScalar::LeadingZero),
+            ("+08", PlainScalar::LeadingZero),
+            ("00", PlainScalar::LeadingZero),
+            ("00.5", PlainScalar::LeadingZero),
+            ("0_7", PlainScalar::LeadingZero),
+            ("01e3", PlainScalar::LeadingZero),
             ("0.5", number("0.5")),
             ("0e5", number("0e5")),
-            ("01:30", Plain::String),
-            ("00:30:00", Plain::String),
-            ("007-a", Plain::String),
-            ("0.0.0.0", Plain::String),
-            ("01.02.03", Plain::String),
+            ("01:30", PlainScalar::String),
+            ("00:30:00", PlainScalar::String),
+            ("007-a", PlainScalar::String),
+            ("0.0.0.0", PlainScalar::String),
+            ("01.02.03", PlainScalar::String),
             ("+12", number("12")),
             ("0o17", number("15")),
             ("0xfF", number("255")),
-            ("-0x1", Plain::ForeignNumber),
-            ("0x", Plain::String),
-            ("0o8", Plain::ForeignNumber),
-            ("0b1", Plain::ForeignNumber),
-            ("0X1F", Plain::ForeignNumber),
-            ("0O17", Plain::ForeignNumber),
-            ("0x1_0", Plain::ForeignNumber),
-            ("0xzz", Plain::String),
-            ("1_000.50", Plain::ForeignNumber),
-            ("-1_0e3", Plain::ForeignNumber),
-            ("1_", Plain::ForeignNumber),
-            ("1_a", Plain::String),
-            ("a_1", Plain::String),
-            ("_1", Plain::String),
-            ("NaN", Plain::ForeignNumber),
-            ("-Infinity", Plain::ForeignNumber),
-            ("nan", Plain::String),
-            ("1_000", Plain::ForeignNumber),
+            ("-0x1", PlainScalar::ForeignNumber),
+            ("0x", PlainScalar::String),
+            ("0o8", PlainScalar::ForeignNumber),
+            ("0b1", PlainScalar::ForeignNumber),
+            ("0X1F", PlainScalar::ForeignNumber),
+            ("0O17", PlainScalar::ForeignNumber),
+            ("0x1_0", PlainScalar::ForeignNumber),
+            ("0xzz", PlainScalar::String),
+            ("1_000.50", PlainScalar::ForeignNumber),
+            ("-1_0e3", PlainScalar::ForeignNumber),
+            ("1_", PlainScalar::ForeignNumber),
+            ("1_a", PlainScalar::String),
+            ("a_1", PlainScalar::String),
+            ("_1", PlainScalar::String),
+            ("NaN", PlainScalar::ForeignNumber),
+            ("-Infinity", PlainScalar::ForeignNumber),
+            ("nan", PlainScalar::String),
+            ("1_000", PlainScalar::ForeignNumber),
             ("1.50", number("1.50")),
             (".5", number("0.5")),
             ("1.", number("1.0")),
             ("1e3", number("1e3")),
-            ("1e", Plain::String),
-            ("e3", Plain::String),
-            (".", Plain::String),
-            ("+", Plain::String),
-            ("-", Plain::String),
-            ("--1", Plain::String),
-            ("1.2.3", Plain::String),
-            ("12:30", Plain::String),
-            ("2026-01-01", Plain::String),
-            ("2026-01-01T10:00:00Z", Plain::String),
+            ("1e", PlainScalar::String),
+            ("e3", PlainScalar::String),
+            (".", PlainScalar::String),
+            ("+", PlainScalar::String),
+            ("-", PlainScalar::String),
+            ("--1", PlainScalar::String),
+            ("1.2.3", PlainScalar::String),
+            ("12:30", PlainScalar::String),
+            ("2026-01-01", PlainScalar::String),
+            ("2026-01-01T10:00:00Z", PlainScalar::String),
             ("9007199254740993", number("9007199254740993")),
             ("0.1000000000000000000000001", number("0.1000000000000000000000001")),
             ("123456789012345678901234567890", number("123456789012345678901234567890")),
-            (".inf", Plain::NotFinite),
-            ("-.INF", Plain::NotFinite),
-            (".NaN", Plain::NotFinite),
-            ("-.nan", Plain::ForeignNumber),
-            ("0x100000000000000000000000000000000", Plain::TooLong),
-            ("١", Plain::String),
+            (".inf", PlainScalar::NotFinite),
+            ("-.INF", PlainScalar::NotFinite),
+            (".NaN", PlainScalar::NotFinite),
+            ("-.nan", PlainScalar::ForeignNumber),
+            ("0x100000000000000000000000000000000", PlainScalar::TooLong),
+            ("١", PlainScalar::String),
         ] {
             assert_eq!(resolve(text), expected, "{text}");
         }

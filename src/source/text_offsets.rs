@@ -2,19 +2,19 @@
 
 use std::ops::Range;
 
-use super::document_tree::{Node, StringStyle, YamlValue};
+use super::document_tree::{StringStyle, YamlNode, YamlValue};
 use crate::diagnostic::{SourceMap, Span};
 
 /// Returns the span in the file for a byte range of a node's string.
 ///
 /// Exact for plain strings on one line, quoted ones on one line without escapes, and literal blocks (`|`). For any other node, and
 /// for a range outside of its string, the span of the whole node.
-pub fn span_in(sources: &SourceMap, node: &Node, range: Range<usize>) -> Span {
+pub fn span_in(sources: &SourceMap, node: &YamlNode, range: Range<usize>) -> Span {
     exact_span_in(sources, node, range).unwrap_or(node.span)
 }
 
 /// Returns the same span, or `None` if the string is not in the file verbatim.
-pub fn exact_span_in(sources: &SourceMap, node: &Node, range: Range<usize>) -> Option<Span> {
+pub fn exact_span_in(sources: &SourceMap, node: &YamlNode, range: Range<usize>) -> Option<Span> {
     let YamlValue::String(text) = &node.value else { return None };
     text.text.get(range.clone())?;
     let span = node.span;

@@ -1,6 +1,6 @@
 //! Diagnostics for unsupported YAML features: problem and fix, for authors of rules files.
 
-use super::document_tree::{Node, YamlValue};
+use super::document_tree::{YamlNode, YamlValue};
 use super::parse::{MAX_NESTING, MAX_PROBLEMS};
 use crate::diagnostic::{
     BAD_ALIAS, DUPLICATE_KEY, Diagnostic, EMPTY_FILE, SEVERAL_DOCUMENTS, SourceId, Span, YAML_FEATURE,
@@ -30,7 +30,7 @@ pub(super) fn merge_key(at: Span) -> Diagnostic {
 }
 
 /// A list or a mapping as a key; `before` is the file up to it.
-pub(super) fn collection_as_key(node: &Node, before: &str) -> Diagnostic {
+pub(super) fn collection_as_key(node: &YamlNode, before: &str) -> Diagnostic {
     if before.ends_with('{') && matches!(node.value, YamlValue::Mapping(_)) {
         let span = Span { start: node.span.start - 1, ..node.span };
         return Diagnostic::new(
@@ -45,7 +45,7 @@ pub(super) fn collection_as_key(node: &Node, before: &str) -> Diagnostic {
 }
 
 /// `1`, `true` or nothing as a key.
-pub(super) fn scalar_as_key(node: &Node, written: &str) -> Diagnostic {
+pub(super) fn scalar_as_key(node: &YamlNode, written: &str) -> Diagnostic {
     if written.is_empty() {
         return Diagnostic::new(&YAML_FEATURE, node.span, "the key before `:` is missing")
             .help("write the key, or quote the `:` if it belongs to a string");

@@ -36,14 +36,14 @@ pub struct CacheSpaces {
 
 #[derive(Debug)]
 struct CachedSpace {
-    entries: LruCache<String, Kept>,
+    entries: LruCache<String, CachedResult>,
     /// The number of entries that each account has in this space.
     held: HashMap<Account, usize>,
     generation: u64,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedResult {
     entry: Arc<CacheEntry>,
     account: Account,
     units: usize,
@@ -95,7 +95,7 @@ impl CacheSpaces {
         self.remove(space.name, key);
         if let (Some((entry, size)), Some(kept)) = (entry, self.spaces.get_mut(space.name)) {
             let (account, units) = (space.account, units(size));
-            kept.entries.put(key.to_owned(), Kept { entry, account, units });
+            kept.entries.put(key.to_owned(), CachedResult { entry, account, units });
             *kept.held.entry(account).or_default() += 1;
             *self.held.entry(account).or_default() += units;
             self.used += units;
@@ -165,7 +165,7 @@ impl CacheSpaces {
         }
     }
 
-    fn release(&mut self, kept: &Kept) {
+    fn release(&mut self, kept: &CachedResult) {
         release(&mut self.held, kept.account, kept.units);
         self.used = self.used.saturating_sub(kept.units);
     }

@@ -9,11 +9,11 @@ use tokio::sync::Notify;
 use super::cache::{self, CacheSpaces};
 use super::capacity::Capacity;
 use super::limit_algorithms::since_epoch;
-use super::limit_table::Limits;
-use super::records::Records;
+use super::limit_table::LimitTable;
+use super::records::RecordTable;
 use crate::host::{
-    Account, Amount, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, Lookup, Page, Record, RecordKey,
-    Refusal, StateStore, StoreFuture, Write,
+    Account, Amount, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, RecordPage, Record, RecordKey,
+    LimitRefusal, StateStore, StoreFuture, ConditionalWrite,
 };
 
 /// A state store in memory, for one process. It starts empty, and all engines with the same instance share it.
@@ -31,9 +31,9 @@ use crate::host::{
 /// than the limit's own period. A step of up to a second can't be distinguished from callers that arrive out of order, so
 /// it is waited out.
 pub struct MemoryStore {
-    limits: Mutex<Limits>,
+    limits: Mutex<LimitTable>,
     caches: Mutex<CacheSpaces>,
-    records: Mutex<Records>,
+    records: Mutex<RecordTable>,
     freed: Notify,
 }
 
@@ -44,15 +44,15 @@ impl MemoryStore {
     /// A store with this capacity.
     pub fn with_capacity(capacity: Capacity) -> Self {
         Self {
-            limits: Mutex::new(Limits::new(capacity.limits)),
+            limits: Mutex::new(LimitTable::new(capacity.limits)),
             caches: Mutex::new(CacheSpaces::new(capacity.cached)),
-            records: Mutex::new(Records::new(capacity.records)),
+            records: Mutex::new(RecordTable::new(capacity.records)),
             freed: Notify::new(),
         }
     }
 
     // After a panic, at worst an acquired amount was not admitted, or a value not stored: nothing that would admit more.
-    fn limits(&self) -> MutexGuard<'_, Limits> {
+    fn limits(&self) -> MutexGuard<'_, LimitTable> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,7 +60,7 @@ impl MemoryStore {
         self.caches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_records(&self) -> MutexGuard<'_, Records> {
+    fn lock_records(&self) -> MutexGuard<'_, RecordTable> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,7 +79,7 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl StateStore for MemoryStore {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>> {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
         Box::pin(async move { self.limits().take(since_epoch(now), takes) })
     }
 
@@ -102,11 +102,11 @@ impl StateStore for MemoryStore {
         now: Timestamp,
         space: CacheSpace<'a>,
         key: &'a str,
-    ) -> StoreFuture<'a, Lookup> {
+    ) -> StoreFuture<'a, CacheLookup> {
         Box::pin(async move {
             let (entry, generation) = self.caches().get(now, space, key);
             // Cloned after the lock is released.
-            Ok(Lookup { entry: entry.map(Arc::unwrap_or_clone), generation })
+            Ok(CacheLookup { entry: entry.map(Arc::unwrap_or_clone), generation })
         })
     }
 
@@ -135,7 +135,7 @@ impl StateStore for MemoryStore {
         Box::pin(async move { Ok(self.lock_records().get(key)) })
     }
 
-    fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
+    fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
         Box::pin(async move { self.lock_records().write(now, write) })
     }
 
@@ -143,7 +143,7 @@ impl StateStore for MemoryStore {
         Box::pin(async move { Ok(self.lock_records().has_lost(account)) })
     }
 
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage> {
         Box::pin(async move { Ok(self.lock_records().page(space, after, limit)) })
     }
 }

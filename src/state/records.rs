@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::cache::remaining_room;
 use super::capacity::{CapacityShares, UNITS_PER_MIB, units};
-use crate::host::{Account, LARGEST_RECORD, Page, Record, RecordKey, StoreError, WhenFull, Write};
+use crate::host::{Account, LARGEST_RECORD, RecordPage, Record, RecordKey, StoreError, OnQuotaExceeded, ConditionalWrite};
 use crate::json::{MAX_DEPTH, Value};
 
 /// The number of accounts whose lost records are tracked. Beyond it, any account counts as having lost records.
@@ -16,8 +16,8 @@ const MAX_TRACKED_LOSSES: usize = 100_000;
 
 /// All records, by space and key.
 #[derive(Debug)]
-pub struct Records {
-    spaces: HashMap<String, BTreeMap<String, Kept>>,
+pub struct RecordTable {
+    spaces: HashMap<String, BTreeMap<String, StoredRecord>>,
     /// Expiry times, in order.
     due: BTreeSet<(Timestamp, String, String)>,
     /// The records of each account, in the order in which they were written.
@@ -30,14 +30,14 @@ pub struct Records {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredRecord {
     record: Record,
     forget_at: Option<Timestamp>,
     account: Account,
     units: usize,
 }
 
-impl Records {
+impl RecordTable {
     /// Records with this capacity in units.
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -62,9 +62,9 @@ impl Records {
     }
 
     /// Writes a record, if the stored version is the expected one.
-    pub fn write(&mut self, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
+    pub fn write(&mut self, now: Timestamp, write: ConditionalWrite<'_>) -> Result<bool, StoreError> {
         let units = units(check_size(write.value)?);
-        let Write { key, value, over, forget_at, account, when_full } = write;
+        let ConditionalWrite { key, value, over, forget_at, account, when_full } = write;
         self.forget_until(now);
         let standing = self.spaces.get(key.space).and_then(|records| records.get(key.key));
         if standing.map(|kept| kept.record.version) != over {
@@ -74,7 +74,7 @@ impl Records {
         let more = units.saturating_sub(held);
         while !self.shares.admits(&account, more) {
             self.mark_lost(account);
-            let oldest = (when_full == WhenFull::EvictOldest).then(|| self.oldest(&account, key)).flatten();
+            let oldest = (when_full == OnQuotaExceeded::EvictOldest).then(|| self.oldest(&account, key)).flatten();
             let Some((space, oldest)) = oldest else { return Err(used_up(self.shares.capacity())) };
             self.remove(&space, &oldest);
         }
@@ -85,7 +85,7 @@ impl Records {
         self.due.extend(forget_at.map(|due| (due, space.clone(), key.clone())));
         self.written.insert((account, space.clone(), self.version, key.clone()));
         self.shares.charge(&account, units);
-        self.spaces.entry(space).or_default().insert(key, Kept { record, forget_at, account, units });
+        self.spaces.entry(space).or_default().insert(key, StoredRecord { record, forget_at, account, units });
         Ok(true)
     }
 
@@ -117,13 +117,13 @@ impl Records {
     }
 
     /// Records whose keys come after `after`.
-    pub fn page(&self, space: &str, after: Option<&str>, limit: usize) -> Page {
-        let Some(records) = self.spaces.get(space) else { return Page::default() };
+    pub fn page(&self, space: &str, after: Option<&str>, limit: usize) -> RecordPage {
+        let Some(records) = self.spaces.get(space) else { return RecordPage::default() };
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut rest = records.range::<str, _>((from, Bound::Unbounded));
         let records =
             rest.by_ref().take(limit).map(|(key, kept)| (key.clone(), kept.record.clone())).collect();
-        Page { records, more: rest.next().is_some() }
+        RecordPage { records, more: rest.next().is_some() }
     }
 
     fn forget_until(&mut self, now: Timestamp) {

@@ -2,27 +2,27 @@
 
 use super::case::CallStep;
 use super::expectation::Expectation;
-use super::stubbed_tools::{Answer, Answers};
-use super::test_file_reader::FileReader;
+use super::stubbed_tools::{StubbedAnswer, StubbedAnswers};
+use super::test_file_reader::TestFileReader;
 use crate::call::ToolCall;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE};
 use crate::host::ToolError;
 use crate::json::{Map, Value};
-use crate::source::{Entry, Node, YamlValue};
+use crate::source::{MappingEntry, YamlNode, YamlValue};
 
 /// A call, with the row of a table merged over it.
 pub(super) struct LayeredCall<'n> {
     /// The call that the row varies, if any.
-    pub(super) base: Option<&'n Node>,
+    pub(super) base: Option<&'n YamlNode>,
     /// The row, or the call itself.
-    pub(super) own: &'n Node,
+    pub(super) own: &'n YamlNode,
 }
 
 /// The keys that define a tool's answer.
 const ANSWER_KEYS: [&str; 3] = ["returns", "fails", "answers"];
 
 impl<'n> LayeredCall<'n> {
-    fn get(&self, key: &str) -> Option<&'n Node> {
+    fn get(&self, key: &str) -> Option<&'n YamlNode> {
         self.own.get(key).or_else(|| self.base?.get(key))
     }
 
@@ -32,8 +32,8 @@ impl<'n> LayeredCall<'n> {
 
     /// The value of a key; if both are mappings, the row's members replace those of the call.
     fn merged(&self, key: &str) -> Option<Value> {
-        let under = self.base.and_then(|base| base.get(key)).map(Node::to_json);
-        let over = self.own.get(key).map(Node::to_json);
+        let under = self.base.and_then(|base| base.get(key)).map(YamlNode::to_json);
+        let over = self.own.get(key).map(YamlNode::to_json);
         match (under, over) {
             (Some(Value::Object(mut under)), Some(Value::Object(over))) => {
                 under.extend(over);
@@ -44,23 +44,23 @@ impl<'n> LayeredCall<'n> {
     }
 
     /// The node that defines the tool's answers, if any.
-    fn answering(&self) -> Option<&'n Node> {
-        let says = |node: &&Node| node.entries().unwrap_or_default().iter().any(is_answer_key);
+    fn answering(&self) -> Option<&'n YamlNode> {
+        let says = |node: &&YamlNode| node.entries().unwrap_or_default().iter().any(is_answer_key);
         Some(self.own).filter(says).or_else(|| self.base.filter(says))
     }
 }
 
-fn is_answer_key(entry: &Entry) -> bool {
+fn is_answer_key(entry: &MappingEntry) -> bool {
     entry.key == "takes" || ANSWER_KEYS.contains(&entry.key.as_str())
 }
 
 /// Reads a call, the `number`th of its case. Returns `None` if its shape is invalid, which is already reported.
 pub(super) fn read(
     laid: &LayeredCall<'_>,
-    expect: Option<&Node>,
+    expect: Option<&YamlNode>,
     context: &Map,
     number: usize,
-    reader: &mut FileReader<'_>,
+    reader: &mut TestFileReader<'_>,
 ) -> Option<CallStep> {
     let mut context = context.clone();
     for node in [laid.base, Some(laid.own)].into_iter().flatten() {
@@ -82,7 +82,7 @@ pub(super) fn read(
 }
 
 /// Reads a tool's answers from a call or a stub. Returns `None` if there are none, or if they conflict.
-pub(super) fn answers(node: &Node, reader: &mut FileReader<'_>) -> Option<Answers> {
+pub(super) fn answers(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<StubbedAnswers> {
     let entries = node.entries()?;
     let mut said = entries.iter().filter(|entry| ANSWER_KEYS.contains(&entry.key.as_str()));
     let first = said.next();
@@ -116,7 +116,7 @@ pub(super) fn answers(node: &Node, reader: &mut FileReader<'_>) -> Option<Answer
     }
 }
 
-fn read_list_answer(node: &Node, reader: &mut FileReader<'_>) -> Option<Answer> {
+fn read_list_answer(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<StubbedAnswer> {
     if node.entries()?.is_empty() {
         reader.report(
             Diagnostic::new(&EMPTY_VALUE, node.span, "this answer is empty")
@@ -126,15 +126,15 @@ fn read_list_answer(node: &Node, reader: &mut FileReader<'_>) -> Option<Answer> 
     answers(node, reader)?.into_iter().next()
 }
 
-fn answer(node: &Node, reader: &mut FileReader<'_>) -> Answer {
+fn answer(node: &YamlNode, reader: &mut TestFileReader<'_>) -> StubbedAnswer {
     let takes = node.get("takes").and_then(|node| reader.duration(node));
     let returns = node.get("returns").map(|node| Ok(node.to_json()));
     let fails = node.get("fails").map(|node| Err(failure(node)));
-    Answer { result: returns.or(fails), takes }
+    StubbedAnswer { result: returns.or(fails), takes }
 }
 
-fn failure(node: &Node) -> ToolError {
-    let text = |key| node.get(key).and_then(Node::as_str);
+fn failure(node: &YamlNode) -> ToolError {
+    let text = |key| node.get(key).and_then(YamlNode::as_str);
     match &node.value {
         YamlValue::String(message) => ToolError::new(&message.text),
         _ => ToolError {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::expectation::Expectation;
-use super::stubbed_tools::{Answers, Stub};
+use super::stubbed_tools::{StubbedAnswers, Stub};
 use crate::call::{SessionState, ToolCall};
 use crate::diagnostic::Location;
 use crate::json::Value;
@@ -19,33 +19,33 @@ use crate::tools::ToolDescriptor;
 pub(super) struct TestFile {
     pub(super) name: String,
     pub(super) tools: Arc<Vec<ToolDescriptor>>,
-    pub(super) cases: Vec<Arc<Case>>,
+    pub(super) cases: Vec<Arc<TestCase>>,
 }
 
 /// One session with its expectations. Each row of a table is a case of its own.
 #[derive(Debug)]
-pub(super) struct Case {
+pub(super) struct TestCase {
     pub(super) name: String,
-    pub(super) row: Option<Row>,
+    pub(super) row: Option<TableRow>,
     pub(super) place: Location,
     pub(super) clock: Timestamp,
     pub(super) session: SessionState,
     /// The stubs of the case, then those of the file.
     pub(super) stubs: Vec<Arc<Stub>>,
-    pub(super) steps: Arc<Vec<Step>>,
+    pub(super) steps: Arc<Vec<CaseStep>>,
     /// The call under test, made after the steps.
     pub(super) tried: Option<CallStep>,
 }
 
-impl Case {
+impl TestCase {
     /// All calls of the case, in order.
     pub(super) fn calls(&self) -> impl Iterator<Item = &CallStep> {
-        self.steps.iter().flat_map(Step::calls).chain(&self.tried)
+        self.steps.iter().flat_map(CaseStep::calls).chain(&self.tried)
     }
 
     /// Whether a step answers an approval request.
     pub(super) fn has_approval_replies(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Reply(_)))
+        self.steps.iter().any(|step| matches!(step, CaseStep::Reply(_)))
     }
 }
 
@@ -59,14 +59,14 @@ pub(crate) struct Identities {
 }
 
 impl Identities {
-    pub(super) fn add(&mut self, case: &Case) {
+    pub(super) fn add(&mut self, case: &TestCase) {
         for CallStep { call, .. } in case.calls() {
             self.principals.extend(call.context.get("principal").and_then(Value::as_str).map(str::to_owned));
             let roles = call.context.get("roles").and_then(Value::as_array).into_iter().flatten();
             self.roles.extend(roles.filter_map(Value::as_str).map(str::to_owned));
         }
         for step in case.steps.iter() {
-            if let Step::Reply(reply) = step
+            if let CaseStep::Reply(reply) = step
                 && let Some(by) = &reply.by
             {
                 self.principals.insert(by.principal.clone());
@@ -78,7 +78,7 @@ impl Identities {
 
 /// A row of a table.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct TableRow {
     /// From 1.
     pub(super) number: usize,
     pub(super) name: Option<String>,
@@ -86,15 +86,15 @@ pub(super) struct Row {
 
 /// One step of a session.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum CaseStep {
     Wait(Duration),
     /// One call, or the calls of a round.
     Calls(Vec<CallStep>),
     /// A person answers, and the session is resumed.
-    Reply(Box<Reply>),
+    Reply(Box<ApprovalReply>),
 }
 
-impl Step {
+impl CaseStep {
     pub(super) fn calls(&self) -> &[CallStep] {
         match self {
             Self::Wait(_) | Self::Reply(_) => &[],
@@ -113,11 +113,11 @@ impl Step {
 
 /// A person's answer to an approval request, and the expectation on the pending call.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct ApprovalReply {
     pub(super) place: Location,
     /// The pending call, by its id or by its tool.
     pub(super) to: String,
-    pub(super) said: Said,
+    pub(super) said: ReplyAction,
     /// The approver, as verified by the host; `None` for an anonymous answer.
     pub(super) by: Option<Approver>,
     pub(super) reason: Option<String>,
@@ -126,7 +126,7 @@ pub(super) struct Reply {
 
 /// The kind of answer.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum ReplyAction {
     Approve,
     Deny,
     /// Approval with these arguments merged over the ones in the request.
@@ -138,7 +138,7 @@ pub(super) enum Said {
     Nothing,
 }
 
-impl Said {
+impl ReplyAction {
     /// The step's YAML key.
     pub(super) fn word(&self) -> &'static str {
         match self {
@@ -157,6 +157,6 @@ impl Said {
 pub(super) struct CallStep {
     pub(super) call: ToolCall,
     /// The call's own answers; they take precedence over stubs.
-    pub(super) answers: Option<Answers>,
+    pub(super) answers: Option<StubbedAnswers>,
     pub(super) expect: Option<Expectation>,
 }

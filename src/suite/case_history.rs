@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::case::{Case, Reply, Said};
-use crate::approval::{Question, seal_answer};
+use super::case::{TestCase, ApprovalReply, ReplyAction};
+use crate::approval::{BoundRequest, seal_answer};
 use crate::call::{Outcome, ToolCall};
 use crate::engine::EngineBuilder;
 use crate::host::{Clock, ManualClock, ToolExecutor};
@@ -19,7 +19,7 @@ use crate::session::{ResumeError, Session};
 const KEY: &str = "7465737473207365616c20776974682061206b6579206f66207468656972206f";
 
 /// The history of a case and the outcomes so far.
-pub(super) struct Conversation {
+pub(super) struct CaseHistory {
     history: History,
     keys: Option<Keys>,
     /// All outcomes, in order.
@@ -49,7 +49,7 @@ pub(super) enum ReplyError {
     Resume(#[from] ResumeError),
 }
 
-impl Conversation {
+impl CaseHistory {
     pub(super) fn new() -> Self {
         Self { history: History::default(), keys: keys(), outcomes: Vec::new(), ignored: HashMap::new() }
     }
@@ -60,7 +60,7 @@ impl Conversation {
     }
 
     /// Makes the session read the history's calls as those of the case.
-    pub(super) fn session(session: Session, case: &Case) -> Session {
+    pub(super) fn session(session: Session, case: &TestCase) -> Session {
         let calls: HashMap<String, ToolCall> =
             case.calls().map(|step| (step.call.id.clone(), step.call.clone())).collect();
         session.with_call_reader(move |part| match calls.get(&part.id) {
@@ -90,14 +90,14 @@ impl Conversation {
     pub(super) async fn reply(
         &mut self,
         session: &mut Session,
-        reply: &Reply,
+        reply: &ApprovalReply,
         tools: &impl ToolExecutor,
         clock: &ManualClock,
     ) -> Result<ReplyResult, ReplyError> {
         let request = self.request(&reply.to)?;
         if let Some(answer) = answer(reply, &request) {
             let answer = match (&reply.by, &self.keys) {
-                (Some(by), Some(keys)) => match Question::open(&request, keys) {
+                (Some(by), Some(keys)) => match BoundRequest::open(&request, keys) {
                     Ok(question) => seal_answer(&question, answer, by.clone(), clock.now(), keys),
                     Err(_) => answer,
                 },
@@ -156,19 +156,19 @@ fn keys() -> Option<Keys> {
 }
 
 /// The host's message for a person's answer. Returns `None` if nobody answers.
-fn answer(reply: &Reply, request: &RequestPart) -> Option<ResponsePart> {
-    let approved = matches!(reply.said, Said::Approve | Said::Edit(_) | Said::Answer(_));
+fn answer(reply: &ApprovalReply, request: &RequestPart) -> Option<ResponsePart> {
+    let approved = matches!(reply.said, ReplyAction::Approve | ReplyAction::Edit(_) | ReplyAction::Answer(_));
     let mut answer = ResponsePart {
         reason: reply.reason.clone(),
         approval_token: request.approval_token.clone(),
         ..approval_response(&request.approval_id, approved)
     };
     match &reply.said {
-        Said::Nothing => return None,
-        Said::Approve | Said::Deny => {}
-        Said::Edit(input) => answer.edited_input = Some(merge_input(request.input.as_ref(), input)),
-        Said::Answer(output) => answer.output = Some(output.clone()),
-        Said::Cancel => answer.cancel = true,
+        ReplyAction::Nothing => return None,
+        ReplyAction::Approve | ReplyAction::Deny => {}
+        ReplyAction::Edit(input) => answer.edited_input = Some(merge_input(request.input.as_ref(), input)),
+        ReplyAction::Answer(output) => answer.output = Some(output.clone()),
+        ReplyAction::Cancel => answer.cancel = true,
     }
     Some(answer)
 }

@@ -3,32 +3,32 @@
 use std::sync::Arc;
 
 use super::call_reader::{self, LayeredCall};
-use super::case::{Case, Row, Step};
-use super::step_reader::{Steps, is_wait};
+use super::case::{TestCase, TableRow, CaseStep};
+use super::step_reader::{StepReader, is_wait};
 use super::stubbed_tools::Stub;
-use super::test_file_reader::FileReader;
+use super::test_file_reader::TestFileReader;
 use super::test_schema::{CASE, ROUND_CALL, ROW, STEP};
 use crate::call::SessionState;
 use crate::diagnostic::{Diagnostic, MISSING_KEY, NOTHING_CALLED, NOTHING_EXPECTED, OUT_OF_RANGE};
 use crate::json::Map;
 use crate::rules_schema::head;
-use crate::source::Node;
+use crate::source::YamlNode;
 
 /// The maximum of `session.calls` for one tool.
 const MAX_SESSION_CALLS: u64 = 10_000;
 
 /// The parts of a case that all of its rows share.
 struct CaseTemplate<'n> {
-    case: &'n Node,
+    case: &'n YamlNode,
     context: &'n Map,
-    steps: Arc<Vec<Step>>,
-    read: &'n Steps<'n>,
+    steps: Arc<Vec<CaseStep>>,
+    read: &'n StepReader<'n>,
     /// Whether problems of the steps or of the case itself are already reported.
     told: bool,
 }
 
 /// Reads a case: one for each row of its table, or one without a table.
-pub(super) fn read(case: &Node, reader: &mut FileReader<'_>) -> Vec<Case> {
+pub(super) fn read(case: &YamlNode, reader: &mut TestFileReader<'_>) -> Vec<TestCase> {
     if case.entries().is_none() {
         return Vec::new();
     }
@@ -38,12 +38,12 @@ pub(super) fn read(case: &Node, reader: &mut FileReader<'_>) -> Vec<Case> {
     if let Some(node) = case.get("context") {
         context.extend(reader.mapping(node, "context"));
     }
-    let mut read = Steps::new(&context);
-    let steps: Vec<Step> = items(case, "steps").iter().filter_map(|node| read.read(node, reader)).collect();
+    let mut read = StepReader::new(&context);
+    let steps: Vec<CaseStep> = items(case, "steps").iter().filter_map(|node| read.read(node, reader)).collect();
     read.check_ids(reader);
     let told = reader.reported() > reported;
     let setting = CaseTemplate { case, context: &context, steps: Arc::new(steps), read: &read, told };
-    let Some(rows) = case.get("rows").and_then(Node::items) else {
+    let Some(rows) = case.get("rows").and_then(YamlNode::items) else {
         return setting.run(None, reader).into_iter().collect();
     };
     (1..).zip(rows).filter_map(|(number, row)| setting.run(Some((number, row)), reader)).collect()
@@ -51,7 +51,7 @@ pub(super) fn read(case: &Node, reader: &mut FileReader<'_>) -> Vec<Case> {
 
 impl CaseTemplate<'_> {
     /// Builds the case for a row, or the only one.
-    fn run(&self, row: Option<(usize, &Node)>, reader: &mut FileReader<'_>) -> Option<Case> {
+    fn run(&self, row: Option<(usize, &YamlNode)>, reader: &mut TestFileReader<'_>) -> Option<TestCase> {
         let case = self.case;
         let node = row.map_or(case, |(_, row)| row);
         let call = case.get("call").filter(|call| call.entries().is_some());
@@ -66,7 +66,7 @@ impl CaseTemplate<'_> {
         }
         let expected = match &tried {
             Some(call) => call.expect.is_some(),
-            None => self.steps.iter().any(Step::expects),
+            None => self.steps.iter().any(CaseStep::expects),
         };
         let has_calls = tried.is_some() || self.read.calls > 0;
         if has_calls && !expected && !self.told && !self.has_misspelled_expect(row.map(|(_, row)| row)) {
@@ -86,10 +86,10 @@ impl CaseTemplate<'_> {
         }
         let mut stubs = stubs(case.get("stubs"), reader);
         stubs.extend(reader.stubs.iter().cloned());
-        let row_name = |row: &Node| row.get("name").and_then(Node::as_str).map(str::to_owned);
-        Some(Case {
+        let row_name = |row: &YamlNode| row.get("name").and_then(YamlNode::as_str).map(str::to_owned);
+        Some(TestCase {
             name: case.get("name")?.as_str()?.to_owned(),
-            row: row.map(|(number, row)| Row { number, name: row_name(row) }),
+            row: row.map(|(number, row)| TableRow { number, name: row_name(row) }),
             place: reader.locate(head(node)),
             clock: case.get("clock").and_then(|node| reader.time(node)).unwrap_or(reader.clock),
             session: case.get("session").map(|node| read_session(node, reader)).unwrap_or_default(),
@@ -100,7 +100,7 @@ impl CaseTemplate<'_> {
     }
 
     /// Whether an unknown key may be a misspelled `expect`; the unknown key alone is then reported.
-    fn has_misspelled_expect(&self, row: Option<&Node>) -> bool {
+    fn has_misspelled_expect(&self, row: Option<&YamlNode>) -> bool {
         CASE.has_misspelling_of(self.case, "expect")
             || row.is_some_and(|row| ROW.has_misspelling_of(row, "expect"))
             || items(self.case, "steps").iter().any(|step| {
@@ -110,12 +110,12 @@ impl CaseTemplate<'_> {
     }
 }
 
-fn items<'n>(node: &'n Node, key: &str) -> &'n [Node] {
-    node.get(key).and_then(Node::items).unwrap_or_default()
+fn items<'n>(node: &'n YamlNode, key: &str) -> &'n [YamlNode] {
+    node.get(key).and_then(YamlNode::items).unwrap_or_default()
 }
 
 /// Reports keys without the key that they need.
-fn check_keys(case: &Node, reader: &mut FileReader<'_>) {
+fn check_keys(case: &YamlNode, reader: &mut TestFileReader<'_>) {
     if case.get("call").is_some() || CASE.has_misspelling_of(case, "call") {
         return;
     }
@@ -139,9 +139,9 @@ fn check_keys(case: &Node, reader: &mut FileReader<'_>) {
 }
 
 /// Reads an optional list of stubs.
-pub(super) fn stubs(node: Option<&Node>, reader: &mut FileReader<'_>) -> Vec<Arc<Stub>> {
-    let nodes = node.and_then(Node::items).unwrap_or_default();
-    let read = |node: &Node| {
+pub(super) fn stubs(node: Option<&YamlNode>, reader: &mut TestFileReader<'_>) -> Vec<Arc<Stub>> {
+    let nodes = node.and_then(YamlNode::items).unwrap_or_default();
+    let read = |node: &YamlNode| {
         let matcher = reader.matcher(node.get("match")?);
         let answers = call_reader::answers(node, reader);
         if answers.is_none() && node.entries().is_some() {
@@ -155,9 +155,9 @@ pub(super) fn stubs(node: Option<&Node>, reader: &mut FileReader<'_>) -> Vec<Arc
     nodes.iter().filter_map(read).collect()
 }
 
-fn read_session(node: &Node, reader: &mut FileReader<'_>) -> SessionState {
+fn read_session(node: &YamlNode, reader: &mut TestFileReader<'_>) -> SessionState {
     let mut session = SessionState::default();
-    for label in node.get("labels").and_then(Node::items).unwrap_or_default() {
+    for label in node.get("labels").and_then(YamlNode::items).unwrap_or_default() {
         label.as_str().into_iter().for_each(|label| session.add_label(label));
     }
     if let Some(facts) = node.get("facts") {

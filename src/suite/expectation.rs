@@ -4,31 +4,31 @@ use regex::Regex;
 
 use super::comparison::differences;
 use super::report::Failure;
-use super::test_file_reader::FileReader;
+use super::test_file_reader::TestFileReader;
 use super::test_schema::{EXPECT, TEXT_TEST};
 use crate::call::{CallView, Outcome, OutcomeKind, SessionState, ToolCall};
 use crate::diagnostic::{Diagnostic, Location, NOTHING_EXPECTED};
 use crate::json::{Value, json};
 use crate::matcher::{Condition, Truth};
 use crate::path::Path;
-use crate::source::{Entry, Node};
+use crate::source::{MappingEntry, YamlNode};
 
 /// The expectation on a call.
 #[derive(Debug)]
 pub(super) struct Expectation {
-    checks: Vec<Check>,
+    checks: Vec<FieldCheck>,
 }
 
 /// One expected value, with its location.
 #[derive(Debug)]
-struct Check {
+struct FieldCheck {
     place: Location,
     field: &'static str,
-    wanted: Wanted,
+    wanted: ExpectedValue,
 }
 
 #[derive(Debug)]
-enum Wanted {
+enum ExpectedValue {
     Outcome(OutcomeKind),
     Policy(String),
     Code(String),
@@ -53,7 +53,7 @@ enum StringTest {
 }
 
 /// The actual result of a call: everything that expectations can test.
-pub(super) struct Came<'a> {
+pub(super) struct ActualResult<'a> {
     pub(super) call: &'a ToolCall,
     pub(super) outcome: &'a Outcome,
     /// The session's state after the call.
@@ -65,11 +65,11 @@ pub(super) struct Came<'a> {
 
 impl Expectation {
     /// Reads an `expect`. Reports problems to the reader.
-    pub(super) fn read(node: &Node, reader: &mut FileReader<'_>) -> Self {
+    pub(super) fn read(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Self {
         let mut checks = Vec::new();
         if let Some(word) = node.as_str() {
             checks
-                .extend(outcome(word).map(|kind| Check::new(node, "outcome", Wanted::Outcome(kind), reader)));
+                .extend(outcome(word).map(|kind| FieldCheck::new(node, "outcome", ExpectedValue::Outcome(kind), reader)));
         }
         if node.entries().is_some_and(<[_]>::is_empty) {
             reader.report(Diagnostic::new(&NOTHING_EXPECTED, node.span, "`expect` is empty").help(
@@ -83,7 +83,7 @@ impl Expectation {
     }
 
     /// The expectations that do not hold; `number` is the call's number in its case.
-    pub(super) fn failures(&self, number: usize, came: &Came<'_>) -> Vec<Failure> {
+    pub(super) fn failures(&self, number: usize, came: &ActualResult<'_>) -> Vec<Failure> {
         self.checks.iter().filter_map(|check| check.failure(number, came)).collect()
     }
 }
@@ -92,7 +92,7 @@ fn outcome(word: &str) -> Option<OutcomeKind> {
     OutcomeKind::ALL.into_iter().find(|kind| kind.name() == word)
 }
 
-fn read_field(entry: &Entry, reader: &mut FileReader<'_>, checks: &mut Vec<Check>) {
+fn read_field(entry: &MappingEntry, reader: &mut TestFileReader<'_>, checks: &mut Vec<FieldCheck>) {
     let node = &entry.value;
     let Some(field) = EXPECT.fields.iter().map(|field| field.name).find(|name| *name == entry.key) else {
         return;
@@ -100,75 +100,75 @@ fn read_field(entry: &Entry, reader: &mut FileReader<'_>, checks: &mut Vec<Check
     let text = || node.as_str().map(str::to_owned);
     let many = || node.items().unwrap_or(std::slice::from_ref(node));
     let wanted = match field {
-        "outcome" => node.as_str().and_then(outcome).map(Wanted::Outcome),
-        "policy" => reader.read_policy_id(node).map(Wanted::Policy),
-        "code" => text().map(Wanted::Code),
-        "message" => StringTest::read(node, reader).map(Wanted::Message),
-        "question" => StringTest::read(node, reader).map(Wanted::Question),
-        "error" => StringTest::read(node, reader).map(Wanted::Error),
-        "ignored" => StringTest::read(node, reader).map(Wanted::Ignored),
-        "input" => Some(Wanted::Input(node.to_json())),
-        "output" => Some(Wanted::Output(node.to_json())),
+        "outcome" => node.as_str().and_then(outcome).map(ExpectedValue::Outcome),
+        "policy" => reader.read_policy_id(node).map(ExpectedValue::Policy),
+        "code" => text().map(ExpectedValue::Code),
+        "message" => StringTest::read(node, reader).map(ExpectedValue::Message),
+        "question" => StringTest::read(node, reader).map(ExpectedValue::Question),
+        "error" => StringTest::read(node, reader).map(ExpectedValue::Error),
+        "ignored" => StringTest::read(node, reader).map(ExpectedValue::Ignored),
+        "input" => Some(ExpectedValue::Input(node.to_json())),
+        "output" => Some(ExpectedValue::Output(node.to_json())),
         "runs" => node
             .as_number()
             .and_then(crate::json::Number::as_u64)
             .and_then(|number| usize::try_from(number).ok())
-            .map(Wanted::Runs),
+            .map(ExpectedValue::Runs),
         _ => {
             for item in many() {
                 let wanted = match field {
-                    "policies" => reader.read_policy_id(item).map(Wanted::PolicyMatched),
-                    "not_policies" => reader.read_policy_id(item).map(Wanted::PolicyNotMatched),
-                    _ => reader.condition(item).map(|condition| Wanted::Holds(condition, item.to_json())),
+                    "policies" => reader.read_policy_id(item).map(ExpectedValue::PolicyMatched),
+                    "not_policies" => reader.read_policy_id(item).map(ExpectedValue::PolicyNotMatched),
+                    _ => reader.condition(item).map(|condition| ExpectedValue::Holds(condition, item.to_json())),
                 };
-                checks.extend(wanted.map(|wanted| Check::new(item, field, wanted, reader)));
+                checks.extend(wanted.map(|wanted| FieldCheck::new(item, field, wanted, reader)));
             }
             None
         }
     };
-    checks.extend(wanted.map(|wanted| Check::new(node, field, wanted, reader)));
+    checks.extend(wanted.map(|wanted| FieldCheck::new(node, field, wanted, reader)));
 }
 
-impl Check {
-    fn new(node: &Node, field: &'static str, wanted: Wanted, reader: &FileReader<'_>) -> Self {
+impl FieldCheck {
+    fn new(node: &YamlNode, field: &'static str, wanted: ExpectedValue, reader: &TestFileReader<'_>) -> Self {
         Self { place: reader.locate(node.span), field, wanted }
     }
 
-    fn failure(&self, number: usize, came: &Came<'_>) -> Option<Failure> {
+    fn failure(&self, number: usize, came: &ActualResult<'_>) -> Option<Failure> {
         let outcome = came.outcome;
         let took_part = || outcome.policies.iter().map(|policy| policy.id.as_str()).collect::<Vec<_>>();
         let optional = |text: Option<&str>| text.map_or(Value::Null, Value::from);
         let mut note = None;
         let mut places = Vec::new();
         let (holds, expected, actual) = match &self.wanted {
-            Wanted::Outcome(kind) => {
+            ExpectedValue::Outcome(kind) => {
                 note = came.ignored.map(|why| format!("the answer does not count: {why}"));
                 (outcome.outcome == *kind, kind.name().into(), outcome.outcome.name().into())
             }
-            Wanted::Policy(id) => {
+            ExpectedValue::Policy(id) => {
                 let policy = outcome.reason.policy.as_deref();
                 (policy == Some(id), id.as_str().into(), optional(policy))
             }
-            Wanted::Code(code) => {
+            ExpectedValue::Code(code) => {
                 (outcome.reason.code == *code, code.as_str().into(), outcome.reason.code.as_str().into())
             }
-            Wanted::Message(test) => {
+            ExpectedValue::Message(test) => {
                 let message = outcome.reason.message.as_str();
                 (test.holds(Some(message)), test.to_json(), message.into())
             }
-            Wanted::Question(test) => {
+            ExpectedValue::Question(test) => {
                 let question = outcome.approval.as_ref().and_then(|approval| approval.message.as_deref());
                 (test.holds(question), test.to_json(), optional(question))
             }
-            Wanted::Error(test) => {
+            ExpectedValue::Error(test) => {
                 let error = outcome.error.as_deref();
                 (test.holds(error), test.to_json(), optional(error))
             }
-            Wanted::Input(expected) => {
+            ExpectedValue::Input(expected) => {
                 places = differences("$.input", expected, &outcome.input);
                 (places.is_empty(), expected.clone(), outcome.input.clone())
             }
-            Wanted::Output(expected) => match &outcome.output {
+            ExpectedValue::Output(expected) => match &outcome.output {
                 Some(output) => {
                     places = differences("$.output", expected, output);
                     (places.is_empty(), expected.clone(), output.clone())
@@ -178,7 +178,7 @@ impl Check {
                     (false, expected.clone(), Value::Null)
                 }
             },
-            Wanted::Holds(condition, written) => {
+            ExpectedValue::Holds(condition, written) => {
                 let truth = condition.eval(&came.view());
                 note = match &truth {
                     Truth::Yes => None,
@@ -192,16 +192,16 @@ impl Check {
                 };
                 (truth == Truth::Yes, written.clone(), word.into())
             }
-            Wanted::PolicyMatched(id) => {
+            ExpectedValue::PolicyMatched(id) => {
                 let policies = took_part();
                 (policies.contains(&id.as_str()), id.as_str().into(), policies.into())
             }
-            Wanted::PolicyNotMatched(id) => {
+            ExpectedValue::PolicyNotMatched(id) => {
                 let policies = took_part();
                 (!policies.contains(&id.as_str()), id.as_str().into(), policies.into())
             }
-            Wanted::Ignored(test) => (test.holds(came.ignored), test.to_json(), optional(came.ignored)),
-            Wanted::Runs(runs) => (came.runs == *runs, json!(runs), json!(came.runs)),
+            ExpectedValue::Ignored(test) => (test.holds(came.ignored), test.to_json(), optional(came.ignored)),
+            ExpectedValue::Runs(runs) => (came.runs == *runs, json!(runs), json!(came.runs)),
         };
         (!holds).then(|| Failure {
             place: self.place.clone(),
@@ -226,7 +226,7 @@ fn found(written: &Value, view: &CallView<'_>) -> Option<String> {
     })
 }
 
-impl Came<'_> {
+impl ActualResult<'_> {
     /// The call document after the call.
     fn view(&self) -> CallView<'_> {
         CallView {
@@ -239,11 +239,11 @@ impl Came<'_> {
 }
 
 impl StringTest {
-    fn read(node: &Node, reader: &mut FileReader<'_>) -> Option<Self> {
+    fn read(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<Self> {
         if let Some(text) = node.as_str() {
             return Some(Self::Equals(text.to_owned()));
         }
-        let contains = node.get("contains").and_then(Node::as_str).map(str::to_owned);
+        let contains = node.get("contains").and_then(YamlNode::as_str).map(str::to_owned);
         let matches = node.get("matches").and_then(|node| reader.regex(node));
         if node.entries().is_some_and(<[_]>::is_empty) {
             let keys: Vec<String> =

@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, NO_RULES_FILES, SourceMap, Span
 use crate::policy::CompiledPolicies;
 use crate::rules_schema::meant;
 use crate::safe_text::{cut, inert};
-use crate::source::{self, Loaded, is_policy_test};
+use crate::source::{self, LoadedSources, is_policy_test};
 
 /// The loaded test files.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ pub fn load_texts<N: Into<String>, T: Into<String>>(texts: impl IntoIterator<Ite
     read_all(source::load_texts(texts))
 }
 
-fn read_all(loaded: Loaded) -> LoadedSuite {
-    let Loaded { mut sources, files, mut diagnostics, .. } = loaded;
+fn read_all(loaded: LoadedSources) -> LoadedSuite {
+    let LoadedSources { mut sources, files, mut diagnostics, .. } = loaded;
     let (mut suite, mut named, mut drawn_files) = (Suite::default(), Vec::new(), Vec::new());
     for file in &files {
         let read = test_file_reader::read(file, &mut sources, &mut diagnostics);

@@ -34,11 +34,11 @@ mod test_schema;
 mod stubbed_tools;
 
 pub use coverage::{
-    Coverage, CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy, Side, UncountedPolicy,
-    WhyNot,
+    Coverage, CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy, BranchKind, UncountedPolicy,
+    UncountedReason,
 };
-pub use generation::{GenerateError, GeneratedTests, Origin, generate};
+pub use generation::{GenerateError, GeneratedTests, RecordingSource, generate};
 pub use loader::{LoadedSuite, load, load_texts, rules_paths};
-pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, ReplyReport, Report};
+pub use report::{CallReport, CaseReport, Difference, Failure, FileReport, ReplyReport, SuiteReport};
 pub use runner::Suite;
 pub use test_schema::test_file_record;

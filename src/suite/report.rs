@@ -8,7 +8,7 @@ use crate::json::Value;
 
 /// The result of a suite run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct SuiteReport {
     /// The digest of the tested rules.
     pub revision: String,
     /// The test files, in the order they were found.
@@ -107,7 +107,7 @@ pub struct Difference {
     pub actual: Option<Value>,
 }
 
-impl Report {
+impl SuiteReport {
     /// All cases.
     pub fn cases(&self) -> impl Iterator<Item = &CaseReport> {
         self.files.iter().flat_map(|file| &file.cases)

@@ -7,17 +7,17 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use super::case::{CallStep, Case, Identities, Reply, Step, TestFile};
-use super::case_history::{Conversation, ReplyError};
+use super::case::{CallStep, TestCase, Identities, ApprovalReply, CaseStep, TestFile};
+use super::case_history::{CaseHistory, ReplyError};
 use super::coverage::Coverage;
-use super::expectation::{Came, Expectation};
-use super::report::{CallReport, CaseReport, Failure, FileReport, ReplyReport, Report};
+use super::expectation::{ActualResult, Expectation};
+use super::report::{CallReport, CaseReport, Failure, FileReport, ReplyReport, SuiteReport};
 use super::stubbed_tools::StubbedTools;
 use crate::call::Outcome;
 use crate::engine::{Engine, EngineBuilder};
 use crate::host::ManualClock;
 use crate::json::Value;
-use crate::kernel::Listener;
+use crate::kernel::EventListener;
 use crate::policy::CompiledPolicies;
 use crate::session::Session;
 use crate::tools::ToolDescriptor;
@@ -66,7 +66,7 @@ impl Suite {
     }
 
     /// Runs all cases against a bundle, in order.
-    pub fn run(&self, chains: &Arc<CompiledPolicies>) -> Report {
+    pub fn run(&self, chains: &Arc<CompiledPolicies>) -> SuiteReport {
         self.run_with_progress(chains, &mut |_| {})
     }
 
@@ -75,7 +75,7 @@ impl Suite {
         &self,
         chains: &Arc<CompiledPolicies>,
         seen: &mut dyn FnMut(&CaseReport),
-    ) -> Report {
+    ) -> SuiteReport {
         self.run_with_listener(chains, None, seen)
     }
 
@@ -85,8 +85,8 @@ impl Suite {
         chains: &Arc<CompiledPolicies>,
         coverage: &Arc<Coverage>,
         seen: &mut dyn FnMut(&CaseReport),
-    ) -> Report {
-        let listener: Arc<dyn Listener> = Arc::clone(coverage) as _;
+    ) -> SuiteReport {
+        let listener: Arc<dyn EventListener> = Arc::clone(coverage) as _;
         self.run_with_listener(chains, Some(&listener), seen)
     }
 
@@ -94,45 +94,45 @@ impl Suite {
     pub fn run_with_listener(
         &self,
         chains: &Arc<CompiledPolicies>,
-        listener: Option<&Arc<dyn Listener>>,
+        listener: Option<&Arc<dyn EventListener>>,
         seen: &mut dyn FnMut(&CaseReport),
-    ) -> Report {
+    ) -> SuiteReport {
         let files = self.files.iter().map(|file| {
             let run = |case| {
-                let rules = Rules { chains: Arc::clone(chains), listener: listener.cloned() };
+                let rules = CaseRules { chains: Arc::clone(chains), listener: listener.cloned() };
                 let report = run_on_thread(rules, Arc::clone(&file.tools), case, MAX_TIME, run_case);
                 seen(&report);
                 report
             };
             FileReport { file: file.name.clone(), cases: file.cases.iter().map(run).collect() }
         });
-        Report { files: files.collect(), revision: chains.revision().to_owned() }
+        SuiteReport { files: files.collect(), revision: chains.revision().to_owned() }
     }
 }
 
 /// The rules that a case runs against.
-struct Rules {
+struct CaseRules {
     chains: Arc<CompiledPolicies>,
-    listener: Option<Arc<dyn Listener>>,
+    listener: Option<Arc<dyn EventListener>>,
 }
 
 /// Whether a case passes against a bundle within this time.
 pub(super) fn passes(
     chains: Arc<CompiledPolicies>,
     tools: Arc<Vec<ToolDescriptor>>,
-    case: &Arc<Case>,
+    case: &Arc<TestCase>,
     limit: Duration,
 ) -> bool {
-    run_on_thread(Rules { chains, listener: None }, tools, case, limit, run_case).passed
+    run_on_thread(CaseRules { chains, listener: None }, tools, case, limit, run_case).passed
 }
 
-type RunCase = fn(Rules, &[ToolDescriptor], &Case) -> CaseReport;
+type RunCase = fn(CaseRules, &[ToolDescriptor], &TestCase) -> CaseReport;
 
 /// Runs a case on a thread of its own. The thread of a case that never ends is abandoned.
 fn run_on_thread(
-    rules: Rules,
+    rules: CaseRules,
     tools: Arc<Vec<ToolDescriptor>>,
-    case: &Arc<Case>,
+    case: &Arc<TestCase>,
     limit: Duration,
     run: RunCase,
 ) -> CaseReport {
@@ -168,23 +168,23 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-fn run_case(rules: Rules, tools: &[ToolDescriptor], case: &Case) -> CaseReport {
-    let Rules { chains, listener } = rules;
+fn run_case(rules: CaseRules, tools: &[ToolDescriptor], case: &TestCase) -> CaseReport {
+    let CaseRules { chains, listener } = rules;
     let clock = ManualClock::new(case.clock);
     let mut engine = engine(chains, tools, &clock);
-    let conversation = case.has_approval_replies().then(Conversation::new);
+    let conversation = case.has_approval_replies().then(CaseHistory::new);
     if conversation.is_some() {
-        engine = Conversation::engine(engine);
+        engine = CaseHistory::engine(engine);
     }
     let mut session = engine.build().session();
     if conversation.is_some() {
-        session = Conversation::session(session, case);
+        session = CaseHistory::session(session, case);
     }
     if let Some(listener) = listener {
         session = session.heard_by(listener);
     }
     *session.state_mut() = case.session.clone();
-    let mut run = Run { case, clock, session, conversation, report: case.empty_report() };
+    let mut run = CaseRun { case, clock, session, conversation, report: case.empty_report() };
     case.steps.iter().for_each(|step| run.step(step));
     if let Some(tried) = &case.tried {
         run.calls(std::slice::from_ref(tried));
@@ -203,21 +203,21 @@ pub(super) fn engine(
 }
 
 /// A running case.
-struct Run<'a> {
-    case: &'a Case,
+struct CaseRun<'a> {
+    case: &'a TestCase,
     clock: ManualClock,
     session: Session,
     /// Present if a step answers an approval request.
-    conversation: Option<Conversation>,
+    conversation: Option<CaseHistory>,
     report: CaseReport,
 }
 
-impl Run<'_> {
-    fn step(&mut self, step: &Step) {
+impl CaseRun<'_> {
+    fn step(&mut self, step: &CaseStep) {
         match step {
-            Step::Wait(time) => self.clock.advance(*time),
-            Step::Calls(calls) => self.calls(calls),
-            Step::Reply(reply) => self.reply(reply),
+            CaseStep::Wait(time) => self.clock.advance(*time),
+            CaseStep::Calls(calls) => self.calls(calls),
+            CaseStep::Reply(reply) => self.reply(reply),
         }
     }
 
@@ -244,7 +244,7 @@ impl Run<'_> {
         }
     }
 
-    fn reply(&mut self, reply: &Reply) {
+    fn reply(&mut self, reply: &ApprovalReply) {
         let Some(conversation) = &mut self.conversation else { return };
         let (case, clock) = (self.case, self.clock.clone());
         let tools = StubbedTools::new(case.calls(), &case.stubs, &clock);
@@ -276,14 +276,14 @@ impl Run<'_> {
     ) {
         self.report.calls.push(CallReport { reply: reply.cloned(), ..CallReport::of(outcome, runs) });
         let ignored = reply.and_then(|reply| reply.ignored.as_deref());
-        let came = Came { call: &step.call, outcome, session: self.session.state(), runs, ignored };
+        let came = ActualResult { call: &step.call, outcome, session: self.session.state(), runs, ignored };
         let number = self.report.calls.len();
         self.report.failures.extend(expect.iter().flat_map(|expect| expect.failures(number, &came)));
     }
 }
 
 /// The failure of a reply that has no pending call, or can't be resumed.
-fn reply_failure(reply: &Reply, error: &ReplyError) -> Failure {
+fn reply_failure(reply: &ApprovalReply, error: &ReplyError) -> Failure {
     let came = match error {
         ReplyError::NotAsked(Some(outcome)) => outcome.outcome.name().into(),
         _ => Value::Null,
@@ -299,7 +299,7 @@ fn reply_failure(reply: &Reply, error: &ReplyError) -> Failure {
     }
 }
 
-impl Case {
+impl TestCase {
     /// The report of a case that has not run.
     fn empty_report(&self) -> CaseReport {
         CaseReport {
@@ -357,7 +357,7 @@ mod tests {
         let chains = engine::load_text("policies: []").unwrap();
         let suite = load_texts([("a.test.yaml", CASES)]).suite;
         let file = &suite.files[0];
-        let rules = Rules { chains, listener: None };
+        let rules = CaseRules { chains, listener: None };
         let report = run_on_thread(rules, Arc::clone(&file.tools), &file.cases[0], limit, run);
         assert!(!report.passed);
         report.failures.into_iter().filter_map(|failure| failure.note).collect()

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use super::call_reader::{self, LayeredCall};
-use super::case::{CallStep, Reply, Said, Step};
+use super::case::{CallStep, ApprovalReply, ReplyAction, CaseStep};
 use super::expectation::Expectation;
-use super::test_file_reader::FileReader;
+use super::test_file_reader::TestFileReader;
 use super::test_schema::STEP;
 use crate::diagnostic::{CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, MISSING_KEY, NOTHING_CALLED, Span};
 use crate::json::Map;
 use crate::message::Approver;
 use crate::rules_schema::{head, meant};
 use crate::safe_text::{cut, inert};
-use crate::source::{Entry, Node};
+use crate::source::{MappingEntry, YamlNode};
 
 const CALL_KEYS: &[&str] =
     &["input", "context", "server", "id", "returns", "fails", "answers", "takes", "expect"];
@@ -36,33 +36,33 @@ fn beside(form: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Whether the step is a wait: it neither makes calls nor resumes the session.
-pub(super) fn is_wait(node: &Node) -> bool {
+pub(super) fn is_wait(node: &YamlNode) -> bool {
     node.get("wait").is_some() && !FORMS.iter().any(|(form, _)| *form != "wait" && node.get(form).is_some())
 }
 
 /// A call of the case, which later steps may refer to.
-struct Known {
+struct NamedCall {
     id: String,
     tool: String,
     place: Span,
 }
 
 /// The reader of a case's steps.
-pub(super) struct Steps<'n> {
+pub(super) struct StepReader<'n> {
     context: &'n Map,
     /// The number of calls so far.
     pub(super) calls: usize,
-    known: Vec<Known>,
+    known: Vec<NamedCall>,
     /// Whether a step answers an approval request; the ids of calls must then be unique.
     replies: bool,
 }
 
-impl<'n> Steps<'n> {
+impl<'n> StepReader<'n> {
     pub(super) fn new(context: &'n Map) -> Self {
         Self { context, calls: 0, known: Vec::new(), replies: false }
     }
 
-    pub(super) fn read(&mut self, node: &Node, reader: &mut FileReader<'_>) -> Option<Step> {
+    pub(super) fn read(&mut self, node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<CaseStep> {
         let entries = node.entries()?;
         let form = entries.iter().find_map(|entry| Some((entry, beside(&entry.key)?)));
         let Some((form, beside)) = form else {
@@ -88,35 +88,35 @@ impl<'n> Steps<'n> {
             return None;
         }
         match form.key.as_str() {
-            "wait" => reader.duration(&form.value).map(Step::Wait),
-            "tool" => self.call(node, reader).map(|call| Step::Calls(vec![call])),
+            "wait" => reader.duration(&form.value).map(CaseStep::Wait),
+            "tool" => self.call(node, reader).map(|call| CaseStep::Calls(vec![call])),
             "round" => {
                 let round = form.value.items()?;
                 let read: Vec<CallStep> = round.iter().filter_map(|item| self.call(item, reader)).collect();
                 check_ids(round, &read, reader);
-                Some(Step::Calls(read))
+                Some(CaseStep::Calls(read))
             }
-            _ => self.reply(node, form, reader).map(|reply| Step::Reply(Box::new(reply))),
+            _ => self.reply(node, form, reader).map(|reply| CaseStep::Reply(Box::new(reply))),
         }
     }
 
-    fn call(&mut self, node: &Node, reader: &mut FileReader<'_>) -> Option<CallStep> {
+    fn call(&mut self, node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<CallStep> {
         self.calls += 1;
         let laid = LayeredCall { base: None, own: node };
         let read = call_reader::read(&laid, node.get("expect"), self.context, self.calls, reader)?;
         let place = id_span(node);
-        self.known.push(Known { id: read.call.id.clone(), tool: read.call.tool.clone(), place });
+        self.known.push(NamedCall { id: read.call.id.clone(), tool: read.call.tool.clone(), place });
         Some(read)
     }
 
-    fn reply(&mut self, node: &Node, form: &Entry, reader: &mut FileReader<'_>) -> Option<Reply> {
+    fn reply(&mut self, node: &YamlNode, form: &MappingEntry, reader: &mut TestFileReader<'_>) -> Option<ApprovalReply> {
         self.replies = true;
         let to = form.value.as_str()?.to_owned();
         self.check_target(&form.value, &to, reader);
-        let text = |key| node.get(key).and_then(Node::as_str).map(str::to_owned);
+        let text = |key| node.get(key).and_then(YamlNode::as_str).map(str::to_owned);
         let by = text("by").map(|by| {
-            let roles = node.get("roles").and_then(Node::items).unwrap_or_default();
-            roles.iter().filter_map(Node::as_str).fold(Approver::new(by), Approver::with_role)
+            let roles = node.get("roles").and_then(YamlNode::items).unwrap_or_default();
+            roles.iter().filter_map(YamlNode::as_str).fold(Approver::new(by), Approver::with_role)
         });
         if let (None, Some(roles)) = (node.get("by"), entry(node, "roles")) {
             reader.report(
@@ -125,7 +125,7 @@ impl<'n> Steps<'n> {
             );
         }
         let mut given = |key: &str, example: &str| {
-            let given = node.get(key).map(Node::to_json);
+            let given = node.get(key).map(YamlNode::to_json);
             if given.is_none() && !STEP.has_misspelling_of(node, key) {
                 let message = format!("`{key}` is missing beside `{}`", form.key);
                 let help = format!("add it, as in `{example}`");
@@ -134,19 +134,19 @@ impl<'n> Steps<'n> {
             given
         };
         let said = match form.key.as_str() {
-            "approve" => Said::Approve,
-            "deny" => Said::Deny,
-            "edit" => Said::Edit(given("input", "input: { amount: 100 }")?),
-            "answer" => Said::Answer(given("output", "output: { refunded: 100 }")?),
-            "cancel" => Said::Cancel,
-            _ => Said::Nothing,
+            "approve" => ReplyAction::Approve,
+            "deny" => ReplyAction::Deny,
+            "edit" => ReplyAction::Edit(given("input", "input: { amount: 100 }")?),
+            "answer" => ReplyAction::Answer(given("output", "output: { refunded: 100 }")?),
+            "cancel" => ReplyAction::Cancel,
+            _ => ReplyAction::Nothing,
         };
         let expect = node.get("expect").map(|node| Expectation::read(node, reader));
-        Some(Reply { place: reader.locate(head(node)), to, said, by, reason: text("reason"), expect })
+        Some(ApprovalReply { place: reader.locate(head(node)), to, said, by, reason: text("reason"), expect })
     }
 
     /// Reports an answer whose call does not exist.
-    fn check_target(&self, node: &Node, to: &str, reader: &mut FileReader<'_>) {
+    fn check_target(&self, node: &YamlNode, to: &str, reader: &mut TestFileReader<'_>) {
         // A call that could not be read is the problem to fix first.
         if self.known.len() < self.calls || self.known.iter().any(|call| call.id == to || call.tool == to) {
             return;
@@ -161,18 +161,18 @@ impl<'n> Steps<'n> {
     }
 
     /// Reports duplicate ids of calls, in cases with answers to approval requests.
-    pub(super) fn check_ids(&self, reader: &mut FileReader<'_>) {
+    pub(super) fn check_ids(&self, reader: &mut TestFileReader<'_>) {
         for (index, call) in self.known.iter().enumerate() {
             self.check_id(&call.id, call.place, index, reader);
         }
     }
 
     /// The same for the call under test.
-    pub(super) fn check_tested_call(&self, call: &CallStep, node: &Node, reader: &mut FileReader<'_>) {
+    pub(super) fn check_tested_call(&self, call: &CallStep, node: &YamlNode, reader: &mut TestFileReader<'_>) {
         self.check_id(&call.call.id, id_span(node), self.known.len(), reader);
     }
 
-    fn check_id(&self, id: &str, place: Span, before: usize, reader: &mut FileReader<'_>) {
+    fn check_id(&self, id: &str, place: Span, before: usize, reader: &mut TestFileReader<'_>) {
         let earlier = self.known.iter().take(before).find(|call| call.id == id);
         let Some(earlier) = earlier.filter(|_| self.replies) else { return };
         let message = format!("duplicate id `{}` in this case", cut(&inert(id)));
@@ -184,7 +184,7 @@ impl<'n> Steps<'n> {
     }
 }
 
-fn entry<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
+fn entry<'n>(node: &'n YamlNode, key: &str) -> Option<&'n MappingEntry> {
     node.entries()?.iter().find(|entry| entry.key == key)
 }
 
@@ -205,17 +205,17 @@ fn instead(form: &str, stray: &str) -> &'static str {
 }
 
 /// The span of a call's id, or else of the call.
-fn id_span(node: &Node) -> Span {
+fn id_span(node: &YamlNode) -> Span {
     node.get("id").map_or_else(|| head(node), |id| id.span)
 }
 
 /// Reports duplicate ids in a round, given or numbered: the answers of tools are found by these ids.
-fn check_ids(items: &[Node], calls: &[CallStep], reader: &mut FileReader<'_>) {
+fn check_ids(items: &[YamlNode], calls: &[CallStep], reader: &mut TestFileReader<'_>) {
     // A call that could not be read is the problem to fix first.
     if items.len() != calls.len() {
         return;
     }
-    let mut first: HashMap<&str, &Node> = HashMap::new();
+    let mut first: HashMap<&str, &YamlNode> = HashMap::new();
     for (item, call) in items.iter().zip(calls) {
         let id = call.call.id.as_str();
         let Some(earlier) = first.insert(id, item) else { continue };

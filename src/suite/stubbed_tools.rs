@@ -12,20 +12,20 @@ use crate::matcher::{Matcher, Truth};
 
 /// A tool's answer to one run.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
+pub(super) struct StubbedAnswer {
     /// `None` if only `takes` is given.
     pub(super) result: Option<Result<Value, ToolError>>,
     pub(super) takes: Option<Duration>,
 }
 
 /// A tool's answers to successive runs for one call; the last one repeats.
-pub(super) type Answers = Vec<Answer>;
+pub(super) type StubbedAnswers = Vec<StubbedAnswer>;
 
 /// The answers of the tools of matching calls.
 #[derive(Debug)]
 pub(super) struct Stub {
     pub(super) matcher: Matcher,
-    pub(super) answers: Answers,
+    pub(super) answers: StubbedAnswers,
 }
 
 impl Stub {
@@ -71,7 +71,7 @@ impl<'a> StubbedTools<'a> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, call: &ToolCall, run: usize) -> Option<&Answer> {
+    fn answer(&self, call: &ToolCall, run: usize) -> Option<&StubbedAnswer> {
         let own = self.calls.iter().find(|step| step.call.id == call.id);
         let answers = own.and_then(|step| step.answers.as_ref()).or_else(|| {
             let stub = self.stubs.iter().find(|stub| stub.fits(call));
@@ -107,8 +107,8 @@ mod tests {
     fn advances_the_clock_and_repeats_the_last_answer() {
         let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
         let failing =
-            Answer { result: Some(Err(ToolError::new("again"))), takes: Some(Duration::from_secs(40)) };
-        let working = Answer { result: Some(Ok(json!(1))), takes: None };
+            StubbedAnswer { result: Some(Err(ToolError::new("again"))), takes: Some(Duration::from_secs(40)) };
+        let working = StubbedAnswer { result: Some(Ok(json!(1))), takes: None };
         let call = ToolCall::new("c1", "t", json!({}));
         let step = CallStep { call: call.clone(), answers: Some(vec![failing, working]), expect: None };
         let tools = StubbedTools::new([&step], &[], &clock);

@@ -18,17 +18,17 @@ use crate::diagnostic::{
 use crate::json::{Map, Value};
 use crate::matcher::{Condition, Matcher};
 use crate::policy;
-use crate::rules_schema::{Polarity, Reader, Shape};
+use crate::rules_schema::{Polarity, PolicyReader, Shape};
 use crate::safe_text::{cut, inert};
-use crate::source::{LoadedFile, Node};
+use crate::source::{LoadedFile, YamlNode};
 use crate::tools::{self, ToolDescriptor};
 
 /// The default start of a case's clock.
 pub(super) const DEFAULT_CLOCK_START: &str = "2026-01-01T12:00:00Z";
 
 /// The reader of one test file: collects diagnostics, and holds the settings shared by all cases.
-pub(super) struct FileReader<'a> {
-    reader: Reader<'a>,
+pub(super) struct TestFileReader<'a> {
+    reader: PolicyReader<'a>,
     /// The ids of named policies, with their spans.
     named: Vec<(Span, String)>,
     pub(super) context: Map,
@@ -53,8 +53,8 @@ pub(super) fn read(
 ) -> ParsedTestFile {
     Shape::Record(test_file_record()).check(&file.root, "a test file", diagnostics);
     policy::check_version(&file.root, diagnostics);
-    let mut reader = FileReader {
-        reader: Reader::new(diagnostics, sources),
+    let mut reader = TestFileReader {
+        reader: PolicyReader::new(diagnostics, sources),
         named: Vec::new(),
         context: Map::new(),
         clock: Timestamp::UNIX_EPOCH,
@@ -68,7 +68,7 @@ pub(super) fn read(
     reader.context = root.get("context").map(|node| reader.mapping(node, "context")).unwrap_or_default();
     reader.stubs = case_reader::stubs(root.get("stubs"), &mut reader);
     let tools = root.get("tools").map(|node| read_tools(node, &mut reader)).unwrap_or_default();
-    let nodes = root.get("cases").and_then(Node::items).unwrap_or_default();
+    let nodes = root.get("cases").and_then(YamlNode::items).unwrap_or_default();
     check_case_names(nodes, &mut reader);
     let cases = nodes.iter().flat_map(|node| case_reader::read(node, &mut reader)).map(Arc::new).collect();
     let name = reader.reader.name_of(file.source);
@@ -79,7 +79,7 @@ pub(super) fn read(
     }
 }
 
-impl FileReader<'_> {
+impl TestFileReader<'_> {
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         self.reader.report(diagnostic);
     }
@@ -95,22 +95,22 @@ impl FileReader<'_> {
     }
 
     /// Reads a policy id, which must exist in the bundle.
-    pub(super) fn read_policy_id(&mut self, node: &Node) -> Option<String> {
+    pub(super) fn read_policy_id(&mut self, node: &YamlNode) -> Option<String> {
         let id = node.as_str()?.to_owned();
         self.named.push((node.span, id.clone()));
         Some(id)
     }
 
-    pub(super) fn regex(&mut self, node: &Node) -> Option<Regex> {
+    pub(super) fn regex(&mut self, node: &YamlNode) -> Option<Regex> {
         self.reader.regex(node)
     }
 
-    pub(super) fn duration(&mut self, node: &Node) -> Option<std::time::Duration> {
+    pub(super) fn duration(&mut self, node: &YamlNode) -> Option<std::time::Duration> {
         self.reader.duration(node)
     }
 
     /// Reads a condition on the result of a call.
-    pub(super) fn condition(&mut self, node: &Node) -> Option<Condition> {
+    pub(super) fn condition(&mut self, node: &YamlNode) -> Option<Condition> {
         let reported = self.reader.reported();
         self.reader.after_tool = true;
         let condition = Condition::read_all(node, &mut self.reader);
@@ -120,7 +120,7 @@ impl FileReader<'_> {
     }
 
     /// Reads a stub's matcher.
-    pub(super) fn matcher(&mut self, node: &Node) -> Matcher {
+    pub(super) fn matcher(&mut self, node: &YamlNode) -> Matcher {
         let reported = self.reader.reported();
         let matcher = Matcher::read(node, &mut self.reader);
         self.reword_diagnostics(reported);
@@ -141,7 +141,7 @@ impl FileReader<'_> {
     }
 
     /// Reads a timestamp.
-    pub(super) fn time(&mut self, node: &Node) -> Option<Timestamp> {
+    pub(super) fn time(&mut self, node: &YamlNode) -> Option<Timestamp> {
         let text = node.as_str()?;
         let time = text.parse::<Timestamp>();
         if time.is_err() {
@@ -157,7 +157,7 @@ impl FileReader<'_> {
     }
 
     /// Reads a mapping with arbitrary keys.
-    pub(super) fn mapping(&mut self, node: &Node, name: &str) -> Map {
+    pub(super) fn mapping(&mut self, node: &YamlNode, name: &str) -> Map {
         if let Value::Object(members) = node.to_json() {
             return members;
         }
@@ -170,7 +170,7 @@ impl FileReader<'_> {
     }
 }
 
-fn check_case_names(nodes: &[Node], reader: &mut FileReader<'_>) {
+fn check_case_names(nodes: &[YamlNode], reader: &mut TestFileReader<'_>) {
     let mut first: HashMap<&str, Span> = HashMap::new();
     for node in nodes.iter().filter_map(|case| case.get("name")) {
         let Some(name) = node.as_str() else { continue };
@@ -192,7 +192,7 @@ fn check_case_names(nodes: &[Node], reader: &mut FileReader<'_>) {
     }
 }
 
-fn read_tools(node: &Node, reader: &mut FileReader<'_>) -> Vec<ToolDescriptor> {
+fn read_tools(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Vec<ToolDescriptor> {
     let (tools, spans) = match node.items() {
         Some(items) => {
             (items.iter().filter_map(tool).collect(), items.iter().map(|item| item.span).collect())
@@ -215,20 +215,20 @@ fn read_tools(node: &Node, reader: &mut FileReader<'_>) -> Vec<ToolDescriptor> {
 }
 
 /// Reads a tool written inline. The check of its shape reports what is wrong with it.
-fn tool(node: &Node) -> Option<ToolDescriptor> {
-    let text = |key| node.get(key).and_then(Node::as_str).map(str::to_owned);
+fn tool(node: &YamlNode) -> Option<ToolDescriptor> {
+    let text = |key| node.get(key).and_then(YamlNode::as_str).map(str::to_owned);
     Some(ToolDescriptor {
         name: text("name")?,
         description: text("description"),
-        input_schema: node.get("input_schema").map(Node::to_json),
-        annotations: node.get("annotations").map(Node::to_json),
+        input_schema: node.get("input_schema").map(YamlNode::to_json),
+        annotations: node.get("annotations").map(YamlNode::to_json),
         server: text("server"),
-        once: node.get("once").and_then(Node::as_bool) == Some(true),
-        idempotent: node.get("idempotent").and_then(Node::as_bool) == Some(true),
+        once: node.get("once").and_then(YamlNode::as_bool) == Some(true),
+        idempotent: node.get("idempotent").and_then(YamlNode::as_bool) == Some(true),
     })
 }
 
-fn read_tools_file(node: &Node, reader: &mut FileReader<'_>) -> Option<Vec<ToolDescriptor>> {
+fn read_tools_file(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<Vec<ToolDescriptor>> {
     let (source, text) = reader.reader.draw_file(node, ".json")?;
     match tools::read_list(&text) {
         Ok(tools) => Some(tools),

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::matcher::{self, CONDITION_RECORD};
-use crate::rules_schema::{Field, Record, Shape};
+use crate::rules_schema::{FieldShape, RecordShape, Shape};
 
 const DURATION: Shape = Shape::Text("a duration such as `30s`, `5m` or `1h30m`");
 const NAME: Shape = Shape::Text("a name");
@@ -24,12 +24,12 @@ const OUTCOMES: Shape = Shape::Word(&[
 ]);
 
 /// The tests of a string.
-pub(super) static TEXT_TEST: Record = Record {
+pub(super) static TEXT_TEST: RecordShape = RecordShape {
     name: "text-test",
     doc: "The expectation on a string. All tests must hold.",
     fields: &[
-        Field::optional("contains", Shape::Text("a string"), "The string contains this."),
-        Field::optional(
+        FieldShape::optional("contains", Shape::Text("a string"), "The string contains this."),
+        FieldShape::optional(
             "matches",
             Shape::Text("a regular expression"),
             "The string contains a match of this regular expression.",
@@ -39,53 +39,53 @@ pub(super) static TEXT_TEST: Record = Record {
 
 const TEXT: Shape = Shape::Either(&[Shape::Text("the whole string"), Shape::Record(&TEXT_TEST)]);
 
-pub(super) static EXPECT: Record = Record {
+pub(super) static EXPECT: RecordShape = RecordShape {
     name: "expectation",
     doc: "The expected result of a call. Members that are left out are not checked.",
     fields: &[
-        Field::optional("outcome", OUTCOMES, "The outcome of the call."),
-        Field::optional(
+        FieldShape::optional("outcome", OUTCOMES, "The outcome of the call."),
+        FieldShape::optional(
             "policy",
             ID,
             "The policy that gives the reason; the first one, if several require approval.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "code",
             Shape::Text("a code"),
             "The reason's code, such as `denied`, `undecided` or the policy's own.",
         ),
-        Field::optional("message", TEXT, "The reason's message."),
-        Field::optional("question", TEXT, "The question to the approver, for a pending call."),
-        Field::optional(
+        FieldShape::optional("message", TEXT, "The reason's message."),
+        FieldShape::optional("question", TEXT, "The question to the approver, for a pending call."),
+        FieldShape::optional(
             "input",
             Shape::Any,
             "The final arguments, transformed and redacted: the same JSON value, apart from the order of keys and the spelling of \
              numbers (`5` is `5.0`).",
         ),
-        Field::optional("output", Shape::Any, "The result as the model sees it: the same JSON value."),
-        Field::optional("error", TEXT, "The error as the model sees it."),
-        Field::optional(
+        FieldShape::optional("output", Shape::Any, "The result as the model sees it: the same JSON value."),
+        FieldShape::optional("error", TEXT, "The error as the model sees it."),
+        FieldShape::optional(
             "ignored",
             TEXT,
             "Why a person's answer does not count, for a step with an answer to an approval request.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "where",
             Shape::OneOrMany(&Shape::Record(&CONDITION_RECORD)),
             "Conditions as in `match`, on the result of the call: `$.input`, `$.output`, `$.error`, and `$.session` after the call \
              or its round. They must all hold; an undecided condition does not.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "policies",
             Shape::OneOrMany(&ID),
             "Policies that took part: they matched, whatever their effect, including policies in shadow mode. Other policies may take part, too.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "not_policies",
             Shape::OneOrMany(&ID),
             "Policies that did not take part: they did not match.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "runs",
             Shape::Integer(0, 1_000_000),
             "How often the tool ran: 0 if the call never reached it, more than 1 if a policy retried.",
@@ -96,12 +96,12 @@ pub(super) static EXPECT: Record = Record {
 /// `denied`, or a mapping.
 const EXPECTATION: Shape = Shape::Either(&[OUTCOMES, Shape::Record(&EXPECT)]);
 
-static FAILURE: Record = Record {
+static FAILURE: RecordShape = RecordShape {
     name: "tool-failure",
     doc: "An error of a tool.",
     fields: &[
-        Field::required("message", Shape::Text("a string"), "The error message."),
-        Field::optional(
+        FieldShape::required("message", Shape::Text("a string"), "The error message."),
+        FieldShape::optional(
             "kind",
             Shape::Text("a word"),
             "The kind of error, which policies can match, such as `timeout`.",
@@ -111,28 +111,29 @@ static FAILURE: Record = Record {
 
 const FAILURE_SHAPE: Shape = Shape::Either(&[Shape::Text("a message"), Shape::Record(&FAILURE)]);
 
-const RETURNS: Field = Field::optional("returns", Shape::Any, "The tool's result.");
-const FAILS: Field = Field::optional("fails", FAILURE_SHAPE, "The tool's error.");
-const TAKES: Field = Field::optional("takes", DURATION, "How long the tool takes, on the clock of the case.");
+const RETURNS: FieldShape = FieldShape::optional("returns", Shape::Any, "The tool's result.");
+const FAILS: FieldShape = FieldShape::optional("fails", FAILURE_SHAPE, "The tool's error.");
+const TAKES: FieldShape =
+    FieldShape::optional("takes", DURATION, "How long the tool takes, on the clock of the case.");
 
-static ANSWER: Record = Record {
+static ANSWER: RecordShape = RecordShape {
     name: "answer",
     doc: "A tool's answer to one run: `returns` or `fails`.",
     fields: &[RETURNS, FAILS, TAKES],
 };
 
 const ANSWER_LIST: Shape = Shape::List(&Shape::Record(&ANSWER));
-const ANSWERS: Field = Field::optional(
+const ANSWERS: FieldShape = FieldShape::optional(
     "answers",
     ANSWER_LIST,
     "The tool's answers to successive runs for one call, for example when a policy retries. The last one repeats.",
 );
 
-static STUB: Record = Record {
+static STUB: RecordShape = RecordShape {
     name: "stub",
     doc: "A tool's answers. The first stub that matches a call applies; the stubs of the case come before those of the file.",
     fields: &[
-        Field::required(
+        FieldShape::required(
             "match",
             matcher::MATCH_SHAPE,
             "The calls that it answers, as in a policy. Conditions read the arguments that the tool receives; `$.session` is empty.",
@@ -144,22 +145,22 @@ static STUB: Record = Record {
     ],
 };
 
-const TOOL: Field = Field::required("tool", NAME, "The tool's own name.");
-const CALL_KEYS: [Field; 8] = [
-    Field::optional("input", Shape::Any, "The arguments. Default: `{}`."),
-    Field::optional(
+const TOOL: FieldShape = FieldShape::required("tool", NAME, "The tool's own name.");
+const CALL_KEYS: [FieldShape; 8] = [
+    FieldShape::optional("input", Shape::Any, "The arguments. Default: `{}`."),
+    FieldShape::optional(
         "context",
         Shape::Any,
         "The context that the host vouches for; merged over the context of the case and of the file.",
     ),
-    Field::optional("server", NAME, "The MCP server that has the tool."),
-    Field::optional("id", NAME, "The call's id. By default, calls are numbered: `call_1`, `call_2`, …"),
+    FieldShape::optional("server", NAME, "The MCP server that has the tool."),
+    FieldShape::optional("id", NAME, "The call's id. By default, calls are numbered: `call_1`, `call_2`, …"),
     RETURNS,
     FAILS,
     ANSWERS,
     TAKES,
 ];
-const EXPECT_KEY: Field = Field::optional(
+const EXPECT_KEY: FieldShape = FieldShape::optional(
     "expect",
     EXPECTATION,
     "The expected result of the call: an outcome, or a mapping with more tests.",
@@ -167,11 +168,15 @@ const EXPECT_KEY: Field = Field::optional(
 
 const WAITING: Shape = Shape::Text("the pending call: its tool, or its id");
 
-fn record(name: &'static str, doc: &'static str, fields: impl IntoIterator<Item = Field>) -> Record {
-    Record { name, doc, fields: Vec::leak(fields.into_iter().collect()) }
+fn record(
+    name: &'static str,
+    doc: &'static str,
+    fields: impl IntoIterator<Item = FieldShape>,
+) -> RecordShape {
+    RecordShape { name, doc, fields: Vec::leak(fields.into_iter().collect()) }
 }
 
-pub(super) static CALL: LazyLock<Record> = LazyLock::new(|| {
+pub(super) static CALL: LazyLock<RecordShape> = LazyLock::new(|| {
     record(
         "call",
         "A call, and its tool's answers. Without an answer of its own and without a stub, the tool is not \
@@ -180,7 +185,7 @@ pub(super) static CALL: LazyLock<Record> = LazyLock::new(|| {
     )
 });
 
-pub(super) static ROUND_CALL: LazyLock<Record> = LazyLock::new(|| {
+pub(super) static ROUND_CALL: LazyLock<RecordShape> = LazyLock::new(|| {
     record(
         "call-of-a-round",
         "A call with its expectation.",
@@ -188,35 +193,43 @@ pub(super) static ROUND_CALL: LazyLock<Record> = LazyLock::new(|| {
     )
 });
 
-pub(super) static STEP: LazyLock<Record> = LazyLock::new(|| {
-    let tool = Field { required: false, ..TOOL };
+pub(super) static STEP: LazyLock<RecordShape> = LazyLock::new(|| {
+    let tool = FieldShape { required: false, ..TOOL };
     let more = [
         EXPECT_KEY,
-        Field::optional("wait", DURATION, "The clock of the case advances by this duration, without a call."),
-        Field::optional(
+        FieldShape::optional(
+            "wait",
+            DURATION,
+            "The clock of the case advances by this duration, without a call.",
+        ),
+        FieldShape::optional(
             "round",
             Shape::List(leak(Shape::Record(&ROUND_CALL))),
             "Calls that are evaluated together, as one round.",
         ),
-        Field::optional("approve", WAITING, "A person approves the call, and the session resumes."),
-        Field::optional("deny", WAITING, "A person denies the call."),
-        Field::optional(
+        FieldShape::optional("approve", WAITING, "A person approves the call, and the session resumes."),
+        FieldShape::optional("deny", WAITING, "A person denies the call."),
+        FieldShape::optional(
             "edit",
             WAITING,
             "A person approves the call with other arguments: the members of `input` are merged over the ones in the request.",
         ),
-        Field::optional("answer", WAITING, "A person gives the result, `output`, in place of the tool."),
-        Field::optional("cancel", WAITING, "A person ends the run."),
-        Field::optional("resume", WAITING, "The session resumes without a new answer."),
-        Field::optional(
+        FieldShape::optional("answer", WAITING, "A person gives the result, `output`, in place of the tool."),
+        FieldShape::optional("cancel", WAITING, "A person ends the run."),
+        FieldShape::optional("resume", WAITING, "The session resumes without a new answer."),
+        FieldShape::optional(
             "by",
             Shape::Text("a principal"),
             "The approver, as verified by the host. Without it the answer is anonymous, which does not count if the policy requires \
              `approvers` or a `quorum`.",
         ),
-        Field::optional("roles", Shape::Items(&Shape::Text("a role")), "The approver's roles."),
-        Field::optional("reason", Shape::Text("a string"), "The approver's reason, which the model sees."),
-        Field::optional("output", Shape::Any, "The result that a person gives in place of the tool."),
+        FieldShape::optional("roles", Shape::Items(&Shape::Text("a role")), "The approver's roles."),
+        FieldShape::optional(
+            "reason",
+            Shape::Text("a string"),
+            "The approver's reason, which the model sees.",
+        ),
+        FieldShape::optional("output", Shape::Any, "The result that a person gives in place of the tool."),
     ];
     record(
         "step",
@@ -226,9 +239,9 @@ pub(super) static STEP: LazyLock<Record> = LazyLock::new(|| {
     )
 });
 
-pub(super) static ROW: LazyLock<Record> = LazyLock::new(|| {
-    let name = Field::optional("name", Shape::Text("a string"), "The name of the row.");
-    let tool = Field { required: false, ..TOOL };
+pub(super) static ROW: LazyLock<RecordShape> = LazyLock::new(|| {
+    let name = FieldShape::optional("name", Shape::Text("a string"), "The name of the row.");
+    let tool = FieldShape { required: false, ..TOOL };
     record(
         "row",
         "One row of a table: its differences from the `call` of the case. The members of `input` and of `context` are merged over \
@@ -237,37 +250,41 @@ pub(super) static ROW: LazyLock<Record> = LazyLock::new(|| {
     )
 });
 
-static SESSION: Record = Record {
+static SESSION: RecordShape = RecordShape {
     name: "session",
     doc: "The state of the session before the case: the members of `$.session`.",
     fields: &[
-        Field::optional("labels", Shape::Items(&Shape::Text("a label")), "The labels of the session."),
-        Field::optional("facts", Shape::Any, "The facts of the session: a mapping of names to values."),
-        Field::optional("calls", Shape::Any, "How often each tool has run: a mapping of names to integers."),
-        Field::optional("requestId", Shape::Any, "As set by the host."),
-        Field::optional("streamId", Shape::Any, "As set by the host."),
-        Field::optional("conversationId", Shape::Any, "As set by the host."),
-        Field::optional("phase", Shape::Any, "As set by the host."),
-        Field::optional("iteration", Shape::Any, "As set by the host."),
-        Field::optional("chunkIndex", Shape::Any, "As set by the host."),
+        FieldShape::optional("labels", Shape::Items(&Shape::Text("a label")), "The labels of the session."),
+        FieldShape::optional("facts", Shape::Any, "The facts of the session: a mapping of names to values."),
+        FieldShape::optional(
+            "calls",
+            Shape::Any,
+            "How often each tool has run: a mapping of names to integers.",
+        ),
+        FieldShape::optional("requestId", Shape::Any, "As set by the host."),
+        FieldShape::optional("streamId", Shape::Any, "As set by the host."),
+        FieldShape::optional("conversationId", Shape::Any, "As set by the host."),
+        FieldShape::optional("phase", Shape::Any, "As set by the host."),
+        FieldShape::optional("iteration", Shape::Any, "As set by the host."),
+        FieldShape::optional("chunkIndex", Shape::Any, "As set by the host."),
     ],
 };
 
-static TOOL_RECORD: Record = Record {
+static TOOL_RECORD: RecordShape = RecordShape {
     name: "tool",
     doc: "A known tool, as for `--tools`.",
     fields: &[
-        Field::required("name", NAME, "The tool's own name."),
-        Field::optional("description", Shape::Text("a string"), "The tool's description."),
-        Field::optional("input_schema", Shape::Any, "The JSON Schema of its arguments."),
-        Field::optional(
+        FieldShape::required("name", NAME, "The tool's own name."),
+        FieldShape::optional("description", Shape::Text("a string"), "The tool's description."),
+        FieldShape::optional("input_schema", Shape::Any, "The JSON Schema of its arguments."),
+        FieldShape::optional(
             "annotations",
             Shape::Any,
             "The server's annotations of the tool (`readOnlyHint`, …).",
         ),
-        Field::optional("server", NAME, "The MCP server that has the tool. Default: any."),
-        Field::optional("once", Shape::Bool, "Whether a call of it must run at most once."),
-        Field::optional(
+        FieldShape::optional("server", NAME, "The MCP server that has the tool. Default: any."),
+        FieldShape::optional("once", Shape::Bool, "Whether a call of it must run at most once."),
+        FieldShape::optional(
             "idempotent",
             Shape::Bool,
             "Whether a call of it is idempotent: it may run twice without harm.",
@@ -280,65 +297,69 @@ const TOOLS: Shape = Shape::Either(&[
     Shape::List(&Shape::Record(&TOOL_RECORD)),
 ]);
 
-const CONTEXT: Field = Field::optional(
+const CONTEXT: FieldShape = FieldShape::optional(
     "context",
     Shape::Any,
     "The context that the host vouches for in every call, such as `{ principal: ana }`. A call's own members take precedence.",
 );
 const STUB_LIST: Shape = Shape::List(&Shape::Record(&STUB));
-const STUBS: Field =
-    Field::optional("stubs", STUB_LIST, "The tools' answers. The first stub that matches applies.");
-const CLOCK: Field = Field::optional(
+const STUBS: FieldShape =
+    FieldShape::optional("stubs", STUB_LIST, "The tools' answers. The first stub that matches applies.");
+const CLOCK: FieldShape = FieldShape::optional(
     "clock",
     Shape::Text("a time such as `2026-01-01T12:00:00Z`"),
     "The start of a case's clock. Default: 2026-01-01T12:00:00Z. Only `wait`, `takes` and policies that wait advance it.",
 );
 
-pub(super) static CASE: LazyLock<Record> = LazyLock::new(|| {
+pub(super) static CASE: LazyLock<RecordShape> = LazyLock::new(|| {
     record(
         "case",
         "One session of its own: `steps`, then the `call` under test.",
         [
-            Field::required(
+            FieldShape::required(
                 "name",
                 Shape::Text("a string"),
                 "A description of what is expected. Unique in the file.",
             ),
-            Field::optional(
+            FieldShape::optional(
                 "steps",
                 Shape::List(leak(Shape::Record(&STEP))),
                 "Calls of one session, in order.",
             ),
-            Field::optional("call", Shape::Record(&CALL), "The call under test, made after the steps."),
-            Field::optional(
+            FieldShape::optional("call", Shape::Record(&CALL), "The call under test, made after the steps."),
+            FieldShape::optional(
                 "expect",
                 EXPECTATION,
                 "The expected result of `call`: an outcome, or a mapping with more tests.",
             ),
-            Field::optional(
+            FieldShape::optional(
                 "rows",
                 Shape::List(leak(Shape::Record(&ROW))),
                 "A table: the case is run once for each row, with a session of its own.",
             ),
             CONTEXT,
             STUBS,
-            Field::optional("session", Shape::Record(&SESSION), "The state of the session before the case."),
+            FieldShape::optional(
+                "session",
+                Shape::Record(&SESSION),
+                "The state of the session before the case.",
+            ),
             CLOCK,
         ],
     )
 });
 
-static TESTS: LazyLock<Record> = LazyLock::new(|| {
+static TESTS: LazyLock<RecordShape> = LazyLock::new(|| {
     record(
         "tests",
         "A test file: `*.test.yaml` beside the rules that it tests.",
         [
-            Field::optional("callgate", Shape::Number, "The version of the format: 1."),
-            Field::optional("tools", TOOLS, "The known tools."),
+            FieldShape::optional("callgate", Shape::Number, "The version of the format: 1."),
+            FieldShape::optional("tools", TOOLS, "The known tools."),
             CONTEXT,
             CLOCK,
             STUBS,
-            Field::required("cases", Shape::List(leak(Shape::Record(&CASE))), "The cases."),
+            FieldShape::required("cases", Shape::List(leak(Shape::Record(&CASE))), "The cases."),
         ],
     )
 });
@@ -348,6 +369,6 @@ fn leak(shape: Shape) -> &'static Shape {
 }
 
 /// The schema of a test file.
-pub fn test_file_record() -> &'static Record {
+pub fn test_file_record() -> &'static RecordShape {
     &TESTS
 }

@@ -24,27 +24,27 @@ pub struct Template {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TemplatePiece {
     Literal(String),
-    Place(Place),
+    Place(Placeholder),
 }
 
 /// A placeholder: `{{ … }}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct Placeholder {
     /// The source text without the braces.
     written: String,
-    subject: Subject,
-    steps: Vec<Step>,
+    subject: PlaceholderRoot,
+    steps: Vec<PlaceholderStep>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Subject {
+enum PlaceholderRoot {
     Root(Root),
     /// A name whose value the caller supplies.
     Named(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum PlaceholderStep {
     Key(String),
     Index(usize),
 }
@@ -80,7 +80,7 @@ impl Template {
     /// The members of the call that the template reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
         let root = |piece: &TemplatePiece| match piece {
-            TemplatePiece::Place(Place { subject: Subject::Root(root), .. }) => Some(*root),
+            TemplatePiece::Place(Placeholder { subject: PlaceholderRoot::Root(root), .. }) => Some(*root),
             TemplatePiece::Place(_) | TemplatePiece::Literal(_) => None,
         };
         self.pieces.iter().filter_map(root).collect()
@@ -90,10 +90,10 @@ impl Template {
     pub fn context_reads(&self) -> ContextReads {
         let mut reads = ContextReads::default();
         for piece in &self.pieces {
-            if let TemplatePiece::Place(Place { subject: Subject::Root(Root::Context), steps, .. }) = piece {
+            if let TemplatePiece::Place(Placeholder { subject: PlaceholderRoot::Root(Root::Context), steps, .. }) = piece {
                 match steps.first() {
-                    Some(Step::Key(name)) => reads.add(name),
-                    Some(Step::Index(_)) | None => reads.add_everything(),
+                    Some(PlaceholderStep::Key(name)) => reads.add(name),
+                    Some(PlaceholderStep::Index(_)) | None => reads.add_everything(),
                 }
             }
         }
@@ -104,11 +104,11 @@ impl Template {
     pub fn argument_names(&self) -> ArgumentNames {
         let mut names = ArgumentNames::default();
         for piece in &self.pieces {
-            if let TemplatePiece::Place(Place { subject: Subject::Root(Root::Input), steps, .. }) = piece {
+            if let TemplatePiece::Place(Placeholder { subject: PlaceholderRoot::Root(Root::Input), steps, .. }) = piece {
                 // An index has no name, so a read of one element counts as a read of all.
                 steps.iter().fold(&mut names, |at, step| match step {
-                    Step::Key(name) => at.add_member(std::slice::from_ref(name)),
-                    Step::Index(_) => at.add_any_member(),
+                    PlaceholderStep::Key(name) => at.add_member(std::slice::from_ref(name)),
+                    PlaceholderStep::Index(_) => at.add_any_member(),
                 });
             }
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Place, Step, Subject, TemplatePiece};
+use super::{Placeholder, PlaceholderStep, PlaceholderRoot, TemplatePiece};
 use crate::call::Root;
 use crate::diagnostic::nearest;
 
@@ -34,7 +34,7 @@ const CLOSE: &str = "}}";
 const LITERAL_OPEN: &str = "{{{{";
 
 pub(super) fn pieces(text: &str, extra: &[&str]) -> Result<Vec<TemplatePiece>, TemplateError> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = TemplateParser { text, at: 0 };
     let mut pieces = Vec::new();
     let mut literal = String::new();
     while !reader.rest().is_empty() {
@@ -55,12 +55,12 @@ pub(super) fn pieces(text: &str, extra: &[&str]) -> Result<Vec<TemplatePiece>, T
     Ok(pieces)
 }
 
-struct Reader<'t> {
+struct TemplateParser<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> TemplateParser<'t> {
     fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -87,7 +87,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Parses `{{ … }}`, which starts here.
-    fn place(&mut self, extra: &[&str]) -> Result<Place, TemplateError> {
+    fn place(&mut self, extra: &[&str]) -> Result<Placeholder, TemplateError> {
         let open = self.at;
         self.take(OPEN);
         if !self.rest().contains(CLOSE) {
@@ -106,7 +106,7 @@ impl<'t> Reader<'t> {
         while let Some(step) = self.step()? {
             steps.push(step);
         }
-        if let (Subject::Named(name), false) = (&subject, steps.is_empty()) {
+        if let (PlaceholderRoot::Named(name), false) = (&subject, steps.is_empty()) {
             return Err(TemplateError::new(
                 format!("`{name}` is a string and has no members"),
                 start..self.at,
@@ -117,20 +117,20 @@ impl<'t> Reader<'t> {
         if !self.take(CLOSE) {
             return Err(self.unexpected());
         }
-        Ok(Place { written, subject, steps })
+        Ok(Placeholder { written, subject, steps })
     }
 
-    fn subject(&mut self, extra: &[&str]) -> Result<Subject, TemplateError> {
+    fn subject(&mut self, extra: &[&str]) -> Result<PlaceholderRoot, TemplateError> {
         let start = self.at;
         let name = self.take_while(is_name_char);
         if name.is_empty() {
             return Err(self.unexpected());
         }
         if extra.contains(&name) {
-            return Ok(Subject::Named(name.to_owned()));
+            return Ok(PlaceholderRoot::Named(name.to_owned()));
         }
         if let Some(root) = Root::from_name(name) {
-            return Ok(Subject::Root(root));
+            return Ok(PlaceholderRoot::Root(root));
         }
         let known: Vec<_> = extra.iter().copied().chain(Root::ALL.map(Root::name)).collect();
         let help = match nearest(name, known.iter().copied()) {
@@ -143,23 +143,23 @@ impl<'t> Reader<'t> {
         Err(TemplateError::new(format!("unknown value `{name}`"), start..self.at).help(help))
     }
 
-    fn step(&mut self) -> Result<Option<Step>, TemplateError> {
+    fn step(&mut self) -> Result<Option<PlaceholderStep>, TemplateError> {
         if self.take(".") {
             let key = self.take_while(is_name_char);
-            return if key.is_empty() { Err(self.unexpected()) } else { Ok(Some(Step::Key(key.to_owned()))) };
+            return if key.is_empty() { Err(self.unexpected()) } else { Ok(Some(PlaceholderStep::Key(key.to_owned()))) };
         }
         if !self.take("[") {
             return Ok(None);
         }
         let step = match self.rest().chars().next() {
-            Some(quote @ ('"' | '\'')) => Step::Key(self.quoted(quote)?),
+            Some(quote @ ('"' | '\'')) => PlaceholderStep::Key(self.quoted(quote)?),
             Some('0'..='9') => {
                 let start = self.at;
                 let digits = self.take_while(|c| c.is_ascii_digit());
                 let index = digits.parse().map_err(|_| {
                     TemplateError::new(format!("`{digits}` is not a valid index"), start..self.at)
                 })?;
-                Step::Index(index)
+                PlaceholderStep::Index(index)
             }
             _ => return Err(self.unexpected()),
         };

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::{Place, Step, Subject, Template, TemplatePiece};
-use crate::call::{CallView, Node};
+use super::{Placeholder, PlaceholderStep, PlaceholderRoot, Template, TemplatePiece};
+use crate::call::{CallView, NodeRef};
 use crate::json::{MAX_DEPTH, Value, is_deeper_than};
 use crate::work_limit::{self, WorkLimitError};
 
@@ -47,7 +47,7 @@ impl Template {
                 TemplatePiece::Literal(literal) => rendered.text.push_str(literal),
                 TemplatePiece::Place(place) => match place.find(view, extra) {
                     Some(node) if exceeds_work_limit(node) => rendered.text.push(CUT),
-                    Some(Node::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
+                    Some(NodeRef::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
                         push_escaped(&mut rendered.text, &compact(value, MAX_VALUE * 4));
                     }
                     Some(node) => push_escaped(&mut rendered.text, &scalar(node)),
@@ -83,7 +83,7 @@ impl Template {
                     Some(node) if exceeds_work_limit(node) => {
                         return Err(RenderError { message: WorkLimitError.to_string() });
                     }
-                    Some(Node::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
+                    Some(NodeRef::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
                         text.push_str(&compact(value, MAX_ARGUMENT + 1));
                     }
                     Some(node) => text.push_str(&scalar(node)),
@@ -103,26 +103,26 @@ impl Template {
     }
 }
 
-impl Place {
-    fn find<'a>(&self, view: &CallView<'a>, extra: &[(&str, &'a str)]) -> Option<Node<'a>> {
+impl Placeholder {
+    fn find<'a>(&self, view: &CallView<'a>, extra: &[(&str, &'a str)]) -> Option<NodeRef<'a>> {
         let root = match &self.subject {
-            Subject::Named(name) => {
-                extra.iter().find(|(known, _)| known == name).map(|(_, text)| Node::Text(text))?
+            PlaceholderRoot::Named(name) => {
+                extra.iter().find(|(known, _)| known == name).map(|(_, text)| NodeRef::Text(text))?
             }
-            Subject::Root(root) => view.root(*root)?,
+            PlaceholderRoot::Root(root) => view.root(*root)?,
         };
         self.steps.iter().try_fold(root, |node, step| {
             let value = node.as_json()?;
             let inner = match step {
-                Step::Key(key) => value.get(key.as_str()),
-                Step::Index(index) => value.get(index),
+                PlaceholderStep::Key(key) => value.get(key.as_str()),
+                PlaceholderStep::Index(index) => value.get(index),
             };
-            inner.map(Node::Json)
+            inner.map(NodeRef::Json)
         })
     }
 }
 
-fn scalar(node: Node<'_>) -> std::borrow::Cow<'_, str> {
+fn scalar(node: NodeRef<'_>) -> std::borrow::Cow<'_, str> {
     match (node.as_str(), node.as_json()) {
         (Some(text), _) => text.into(),
         (None, Some(value)) => value.to_string().into(),
@@ -135,7 +135,7 @@ fn compact(value: &Value, limit: usize) -> String {
     if is_deeper_than(value, MAX_DEPTH) {
         return "(nested too deeply)".to_owned();
     }
-    let mut text = Bounded { bytes: Vec::new(), limit };
+    let mut text = BoundedWriter { bytes: Vec::new(), limit };
     // The only error is the limit; the text up to it is the result.
     let _ = crate::json::to_writer(&mut text, value);
     let valid = match std::str::from_utf8(&text.bytes) {
@@ -146,12 +146,12 @@ fn compact(value: &Value, limit: usize) -> String {
     String::from_utf8(text.bytes).unwrap_or_default()
 }
 
-struct Bounded {
+struct BoundedWriter {
     bytes: Vec<u8>,
     limit: usize,
 }
 
-impl io::Write for Bounded {
+impl io::Write for BoundedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = self.limit.saturating_sub(self.bytes.len()).min(bytes.len());
         self.bytes.extend(bytes.iter().take(room));
@@ -164,7 +164,7 @@ impl io::Write for Bounded {
 }
 
 /// Spends the work of writing a value. Returns whether it exceeds the remaining work of the call.
-fn exceeds_work_limit(node: Node<'_>) -> bool {
+fn exceeds_work_limit(node: NodeRef<'_>) -> bool {
     const LARGE: usize = 4 << 10;
     let bytes = node.as_str().map_or(LARGE, str::len);
     work_limit::spend_on(bytes, 8).is_err()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use callgate::host::{Account, RecordKey, StateStore, SystemClock, Write};
+use callgate::host::{Account, RecordKey, StateStore, SystemClock, ConditionalWrite};
 use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
@@ -222,7 +222,7 @@ fn i2_only_one_of_two_claims_succeeds_after_database_edits() {
     let store = &attacked.store;
     let key = RecordKey { space: "calls", key: "k" };
     let write = |value: &Value, over| {
-        let write = Write { over, ..Write::new(key, value, Account::NOBODY) };
+        let write = ConditionalWrite { over, ..ConditionalWrite::new(key, value, Account::NOBODY) };
         run(store.write_record(jiff::Timestamp::UNIX_EPOCH, write))
     };
     assert_eq!(write(&json!("pending"), None), Ok(true));

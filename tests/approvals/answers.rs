@@ -1,7 +1,7 @@
 //! Responses other than a plain approval or denial: results from an approver, cancellation, and multiple, late or unknown responses.
 
 use callgate::json::{Value, json};
-use callgate::message::{Approver, Message, ResponsePart, Role, Settled, approval_response};
+use callgate::message::{Approver, Message, ResponsePart, Role, ResultStatus, approval_response};
 
 use super::scene::{REFUNDS, Scene};
 use crate::fixtures::kind_and_code;
@@ -41,7 +41,7 @@ fn approvers_result_may_be_null_and_completes_the_call() {
             let outcome = scene.outcome();
             assert_eq!(kind_and_code(&outcome), ("answered", "answered"));
             let result = &scene.results()[0];
-            assert_eq!(result.settled, Settled::Output);
+            assert_eq!(result.settled, ResultStatus::Output);
             assert!(!result.output.text().contains("ana@"), "{told}: {result:?}");
             assert_eq!(result.output.text() == "null", output.is_null());
             assert_eq!(scene.tool.count(), 0);
@@ -72,7 +72,7 @@ fn cancelling_ends_the_run() {
         scene.answer(approval_response(&ids[1 - cancelled], true));
         match in_store {
             true => drop(
-                scene.clock.drive(scene.ledger().answer(&scene.name(["a", "b"][cancelled]), &ends)).unwrap(),
+                scene.clock.drive(scene.ledger().record_answer(&scene.name(["a", "b"][cancelled]), &ends)).unwrap(),
             ),
             false => scene.answer(ends),
         }

@@ -1,7 +1,7 @@
 //! How approvers are asked: one request at a time, not too often, and with one notification per event.
 
 use callgate::json::{Value, json};
-use callgate::message::{CallResult, Message, Output, ResponsePart, Role, Settled, approval_response};
+use callgate::message::{CallResult, Message, ResultOutput, ResponsePart, Role, ResultStatus, approval_response};
 
 use super::scene::{REFUNDS, Scene};
 use crate::fixtures::kind_and_code;
@@ -154,8 +154,8 @@ fn host_can_execute_decided_calls_beside_resume() {
     assert_eq!(notified(&scene).len(), 2);
     // It refunds `a` itself and adds the result to the history.
     let place = scene.history.occurrences()[0].place;
-    let output = Output::Text("refunded by hand".to_owned());
-    scene.history.append_results(vec![CallResult { place, output, settled: Settled::Output }]).unwrap();
+    let output = ResultOutput::Text("refunded by hand".to_owned());
+    scene.history.append_results(vec![CallResult { place, output, settled: ResultStatus::Output }]).unwrap();
     let older = scene.history.clone();
     scene.resume();
     assert_eq!(scene.tool.inputs(), [json!({ "amount": 250, "of": "b" })]);

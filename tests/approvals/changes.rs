@@ -2,7 +2,7 @@
 
 use callgate::ToolDescriptor;
 use callgate::json::{Value, json};
-use callgate::message::Content;
+use callgate::message::PartContent;
 
 use super::scene::{REFUNDS, Scene, with_parts, with_request};
 use crate::fixtures::kind_and_code;
@@ -60,7 +60,7 @@ fn i1_call_with_changed_arguments_requires_approval_again() {
         for mut scene in Scene::each(REFUNDS, &refund()) {
             scene.approve();
             scene.history = with_parts(&scene.history, |content| match content {
-                Content::Call(call) => Some(vec![callgate::message::Part::call(
+                PartContent::Call(call) => Some(vec![callgate::message::Part::call(
                     call.id.clone(),
                     call.name.clone(),
                     input.clone(),
@@ -83,7 +83,7 @@ fn i3_approved_call_does_not_run_with_another_tool() {
     for mut scene in Scene::each(REFUNDS, &refund()) {
         scene.approve();
         scene.history = with_parts(&scene.history, |content| match content {
-            Content::Call(call) => {
+            PartContent::Call(call) => {
                 Some(vec![callgate::message::Part::call(call.id.clone(), "wipe", call.input.clone())])
             }
             _ => None,

@@ -238,7 +238,7 @@ fn i3_approval_in_the_store_is_bound_to_its_requester() {
             approval_token: asked.approval.unwrap().approval_token,
             ..approval_response("approval_c1", true)
         };
-        scene.clock.drive(scene.ledger().answer(&scene.name("c1"), &answer)).unwrap();
+        scene.clock.drive(scene.ledger().record_answer(&scene.name("c1"), &answer)).unwrap();
         let scene = Scene { context: context.clone(), ..scene };
         assert_eq!(run(&scene).outcome.name(), outcome, "{context}");
         assert_eq!(scene.tool.count(), usize::from(outcome == "executed"), "{context}");

@@ -2,7 +2,7 @@
 
 use callgate::Outcome;
 use callgate::json::json;
-use callgate::message::{CallOccurrence, Content, History, Message, Output, Part, ResultPart, Role};
+use callgate::message::{CallOccurrence, PartContent, History, Message, ResultOutput, Part, ResultPart, Role};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -57,16 +57,16 @@ fn cuts() -> impl Strategy<Value = Vec<Cut>> {
 /// The session state in a history.
 fn state(history: &History) -> Option<Part> {
     let parts = history.messages().iter().flat_map(Message::parts);
-    parts.filter(|part| matches!(part.content(), Content::State(_))).cloned().next_back()
+    parts.filter(|part| matches!(part.content(), PartContent::State(_))).cloned().next_back()
 }
 
 /// A history with one of its results replaced.
 fn with_nth_result(history: &History, which: &Index, change: fn(&ResultPart) -> Vec<Part>) -> History {
     let parts = history.messages().iter().flat_map(Message::parts);
-    let count = parts.filter(|part| matches!(part.content(), Content::Result(_))).count();
+    let count = parts.filter(|part| matches!(part.content(), PartContent::Result(_))).count();
     let (nth, mut seen) = (which.index(count.max(1)), 0);
     with_parts(history, |content| match content {
-        Content::Result(result) => {
+        PartContent::Result(result) => {
             seen += 1;
             (seen == nth + 1).then(|| change(result))
         }
@@ -79,7 +79,7 @@ fn cut(history: &History, old: &History, cut: &Cut) -> History {
     if messages.is_empty() {
         return history.clone();
     }
-    let without_state = || with_parts(history, |content| matches!(content, Content::State(_)).then(Vec::new));
+    let without_state = || with_parts(history, |content| matches!(content, PartContent::State(_)).then(Vec::new));
     match cut {
         Cut::Head(at) => History::new(messages[at.index(messages.len())..].to_vec()),
         Cut::Tail(at) => History::new(messages[..at.index(messages.len())].to_vec()),
@@ -90,14 +90,14 @@ fn cut(history: &History, old: &History, cut: &Cut) -> History {
             }
             let id = at.get(&calls).call.id.clone();
             with_parts(history, move |content| match content {
-                Content::Call(call) if call.id == id => Some(vec![]),
-                Content::Result(result) if result.call_id == id => Some(vec![]),
+                PartContent::Call(call) if call.id == id => Some(vec![]),
+                PartContent::Result(result) if result.call_id == id => Some(vec![]),
                 _ => None,
             })
         }
         Cut::Result(at) => with_nth_result(history, at, |_| vec![]),
         Cut::Edit(at) => with_nth_result(history, at, |result| {
-            let output = Output::Text("other".to_owned());
+            let output = ResultOutput::Text("other".to_owned());
             vec![Part::result(ResultPart { output, ..result.clone() })]
         }),
         Cut::Argument(at) => {
@@ -107,7 +107,7 @@ fn cut(history: &History, old: &History, cut: &Cut) -> History {
             }
             let place = at.get(&calls).call.clone();
             with_parts(history, move |content| match content {
-                Content::Call(call) if *call == place => {
+                PartContent::Call(call) if *call == place => {
                     Some(vec![Part::call(call.id.clone(), "note", json!({ "changed": true }))])
                 }
                 _ => None,

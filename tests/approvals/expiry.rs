@@ -32,7 +32,7 @@ fn i3_request_expires_exactly_at_its_expiry_time() {
             let what = format!("{seconds} {answered}");
             assert_eq!(kind_and_code(&scene.outcome()), outcome, "{what}");
             assert_eq!(scene.tool.count(), usize::from(outcome.0 == "executed"), "{what}");
-            let told = if outcome.0 == "denied" { "lapsed" } else { "" };
+            let told = if outcome.0 == "denied" { "expired" } else { "" };
             assert!(scene.results().iter().all(|result| result.output.text().contains(told)), "{what}");
         }
     }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use callgate::json::{Value, json};
 use callgate::message::{
-    Content, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
+    PartContent, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
 };
 
 use callgate::ToolCall;
@@ -81,7 +81,7 @@ fn i3_request_moved_to_another_call_is_rejected() {
     scene.approve();
     let large = json!({ "amount": 9000, "note": "late" });
     scene.history = with_parts(&scene.history, |content| match content {
-        Content::Call(call) => Some(vec![Part::call(call.id.clone(), "refund", large.clone())]),
+        PartContent::Call(call) => Some(vec![Part::call(call.id.clone(), "refund", large.clone())]),
         _ => None,
     });
     let round = scene.resume();
@@ -139,7 +139,7 @@ fn i3_requests_of_an_older_key_count_until_its_removal() {
             scene.keys = Some(keys.to_owned());
             if scene.store.is_shared() && keys == NEXT_KEY {
                 // A store that was never opened with both keys is still sealed with the older one.
-                assert!(scene.refused().contains("made with other keys"));
+                assert!(scene.refused().contains("created with other keys"));
                 continue;
             }
             assert_eq!(kind_and_code(&scene.outcome()), outcome);
@@ -192,7 +192,7 @@ fn i3_call_without_its_request_does_not_run() {
         let asked = scene.request();
         scene.approve();
         scene.history =
-            with_parts(&scene.history, |content| matches!(content, Content::Request(_)).then(Vec::new));
+            with_parts(&scene.history, |content| matches!(content, PartContent::Request(_)).then(Vec::new));
         if !knows {
             scene.store = Scene::new("").store;
         }

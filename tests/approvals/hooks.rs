@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use callgate::ToolError;
 use callgate::json::{Map, Value, json};
-use callgate::lifecycle::{Before, ErrorAction, HookCall, RequiredApproval, ToolHooks};
+use callgate::lifecycle::{BeforeAction, ErrorAction, HookCall, RequiredApproval, ToolHooks};
 use callgate::message::{Approver, ResponsePart};
 use proptest::prelude::*;
 
@@ -25,12 +25,12 @@ pub fn scene_with_hooks(rules: &str, hooks: Vec<ToolHooks>, input: Value) -> Sce
     scene
 }
 
-pub fn before(says: impl Fn(&HookCall<'_>) -> Before + Send + Sync + 'static) -> Vec<ToolHooks> {
+pub fn before(says: impl Fn(&HookCall<'_>) -> BeforeAction + Send + Sync + 'static) -> Vec<ToolHooks> {
     vec![ToolHooks::new("hook").before(says)]
 }
 
 /// A hook that returns the first value until the call is suspended, and the second from then on.
-fn changing_hooks(first: Before, then: Before) -> Vec<ToolHooks> {
+fn changing_hooks(first: BeforeAction, then: BeforeAction) -> Vec<ToolHooks> {
     let count = Arc::new(AtomicUsize::new(0));
     before(move |_| match count.fetch_add(1, Ordering::SeqCst) {
         0 => first.clone(),
@@ -38,20 +38,20 @@ fn changing_hooks(first: Before, then: Before) -> Vec<ToolHooks> {
     })
 }
 
-fn with_limit(call: &HookCall<'_>) -> Before {
+fn with_limit(call: &HookCall<'_>) -> BeforeAction {
     let mut input = call.input.clone();
     input["limit"] = 10.into();
-    Before::Edit(input)
+    BeforeAction::Edit(input)
 }
 
-fn plus_one(call: &HookCall<'_>) -> Before {
-    Before::Edit(json!({ "amount": call.input["amount"].as_u64().unwrap() + 1 }))
+fn plus_one(call: &HookCall<'_>) -> BeforeAction {
+    BeforeAction::Edit(json!({ "amount": call.input["amount"].as_u64().unwrap() + 1 }))
 }
 
 #[test]
 fn i1_hook_edits_are_shown_in_the_request_and_run() {
     for (hook, shown) in [
-        (with_limit as fn(&HookCall<'_>) -> Before, json!({ "amount": 1, "limit": 10 })),
+        (with_limit as fn(&HookCall<'_>) -> BeforeAction, json!({ "amount": 1, "limit": 10 })),
         (plus_one, json!({ "amount": 2 })),
     ] {
         let mut scene = scene_with_hooks(ASK, before(hook), json!({ "amount": 1 }));
@@ -68,12 +68,12 @@ fn i1_hook_edits_are_shown_in_the_request_and_run() {
 #[test]
 fn hook_that_now_blocks_the_call_overrides_its_approval() {
     for (says, kind, code) in [
-        (Before::Block("not any more".into()), "denied", "blocked"),
-        (Before::Halt("stop".into()), "halted", "halted"),
-        (Before::Skip(json!("kept")), "answered", "answered"),
-        (Before::Edit(json!("no object")), "denied", "invalid_arguments"),
+        (BeforeAction::Block("not any more".into()), "denied", "blocked"),
+        (BeforeAction::Halt("stop".into()), "halted", "halted"),
+        (BeforeAction::Skip(json!("kept")), "answered", "answered"),
+        (BeforeAction::Edit(json!("no object")), "denied", "invalid_arguments"),
     ] {
-        let mut scene = scene_with_hooks(ASK, changing_hooks(Before::Continue, says), json!({ "amount": 1 }));
+        let mut scene = scene_with_hooks(ASK, changing_hooks(BeforeAction::Continue, says), json!({ "amount": 1 }));
         scene.approve();
         assert_eq!(kind_and_code(&scene.outcome()), (kind, code));
         assert_eq!(scene.tool.count(), 0, "{kind}");
@@ -85,7 +85,7 @@ fn i1_different_hook_edits_on_resume_require_approval_again() {
     // With or without a policy that requires approval of the other arguments.
     for amount in [500, 5] {
         let hooks =
-            changing_hooks(Before::Edit(json!({ "amount": 250 })), Before::Edit(json!({ "amount": amount })));
+            changing_hooks(BeforeAction::Edit(json!({ "amount": 250 })), BeforeAction::Edit(json!({ "amount": amount })));
         let mut scene = scene_with_hooks(REFUNDS, hooks, json!({ "amount": 250 }));
         let first = scene.request();
         scene.approve();
@@ -106,7 +106,7 @@ fn i1_different_hook_edits_on_resume_require_approval_again() {
 #[test]
 fn request_about_changed_arguments_keeps_expiry_and_requirements_of_the_first() {
     let rules = REFUNDS.replace("expires: 24h", "expires: 1h, approvers: ['role:finance'], quorum: 2");
-    let hooks = changing_hooks(Before::Continue, Before::Edit(json!({ "amount": 5 })));
+    let hooks = changing_hooks(BeforeAction::Continue, BeforeAction::Edit(json!({ "amount": 5 })));
     let mut scene = scene_with_hooks(&rules, hooks, json!({ "amount": 250 }));
     let yes_of = |scene: &mut Scene, name: &str| {
         scene.answer_as(Approver { roles: vec!["finance".into()], ..Approver::new(name) }, scene.approval());
@@ -126,7 +126,7 @@ fn request_about_changed_arguments_keeps_expiry_and_requirements_of_the_first() 
 
 #[test]
 fn annotations_reach_policies_and_tool_on_resume() {
-    let tag = |team: &str| Before::Annotate(Map::from_iter([("team".to_owned(), json!(team))]));
+    let tag = |team: &str| BeforeAction::Annotate(Map::from_iter([("team".to_owned(), json!(team))]));
     let rules = format!(
         "{REFUNDS}  - {{ id: red, match: {{ tool: refund, where: [ {{ path: $.context.metadata.team, eq: red }} ] }}, deny: {{}} }}\n"
     );
@@ -147,7 +147,7 @@ fn i10_redaction_by_annotation_applies_to_outcomes_of_resumed_calls() {
     let rules = format!(
         "{ASK_LONG}  - {{ id: hide, match: {{ where: [ {{ path: $.context.metadata.team, eq: red }} ] }}, redact: {{ in: [input, output], detect: [email] }} }}\n"
     );
-    let tag = Before::Annotate(Map::from_iter([("team".to_owned(), json!("red"))]));
+    let tag = BeforeAction::Annotate(Map::from_iter([("team".to_owned(), json!("red"))]));
     type Answer = fn(&mut Scene);
     let answers: [(&str, Answer); 5] = [
         ("denied", |scene| scene.deny(None)),
@@ -206,7 +206,7 @@ fn i1_arguments_passed_by_a_wrapper_are_approved_and_run() {
     // Without the wrapper the call would run with arguments that no approver saw, although no policy requires approval of them.
     let mut scene = scene_with_hooks(REFUNDS, vec![raise(250)], json!({ "amount": 5 }));
     scene.approve();
-    scene.hooks = before(|_| Before::Edit(json!({ "amount": 6 })));
+    scene.hooks = before(|_| BeforeAction::Edit(json!({ "amount": 6 })));
     assert_eq!((kind_and_code(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
     assert_eq!(scene.request().input, Some(json!({ "amount": 6 })));
 }
@@ -218,7 +218,7 @@ fn edits_by_an_approver_pass_the_hooks_again() {
         ..scene.approval()
     };
     let default_limit = |call: &HookCall<'_>| match call.input.get("limit") {
-        Some(_) => Before::Continue,
+        Some(_) => BeforeAction::Continue,
         None => with_limit(call),
     };
     let mut scene = scene_with_hooks(ASK, before(default_limit), json!({ "amount": 1 }));
@@ -237,7 +237,7 @@ fn edits_by_an_approver_pass_the_hooks_again() {
 
 #[test]
 fn edit_is_ignored_when_hooks_now_produce_other_arguments() {
-    let hooks = changing_hooks(Before::Edit(json!({ "limit": 1 })), Before::Edit(json!({ "limit": 2 })));
+    let hooks = changing_hooks(BeforeAction::Edit(json!({ "limit": 1 })), BeforeAction::Edit(json!({ "limit": 2 })));
     let mut scene = scene_with_hooks(ASK, hooks, json!({}));
     scene.answer(ResponsePart { edited_input: Some(json!({ "limit": 5 })), ..scene.approval() });
     assert_eq!((kind_and_code(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
@@ -253,28 +253,28 @@ fn guards_see_the_arguments_that_wrappers_call_with() {
     around: { script: 'next(#{ amount: 500 })' }";
     let raise = ToolHooks::new("raise")
         .around(|_, mut next| Box::pin(async move { next.with_input(json!({ "amount": 500 })).await }));
-    let large = |says: fn() -> Before| {
+    let large = |says: fn() -> BeforeAction| {
         ToolHooks::new("guard").before(move |call| match call.input["amount"].as_u64() {
             Some(501..) | Some(101..=500) => says(),
-            _ => Before::Continue,
+            _ => BeforeAction::Continue,
         })
     };
     for (rules, hooks) in [(script, vec![]), (NONE, vec![raise])] {
-        let round_of = |says: fn() -> Before| {
+        let round_of = |says: fn() -> BeforeAction| {
             let mut scene = Scene::new(rules);
             scene.hooks = hooks.iter().cloned().chain([large(says)]).collect();
             let round = scene.ask(json!({ "amount": 5 }));
             (scene, round.outcomes[0].outcome.name())
         };
         for (says, kind) in [
-            ((|| Before::Block("no".into())) as fn() -> Before, ["denied", "failed"]),
-            (|| Before::Halt("no".into()), ["halted", "halted"]),
-            (|| Before::Skip(json!("kept")), ["answered", "answered"]),
+            ((|| BeforeAction::Block("no".into())) as fn() -> BeforeAction, ["denied", "failed"]),
+            (|| BeforeAction::Halt("no".into()), ["halted", "halted"]),
+            (|| BeforeAction::Skip(json!("kept")), ["answered", "answered"]),
         ] {
             let (scene, came) = round_of(says);
             assert!(kind.contains(&came) && scene.tool.count() == 0, "{came}");
         }
-        let (mut scene, came) = round_of(|| Before::RequireApproval(RequiredApproval::new("500?")));
+        let (mut scene, came) = round_of(|| BeforeAction::RequireApproval(RequiredApproval::new("500?")));
         assert_eq!((came, scene.tool.count()), ("suspended", 0));
         assert_eq!(scene.request().input, Some(json!({ "amount": 500 })));
         scene.approve();
@@ -331,12 +331,12 @@ fn hook(id: &str, does: &HookEffect) -> ToolHooks {
             Box::pin(async move { next.with_input(json!({ "amount": amount })).await })
         }),
         does => hook.before(move |_| match &does {
-            HookEffect::Nothing | HookEffect::Wrap(_) => Before::Continue,
-            HookEffect::Edit(amount) => Before::Edit(json!({ "amount": amount })),
-            HookEffect::Tag(team) => Before::Annotate(Map::from_iter([("team".to_owned(), json!(team))])),
-            HookEffect::Skip => Before::Skip(json!("kept")),
-            HookEffect::Block => Before::Block("no".into()),
-            HookEffect::Require(message) => Before::RequireApproval(RequiredApproval::new(*message)),
+            HookEffect::Nothing | HookEffect::Wrap(_) => BeforeAction::Continue,
+            HookEffect::Edit(amount) => BeforeAction::Edit(json!({ "amount": amount })),
+            HookEffect::Tag(team) => BeforeAction::Annotate(Map::from_iter([("team".to_owned(), json!(team))])),
+            HookEffect::Skip => BeforeAction::Skip(json!("kept")),
+            HookEffect::Block => BeforeAction::Block("no".into()),
+            HookEffect::Require(message) => BeforeAction::RequireApproval(RequiredApproval::new(*message)),
         }),
     }
 }

@@ -89,7 +89,7 @@ fn i5_later_duplicate_that_ends_first_leaves_the_earlier_pending() {
         let after = state(&scene);
         assert_eq!(after[0], "1=1");
         scene.resume();
-        assert!(state(&scene)[1].contains("lapsed"), "{:?}", state(&scene));
+        assert!(state(&scene)[1].contains("expired"), "{:?}", state(&scene));
         assert_eq!(scene.tool.count(), 1);
     }
 }

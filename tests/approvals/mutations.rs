@@ -1,6 +1,6 @@
 //! Property tests: every mutation of a sealed request or response is rejected.
 
-use callgate::approval::{Question, Tally, tally};
+use callgate::approval::{BoundRequest, Tally, tally};
 use callgate::json::{Value, json};
 use callgate::message::{Approver, History, RequestPart, ResponsePart, approval_response};
 use proptest::prelude::*;
@@ -141,7 +141,7 @@ proptest! {
             // A mutation that cannot be parsed is not a request; one that parses to the same value is not a mutation.
             let changed = RequestPart::of_json(&json).filter(|changed| changed != request);
             if let Some(changed) = changed {
-                let opened = Question::open(&changed, &scene.keys());
+                let opened = BoundRequest::open(&changed, &scene.keys());
                 prop_assert!(opened.is_err(), "{changes:?} {json}");
             }
             Ok(())
@@ -156,7 +156,7 @@ proptest! {
     ) {
         QUESTION.with(|(scene, request)| {
             let keys = scene.keys();
-            let question = Question::open(request, &keys).unwrap();
+            let question = BoundRequest::open(request, &keys).unwrap();
             let yes = approval_response(&request.approval_id, true);
             let given = match base {
                 0 => yes,
@@ -185,5 +185,5 @@ fn full_request_fixture_has_every_member() {
     let (scene, request) = full_request();
     let json = request.to_json();
     assert!(ASKED.iter().all(|member| json.get(*member).is_some()), "{json}");
-    assert!(Question::open(&request, &scene.keys()).is_ok());
+    assert!(BoundRequest::open(&request, &scene.keys()).is_ok());
 }

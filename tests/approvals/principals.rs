@@ -226,7 +226,7 @@ proptest! {
         let mut scene = scene_requested_by(&approval("quorum: 2"), Some(requester.as_str().into()));
         let request = scene.request();
         let keys = scene.keys();
-        let question = callgate::approval::Question::open(&request, &keys).unwrap();
+        let question = callgate::approval::BoundRequest::open(&request, &keys).unwrap();
         let answers = [&first, &second].map(|name| scene.signed(Approver::new(name.as_str()), scene.approval()));
         let token = request.approval_token.clone().unwrap();
         let (standing, ignored) = tally(&question, &token, &answers, &keys, &|_| false);

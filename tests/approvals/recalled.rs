@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use callgate::approval::{Inbox, Item};
+use callgate::approval::{Inbox, InboxItem};
 use callgate::host::{ManualClock, StateStore, StoreFuture};
 use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart, approval_response};
@@ -101,13 +101,13 @@ impl World {
         Inbox::new(store, Keys::parse(&self.keys).unwrap(), self.clock.clone())
     }
 
-    fn questions(&self) -> Vec<Item> {
+    fn questions(&self) -> Vec<InboxItem> {
         self.clock.drive(self.inbox().list()).unwrap()
     }
 
     /// Answers all pending requests and returns their number.
     fn answer(&self, approved: bool) -> usize {
-        let pending: Vec<Item> = self.questions().into_iter().filter(Item::waits).collect();
+        let pending: Vec<InboxItem> = self.questions().into_iter().filter(InboxItem::waits).collect();
         for item in &pending {
             let by = Some(Approver::new("lea"));
             self.clock.drive(self.inbox().answer(&item.name, approval_response("", approved), by)).unwrap();
@@ -331,8 +331,8 @@ fn i2_processes_racing_on_one_file_request_and_run_once() {
     for round in 1..=5 {
         let asked = all_at_once();
         assert!(asked.iter().all(|outcome| outcome.outcome.name() == "suspended"), "{asked:?}");
-        let pending: Vec<Item> =
-            runtime.block_on(inbox.list()).unwrap().into_iter().filter(Item::waits).collect();
+        let pending: Vec<InboxItem> =
+            runtime.block_on(inbox.list()).unwrap().into_iter().filter(InboxItem::waits).collect();
         assert_eq!(pending.len(), 1, "round {round}");
         let by = Some(Approver::new("lea"));
         runtime.block_on(inbox.answer(&pending[0].name, approval_response("", true), by)).unwrap();
@@ -343,8 +343,8 @@ fn i2_processes_racing_on_one_file_request_and_run_once() {
             // A call during the execution gets its result; a call afterwards requires approval again.
             assert!(matches!(outcome.outcome.name(), "executed" | "suspended"), "{outcome:?}");
         }
-        let left: Vec<Item> =
-            runtime.block_on(inbox.list()).unwrap().into_iter().filter(Item::waits).collect();
+        let left: Vec<InboxItem> =
+            runtime.block_on(inbox.list()).unwrap().into_iter().filter(InboxItem::waits).collect();
         for item in left {
             runtime
                 .block_on(inbox.answer(&item.name, approval_response("", false), Some(Approver::new("lea"))))
@@ -385,8 +385,8 @@ fn lost_or_wrong_numbers_never_run_a_call_without_approval() {
         let (key, record) = page.records.into_iter().next().expect("a record of the first number");
         let value = json!({ "number": number });
         let latest = callgate::host::RecordKey { space: "latest", key: &key };
-        let write = callgate::host::Write::new(latest, &value, callgate::host::Account::NOBODY);
-        let write = callgate::host::Write { over: Some(record.version), ..write };
+        let write = callgate::host::ConditionalWrite::new(latest, &value, callgate::host::Account::NOBODY);
+        let write = callgate::host::ConditionalWrite { over: Some(record.version), ..write };
         assert!(
             world
                 .clock

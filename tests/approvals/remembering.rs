@@ -134,10 +134,10 @@ fn i3_revoked_approval_is_not_used_again() {
     let mut scene = approved(EXACT);
     let grants = scene.clock.drive(scene.ledger().grants()).unwrap();
     assert_eq!(grants.len(), 1);
-    let revoked = scene.clock.drive(scene.ledger().revoke(&grants[0].0)).unwrap();
+    let revoked = scene.clock.drive(scene.ledger().revoke_grant(&grants[0].0)).unwrap();
     assert!(revoked.revoked && revoked.policy.as_deref() == Some("ask"));
     assert_eq!(next(&mut scene, "refund", refund()), "suspended");
-    assert!(scene.clock.drive(scene.ledger().revoke("none")).is_err());
+    assert!(scene.clock.drive(scene.ledger().revoke_grant("none")).is_err());
 }
 
 /// I3. Only a plain approval is remembered: no denial, no result from an approver, no edited arguments.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use callgate::json::json;
-use callgate::lifecycle::{Before, RequiredApproval, ToolHooks};
+use callgate::lifecycle::{BeforeAction, RequiredApproval, ToolHooks};
 use callgate::message::Approver;
 
 use super::hooks::{NONE, before, scene_with_hooks};
@@ -11,7 +11,7 @@ use super::scene::{REFUNDS, Scene};
 use crate::fixtures::kind_and_code;
 
 fn requires(message: &'static str) -> Vec<ToolHooks> {
-    before(move |_| Before::RequireApproval(RequiredApproval::new(message)))
+    before(move |_| BeforeAction::RequireApproval(RequiredApproval::new(message)))
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn hook_requirement_joins_the_request_of_the_policies() {
         expires: Some(Duration::from_secs(60)),
         ..RequiredApproval::new("Flagged by the risk service.")
     };
-    let hook = |required: RequiredApproval| before(move |_| Before::RequireApproval(required.clone()));
+    let hook = |required: RequiredApproval| before(move |_| BeforeAction::RequireApproval(required.clone()));
     let mut scene = scene_with_hooks(REFUNDS, hook(required.clone()), json!({ "amount": 250 }));
     let request = scene.request();
     assert_eq!(request.message.as_deref(), Some("Refund 250? Flagged by the risk service."));
@@ -72,13 +72,13 @@ fn i6_changed_hook_requirement_needs_approval_again_and_removed_one_does_not() {
         (
             "id",
             vec![
-                ToolHooks::new("other").before(|_| Before::RequireApproval(RequiredApproval::new("Refund?"))),
+                ToolHooks::new("other").before(|_| BeforeAction::RequireApproval(RequiredApproval::new("Refund?"))),
             ],
         ),
         (
             "approvers",
             before(|_| {
-                Before::RequireApproval(RequiredApproval {
+                BeforeAction::RequireApproval(RequiredApproval {
                     approvers: vec!["role:finance".into()],
                     ..RequiredApproval::new("Refund?")
                 })
@@ -87,7 +87,7 @@ fn i6_changed_hook_requirement_needs_approval_again_and_removed_one_does_not() {
         (
             "expiry",
             before(|_| {
-                Before::RequireApproval(RequiredApproval {
+                BeforeAction::RequireApproval(RequiredApproval {
                     expires: Some(Duration::from_secs(9)),
                     ..RequiredApproval::new("Refund?")
                 })
@@ -110,7 +110,7 @@ fn i6_changed_hook_requirement_needs_approval_again_and_removed_one_does_not() {
 
 #[test]
 fn stricter_approval_satisfies_a_hook_requirement_and_weaker_does_not() {
-    for (says, kind) in [(Before::Block("no".into()), "denied"), (Before::Halt("no".into()), "halted")] {
+    for (says, kind) in [(BeforeAction::Block("no".into()), "denied"), (BeforeAction::Halt("no".into()), "halted")] {
         let mut hooks = requires("Refund?");
         hooks.push(ToolHooks::new("strict").before(move |_| says.clone()));
         let mut scene = Scene::new(NONE);
@@ -119,7 +119,7 @@ fn stricter_approval_satisfies_a_hook_requirement_and_weaker_does_not() {
         assert_eq!(round.outcomes[0].outcome.name(), kind);
     }
     let mut hooks = requires("Refund?");
-    hooks.push(ToolHooks::new("answers").before(|_| Before::Skip(json!("kept"))));
+    hooks.push(ToolHooks::new("answers").before(|_| BeforeAction::Skip(json!("kept"))));
     let mut scene = scene_with_hooks(NONE, hooks, json!({}));
     scene.approve();
     let outcome = scene.outcome();
@@ -135,10 +135,10 @@ fn remembered_approval_does_not_satisfy_a_hook() {
     let rules =
         "policies: [ { id: ask, match: refund, approval: { remember: { scope: arguments, for: 8h } } } ]";
     for (says, kind) in [
-        (Before::RequireApproval(RequiredApproval::new("Sure?")), "suspended"),
-        (Before::Skip(json!("kept")), "answered"),
-        (Before::Block("no".into()), "denied"),
-        (Before::Continue, "executed"),
+        (BeforeAction::RequireApproval(RequiredApproval::new("Sure?")), "suspended"),
+        (BeforeAction::Skip(json!("kept")), "answered"),
+        (BeforeAction::Block("no".into()), "denied"),
+        (BeforeAction::Continue, "executed"),
     ] {
         let mut scene = scene_with_hooks(rules, Vec::new(), json!({ "amount": 1 }));
         scene.approve();

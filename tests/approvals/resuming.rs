@@ -1,7 +1,7 @@
 //! The outcome of a call for each response.
 
 use callgate::json::json;
-use callgate::message::{Dialect, ResponsePart, Settled, approval_response};
+use callgate::message::{Dialect, ResponsePart, ResultStatus, approval_response};
 
 use super::scene::Scene;
 use crate::fixtures::kind_and_code;
@@ -30,7 +30,7 @@ fn denied_call_does_not_run_and_the_model_reads_why() {
         let outcome = scene.outcome();
         assert_eq!(kind_and_code(&outcome), ("denied", "approval_denied"));
         let results = scene.results();
-        assert_eq!((results[0].output.text().as_str(), results[0].settled), (told, Settled::Denied));
+        assert_eq!((results[0].output.text().as_str(), results[0].settled), (told, ResultStatus::Denied));
         assert_eq!(scene.tool.count(), 0);
     }
 }

@@ -3,13 +3,13 @@
 use std::cell::OnceCell;
 use std::sync::{Arc, Mutex};
 
-use callgate::approval::{Ledger, Name, Question, seal_answer};
+use callgate::approval::{BoundRequest, Ledger, Name, seal_answer};
 use callgate::call::{ApprovalDecision, ApprovalRequest};
 use callgate::host::{Clock, ManualClock, Observer, StateStore};
 use callgate::json::{Value, json};
 use callgate::lifecycle::ToolHooks;
 use callgate::message::{
-    Approver, Content, Dialect, History, Message, Part, RequestPart, ResponsePart, ResultPart, Role,
+    Approver, PartContent, Dialect, History, Message, Part, RequestPart, ResponsePart, ResultPart, Role,
     approval_response,
 };
 use callgate::seal::Keys;
@@ -261,7 +261,7 @@ impl Scene {
 
     pub fn signed(&self, by: Approver, response: ResponsePart) -> ResponsePart {
         let request = self.requests().into_iter().find(|request| request.approval_id == response.approval_id);
-        let question = Question::open(&request.unwrap(), &self.keys()).unwrap();
+        let question = BoundRequest::open(&request.unwrap(), &self.keys()).unwrap();
         seal_answer(&question, response, by, self.clock.now(), &self.keys())
     }
 
@@ -270,7 +270,7 @@ impl Scene {
         let parts = self.history.messages().iter().flat_map(Message::parts);
         parts
             .filter_map(|part| match part.content() {
-                Content::Result(result) => Some(result.clone()),
+                PartContent::Result(result) => Some(result.clone()),
                 _ => None,
             })
             .collect()
@@ -284,7 +284,7 @@ impl Scene {
 }
 
 /// Replaces parts of a history.
-pub fn with_parts(history: &History, mut change: impl FnMut(&Content) -> Option<Vec<Part>>) -> History {
+pub fn with_parts(history: &History, mut change: impl FnMut(&PartContent) -> Option<Vec<Part>>) -> History {
     let mut changed = Vec::new();
     for message in history.messages() {
         let mut parts = Vec::new();
@@ -304,7 +304,7 @@ pub fn with_parts(history: &History, mut change: impl FnMut(&Content) -> Option<
 /// A history with its approval requests changed.
 pub fn with_request(history: &History, change: impl Fn(&mut RequestPart)) -> History {
     with_parts(history, |content| match content {
-        Content::Request(request) => {
+        PartContent::Request(request) => {
             let mut request = request.clone();
             change(&mut request);
             Some(vec![request.into()])

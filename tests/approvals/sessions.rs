@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use callgate::json::{Value, json};
-use callgate::message::{Content, Dialect, History, ResponsePart, approval_response};
+use callgate::message::{PartContent, Dialect, History, ResponsePart, approval_response};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -117,8 +117,8 @@ impl SessionDriver {
             Step::Back(which) => scene.history = which.get(&self.kept).clone(),
             Step::Lose(results) => {
                 scene.history = with_parts(&scene.history, |content| match content {
-                    Content::Result(_) if *results => Some(vec![]),
-                    Content::Response(_) if !results => Some(vec![]),
+                    PartContent::Result(_) if *results => Some(vec![]),
+                    PartContent::Response(_) if !results => Some(vec![]),
                     _ => None,
                 });
             }

@@ -4,7 +4,7 @@ use callgate::card::{
     ActionId, Choice, MAX_ACTION_BYTES, Payload, RouteError, route, route_action_with_payload,
 };
 use callgate::json::json;
-use callgate::message::{Dialect, History, Message, Output, Part, RequestPart, ResultPart, Role, Settled};
+use callgate::message::{Dialect, History, Message, ResultOutput, Part, RequestPart, ResultPart, Role, ResultStatus};
 use proptest::prelude::*;
 
 fn request(approval_id: &str, call: &str) -> RequestPart {
@@ -66,8 +66,8 @@ fn invalid_clicks_report_the_reason() {
         vec![Part::result(ResultPart {
             call_id: "c1".to_owned(),
             name: "refund".to_owned(),
-            output: Output::Text("done".to_owned()),
-            settled: Settled::Output,
+            output: ResultOutput::Text("done".to_owned()),
+            settled: ResultStatus::Output,
         })],
     ));
     assert_eq!(error(&answered).to_string(), "the call of `approval_c1` already has a result");

@@ -2,25 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use callgate::card::{Entry, Status, Subject, timeline};
+use callgate::card::{TimelineEntry, TimelineStatus, TimelineSubject, timeline};
 use callgate::json::{Value, json};
-use callgate::message::{Dialect, History, Place};
+use callgate::message::{Dialect, History, PartPosition};
 use proptest::prelude::*;
 
 use crate::dialects::{corpus, generated};
 
-fn shown(entry: &Entry<'_>) -> String {
-    let status = |status: &Status| callgate::json::to_value(status).unwrap().as_str().unwrap().to_owned();
+fn shown(entry: &TimelineEntry<'_>) -> String {
+    let status =
+        |status: &TimelineStatus| callgate::json::to_value(status).unwrap().as_str().unwrap().to_owned();
     match &entry.subject {
-        Subject::Said { role, parts } => format!("{} said {} parts", role.name(), parts.len()),
-        Subject::Call { call, status: of, .. } => format!("{} {}", call.id, status(of)),
-        Subject::Approval { call, request, responses, status: of, .. } => {
+        TimelineSubject::Said { role, parts } => format!("{} said {} parts", role.name(), parts.len()),
+        TimelineSubject::Call { call, status: of, .. } => format!("{} {}", call.id, status(of)),
+        TimelineSubject::Approval { call, request, responses, status: of, .. } => {
             let call = call.map_or("hosted", |call| call.id.as_str());
             format!("{call} by {} with {} answers {}", request.approval_id, responses.len(), status(of))
         }
-        Subject::Request(request) => format!("request {}", request.approval_id),
-        Subject::Response(response) => format!("response {}", response.approval_id),
-        Subject::Result(result) => format!("result {}", result.call_id),
+        TimelineSubject::Request(request) => format!("request {}", request.approval_id),
+        TimelineSubject::Response(response) => format!("response {}", response.approval_id),
+        TimelineSubject::Result(result) => format!("result {}", result.call_id),
     }
 }
 
@@ -140,9 +141,9 @@ fn provider_hosted_approval_includes_its_response() {
 }
 
 fn assert_each_part_once(history: &History) {
-    let mut seen: BTreeMap<Place, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<PartPosition, usize> = BTreeMap::new();
     for (message, of) in history.messages().iter().enumerate() {
-        seen.extend((0..of.parts().len()).map(|part| (Place { message, part }, 0)));
+        seen.extend((0..of.parts().len()).map(|part| (PartPosition { message, part }, 0)));
     }
     let entries = timeline(history);
     for place in entries.iter().flat_map(|entry| &entry.places) {
@@ -150,9 +151,9 @@ fn assert_each_part_once(history: &History) {
     }
     assert!(seen.values().all(|count| *count == 1), "{seen:?}");
     // Text never moves behind a later message.
-    let positions: Vec<Place> = entries
+    let positions: Vec<PartPosition> = entries
         .iter()
-        .filter(|entry| matches!(entry.subject, Subject::Said { .. } | Subject::Call { .. }))
+        .filter(|entry| matches!(entry.subject, TimelineSubject::Said { .. } | TimelineSubject::Call { .. }))
         .map(|entry| entry.places[0])
         .collect();
     assert!(positions.is_sorted(), "{positions:?}");

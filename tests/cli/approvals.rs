@@ -199,7 +199,7 @@ fn edit_reads_all_arguments_from_a_file_or_stdin() {
         ["approvals", "edit", "approval_c2", "--as", "ana", "--state", "file:s.db", "--input", "-"];
     assert_eq!(dir.run_with_input(&arguments, r#"{"amount":5}"#).code, Some(0), "the note may be omitted");
     let dir = pending_for_anyone();
-    assert_rejected(&dir.run_with_input(&arguments, "[]"), "no object");
+    assert_rejected(&dir.run_with_input(&arguments, "[]"), "not an object");
     assert_rejected(
         &dir.run_with_input(&arguments, r#"{"note":"a"}"#),
         "`$.input.amount` may not be changed",

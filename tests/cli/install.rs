@@ -122,7 +122,7 @@ fn uninstall_keeps_and_reports_a_heavily_edited_server() {
     fs::write(dir.0.path().join("mcp.json"), &edited).unwrap();
     let undone = dir.uninstall("cursor", "mcp.json");
     assert_eq!((undone.code, dir.text("mcp.json")), (Some(1), edited));
-    assert!(undone.stdout.contains("write `url`: `https://r.example/mcp`"), "{}", undone.transcript());
+    assert!(undone.stdout.contains("set `url` to `https://r.example/mcp`"), "{}", undone.transcript());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Redaction follows values: through results and through messages of the host's code.
 
 use callgate::json::{Value, json};
-use callgate::lifecycle::{Before, HookCall, ToolHooks};
+use callgate::lifecycle::{BeforeAction, HookCall, ToolHooks};
 use callgate::{Outcome, ToolCall};
 
 use crate::fixtures::{Tool, call, noon, rules, run};
@@ -60,8 +60,8 @@ fn unchanged_result_is_redacted_only_where_the_policy_matches() {
 fn i10_halt_reason_contains_nothing_redacted() {
     let policies = format!("{{ id: hide, match: give, redact: {{ patterns: ['{PIN}'] }} }}");
     let hooks = ToolHooks::new("guard").before(|call: &HookCall<'_>| match call.input.get("pin") {
-        Some(pin) => Before::Halt(format!("never {pin}")),
-        None => Before::Continue,
+        Some(pin) => BeforeAction::Halt(format!("never {pin}")),
+        None => BeforeAction::Continue,
     });
     let calls = [call("give", json!({ "pin": PIN })), call("tell", json!({}))];
     for outcome in outcomes(&policies, json!(1), Some(hooks), &calls) {

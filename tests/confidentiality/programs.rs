@@ -9,7 +9,7 @@ use std::{fs, io::Write};
 use callgate::Engine;
 use callgate::engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, Reach, ServerSpec, StdioSpec};
+use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use callgate::seal::Keys;
 use callgate::state::SqliteStore;
 use tokio::io::AsyncReadExt;
@@ -119,7 +119,7 @@ fn i10_gateway_sends_and_stores_no_secret() {
     let args = ["-S", "-E", &recorder, &log].map(str::to_owned).to_vec();
     let child = StdioSpec { command: "python3".to_owned(), args, env: Vec::new(), cwd: None };
     let server =
-        ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child), rules: None };
+        ServerSpec { name: "server".to_owned(), prefix: None, reach: Transport::Child(child), rules: None };
     let store = Arc::new(SqliteStore::open(&place.path().join("state.db")).unwrap());
     let engine: Engine = Engine::builder(engine::load_text(RULES).unwrap())
         .keys(Keys::parse(KEY).unwrap())

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use callgate::json::json;
-use callgate::redaction::{Detector, Redactor, Sieve, Style};
+use callgate::redaction::{Detector, RedactionStyle, Redactor, StreamRedactor};
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ fn sample(detector: Detector) -> (String, usize) {
 }
 
 fn redact_stream(redactor: &Redactor, pieces: impl IntoIterator<Item = String>) -> String {
-    let mut sieve = Sieve::redacting(Arc::new(redactor.clone()));
+    let mut sieve = StreamRedactor::redacting(Arc::new(redactor.clone()));
     let mut shown = String::new();
     for piece in pieces {
         sieve.push(&piece, &mut shown).unwrap();
@@ -52,7 +52,7 @@ fn invisible_characters_do_not_hide_values_from_detectors() {
     let invisible = invisible();
     assert!(invisible.len() > 4000, "{}", invisible.len());
     for detector in Detector::ALL {
-        let redactor = Redactor::new(vec![detector], Vec::new(), Style::Mask);
+        let redactor = Redactor::new(vec![detector], Vec::new(), RedactionStyle::Mask);
         let (text, middle) = sample(detector);
         let clean = redactor.redact_text(&text).into_owned();
         for c in &invisible {
@@ -65,8 +65,8 @@ fn invisible_characters_do_not_hide_values_from_detectors() {
 
 #[test]
 fn invisible_characters_do_not_hide_values_from_patterns_and_keys() {
-    let pattern = Redactor::new(Vec::new(), vec![Regex::new(r"CASE-\d{4}").unwrap()], Style::Mask);
-    let secrets = Redactor::new(vec![Detector::HighEntropy], Vec::new(), Style::Mask);
+    let pattern = Redactor::new(Vec::new(), vec![Regex::new(r"CASE-\d{4}").unwrap()], RedactionStyle::Mask);
+    let secrets = Redactor::new(vec![Detector::HighEntropy], Vec::new(), RedactionStyle::Mask);
     for c in invisible() {
         assert_eq!(pattern.redact_text(&format!("see CA{c}SE-12{c}34.")), "see [redacted].", "{c:?}");
         let mut value =
@@ -83,7 +83,7 @@ fn invisible_characters_do_not_hide_values_from_patterns_and_keys() {
 #[test]
 fn invisible_characters_do_not_hide_streamed_values() {
     let detectors = vec![Detector::Email, Detector::PaymentCard];
-    let redactor = Redactor::new(detectors, vec![Regex::new("CASE-[0-9]{4}").unwrap()], Style::Mask);
+    let redactor = Redactor::new(detectors, vec![Regex::new("CASE-[0-9]{4}").unwrap()], RedactionStyle::Mask);
     for c in invisible() {
         let text = format!("to an{c}a@example.com or 4111 1111{c} 1111 1111, CASE{c}-1234 it is.");
         let expected = "to [email] or [payment_card], [redacted] it is.";
@@ -99,7 +99,7 @@ fn invisible_characters_do_not_hide_streamed_values() {
 
 #[test]
 fn invisible_characters_between_words_hide_no_word() {
-    let redactor = Redactor::new(vec![Detector::PaymentCard], Vec::new(), Style::Mask);
+    let redactor = Redactor::new(vec![Detector::PaymentCard], Vec::new(), RedactionStyle::Mask);
     for c in invisible() {
         let text = format!("total 12{c}4111111111111111{c}7 paid");
         let redacted = redactor.redact_text(&text);
@@ -112,7 +112,8 @@ fn decimal_digits_of_every_script_are_digits() {
     let category = CodePointMapData::<GeneralCategory>::new();
     let digits: Vec<char> =
         ('\0'..=char::MAX).filter(|c| category.get(*c) == GeneralCategory::DecimalNumber).collect();
-    let redactor = Redactor::new(vec![Detector::PaymentCard, Detector::UsSsn], Vec::new(), Style::Mask);
+    let redactor =
+        Redactor::new(vec![Detector::PaymentCard, Detector::UsSsn], Vec::new(), RedactionStyle::Mask);
     for ten in digits.chunks(10) {
         let written = |number: &str| -> String {
             number.chars().map(|c| c.to_digit(10).map_or(c, |digit| ten[digit as usize])).collect()
@@ -124,7 +125,8 @@ fn decimal_digits_of_every_script_are_digits() {
 
 #[test]
 fn compatibility_forms_marks_and_escapes_hide_nothing() {
-    let redactor = Redactor::new(vec![Detector::PaymentCard, Detector::Email], Vec::new(), Style::Mask);
+    let redactor =
+        Redactor::new(vec![Detector::PaymentCard, Detector::Email], Vec::new(), RedactionStyle::Mask);
     let number = "4111 1111 1111 1111";
     let each = |to: &dyn Fn(char) -> String| number.chars().map(to).collect::<String>();
     let circled = |c: char| match c {
@@ -160,7 +162,7 @@ fn text_that_imitates_a_label_hides_nothing() {
         ("https://u:[email]hunter2@db.io/x", "https://[url_credentials]/x"),
         ("password: *hunter2x", "password: [high_entropy]"),
     ] {
-        assert_eq!(every(Style::Mask).redact_text(text), redacted, "{text}");
+        assert_eq!(every(RedactionStyle::Mask).redact_text(text), redacted, "{text}");
     }
     for (value, redacted) in [
         (json!({ "password": "[email] hunter2" }), json!({ "password": "[high_entropy]" })),
@@ -169,10 +171,11 @@ fn text_that_imitates_a_label_hides_nothing() {
         (json!({ "password": "[email]" }), json!({ "password": "[email]" })),
     ] {
         let mut actual = value.clone();
-        assert!(every(Style::Mask).redact_value(&mut actual).is_ok());
+        assert!(every(RedactionStyle::Mask).redact_value(&mut actual).is_ok());
         assert_eq!(actual, redacted, "{value}");
     }
-    let words = Redactor::new(Vec::new(), vec![Regex::new("(?i)email|[0-9a-f]{12}").unwrap()], Style::Mask);
+    let words =
+        Redactor::new(Vec::new(), vec![Regex::new("(?i)email|[0-9a-f]{12}").unwrap()], RedactionStyle::Mask);
     assert_eq!(words.redact_text("[email]"), "[[redacted]]");
     assert_eq!(words.redact_text("[phone:hmac-0123456789ab]"), "[phone:hmac-[redacted]]");
 }
@@ -191,7 +194,7 @@ proptest! {
     ) {
         // A character that counts as a space in the last line of a private key extends the match to the end of the text.
         for detector in Detector::ALL.into_iter().filter(|detector| *detector != Detector::PrivateKey) {
-            let redactor = Redactor::new(vec![detector], Vec::new(), Style::Mask);
+            let redactor = Redactor::new(vec![detector], Vec::new(), RedactionStyle::Mask);
             let (text, finds) = corpus(detector).into_iter().find(|(_, finds)| finds.len() == 1).unwrap();
             let inside = |at: usize| at > finds[0].start && at < finds[0].end;
             let hidden: String = text

@@ -2,7 +2,7 @@
 
 use callgate::json::{Value, json};
 use callgate::message::{
-    Dialect, History, Message, Output, Part, RequestPart, ResponsePart, ResultPart, Role, Settled,
+    Dialect, History, Message, ResultOutput, Part, RequestPart, ResponsePart, ResultPart, Role, ResultStatus,
 };
 use proptest::prelude::*;
 
@@ -44,16 +44,16 @@ fn silent() -> impl Strategy<Value = Part> {
     ]
 }
 
-fn output() -> impl Strategy<Value = Output> {
+fn output() -> impl Strategy<Value = ResultOutput> {
     prop_oneof![
-        4 => text().prop_map(Output::Text),
-        2 => input().prop_map(Output::of),
-        1 => prop::collection::vec(prop_oneof![text().prop_map(Part::text), silent()], 0..3).prop_map(Output::Parts),
+        4 => text().prop_map(ResultOutput::Text),
+        2 => input().prop_map(ResultOutput::of),
+        1 => prop::collection::vec(prop_oneof![text().prop_map(Part::text), silent()], 0..3).prop_map(ResultOutput::Parts),
     ]
 }
 
-fn settled() -> impl Strategy<Value = Settled> {
-    prop_oneof![Just(Settled::Output), Just(Settled::Error), Just(Settled::Denied)]
+fn settled() -> impl Strategy<Value = ResultStatus> {
+    prop_oneof![Just(ResultStatus::Output), Just(ResultStatus::Error), Just(ResultStatus::Denied)]
 }
 
 fn result() -> impl Strategy<Value = Part> {

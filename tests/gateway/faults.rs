@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use callgate::Engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, Reach, ServerSpec, StdioSpec};
+use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use harness::{Folder, Session, response_count};
@@ -223,7 +223,7 @@ async fn endless_response_is_cut_off_and_its_server_is_ended() {
     let child =
         StdioSpec { command: words.next().unwrap(), args: words.collect(), env: Vec::new(), cwd: None };
     let server =
-        ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child), rules: None };
+        ServerSpec { name: "server".to_owned(), prefix: None, reach: Transport::Child(child), rules: None };
     let gateway = Gateway::new(Engine::from_text(OPEN).unwrap(), [server]).with_max_message_size(64 << 10);
     let call = json!({ "name": "say", "arguments": { "lines": "endless ", "times": 20_000 } });
     let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call }).to_string();
@@ -327,7 +327,7 @@ fn every_call_is_executed_or_denied_during_reloads() {
         message["method"] == "notifications/tools/list_changed"
     });
     session.folder.write("rules.yaml", "policies: [");
-    session.wait_for_log("refused");
+    session.wait_for_log("rejected");
     assert!(denied_now(&mut session), "invalid rules change nothing");
     session.folder.write("rules.yaml", OPEN);
     harness::wait_until("the fixed rules take effect", || !denied_now(&mut session));
@@ -362,7 +362,7 @@ async fn server_that_does_not_list_its_tools_is_still_called() {
         cwd: None,
     };
     let server =
-        ServerSpec { name: "silent".to_owned(), prefix: None, reach: Reach::Child(command), rules: None };
+        ServerSpec { name: "silent".to_owned(), prefix: None, reach: Transport::Child(command), rules: None };
     let engine = Engine::from_text("policies: []").unwrap();
     let gateway = Arc::new(Gateway::new(engine, [server]));
     let (mut client, theirs) = tokio::io::duplex(4096);

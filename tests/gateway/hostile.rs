@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use callgate::Engine;
-use callgate::mcp::{Gateway, Reach, ServerSpec, StdioSpec};
+use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use insta::Settings;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -34,7 +34,7 @@ fn gateway(log: &Path) -> Arc<Gateway> {
         .chain([script("recorder.py"), log.to_owned()].map(|path| path.display().to_string()));
     let child = StdioSpec { command: "python3".to_owned(), args: args.collect(), env: Vec::new(), cwd: None };
     let server =
-        ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child), rules: None };
+        ServerSpec { name: "server".to_owned(), prefix: None, reach: Transport::Child(child), rules: None };
     Arc::new(Gateway::new(Engine::from_text(RULES).unwrap(), [server]).with_max_message_size(LONGEST))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callgate::Engine;
 use callgate::json::{Map, Value, parse};
-use callgate::mcp::{Gateway, Reach, ServerSpec, StdioSpec};
+use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
 use tokio::io::AsyncReadExt;
@@ -28,7 +28,7 @@ async fn call_echo(arguments: &[String]) -> Vec<Value> {
     let args = ["-S".to_owned(), "-E".to_owned(), script("echo.py").display().to_string()];
     let child = StdioSpec { command: "python3".to_owned(), args: args.into(), env: Vec::new(), cwd: None };
     let server =
-        ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child), rules: None };
+        ServerSpec { name: "server".to_owned(), prefix: None, reach: Transport::Child(child), rules: None };
     let gateway = Arc::new(Gateway::new(Engine::from_text(RULES).unwrap(), [server]));
     let mut said = GREETING.to_owned();
     for (number, arguments) in arguments.iter().enumerate() {

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use callgate::approval::{Inbox, Item};
+use callgate::approval::{Inbox, InboxItem};
 use callgate::host::{StateStore, SystemClock};
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, HttpSpec, Reach, ServerSpec};
+use callgate::mcp::{Gateway, HttpSpec, ServerSpec, Transport};
 use callgate::message::{Approver, approval_response};
 use callgate::seal::Keys;
 use callgate::state::{MemoryStore, SqliteStore};
@@ -44,7 +44,7 @@ impl Shared {
         let rules = engine::load_text(rules).unwrap();
         let engine =
             Engine::builder(rules).store(Arc::clone(&self.store)).keys(Keys::parse(KEY).unwrap()).build();
-        let reach = Reach::Http(HttpSpec { url: self.upstream.url.clone(), headers: Vec::new() });
+        let reach = Transport::Http(HttpSpec { url: self.upstream.url.clone(), headers: Vec::new() });
         let server = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
         let log = Arc::clone(&self.log);
         Gateway::new(engine, [server])
@@ -63,9 +63,9 @@ impl Shared {
         self.upstream.requests_for("tools/call").len()
     }
 
-    async fn pending(&self) -> Vec<Item> {
+    async fn pending(&self) -> Vec<InboxItem> {
         let inbox = Inbox::new(Arc::clone(&self.store), Keys::parse(KEY).unwrap(), SystemClock);
-        inbox.list().await.unwrap().into_iter().filter(Item::waits).collect()
+        inbox.list().await.unwrap().into_iter().filter(InboxItem::waits).collect()
     }
 
     /// Answers all pending approvals. Returns their number.

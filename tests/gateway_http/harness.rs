@@ -6,7 +6,7 @@ use std::time::Duration;
 use callgate::Engine;
 use callgate::engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, HttpServer, HttpSpec, Reach, ServerSpec};
+use callgate::mcp::{Gateway, HttpServer, HttpSpec, ServerSpec, Transport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
@@ -199,10 +199,10 @@ pub struct RunningGateway {
 /// A gateway in front of a server, with these rules.
 pub fn gateway(url: &str, rules: &str, log: &Arc<Mutex<Vec<String>>>) -> Gateway {
     let spec = HttpSpec { url: url.to_owned(), headers: Vec::new() };
-    gateway_to(Reach::Http(spec), rules, log)
+    gateway_to(Transport::Http(spec), rules, log)
 }
 
-pub fn gateway_to(reach: Reach, rules: &str, log: &Arc<Mutex<Vec<String>>>) -> Gateway {
+pub fn gateway_to(reach: Transport, rules: &str, log: &Arc<Mutex<Vec<String>>>) -> Gateway {
     let rules = engine::load_text(rules).unwrap();
     let server = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
     let log = Arc::clone(log);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use callgate::json::json;
-use callgate::mcp::Identity;
+use callgate::mcp::Authenticator;
 
 use super::harness::{RunningGateway, Upstream};
 
@@ -30,8 +30,8 @@ impl IdentityFiles {
         self.0.path().join("auth.yaml")
     }
 
-    pub fn identity(&self) -> Identity {
-        Identity::from_file(&self.path()).unwrap_or_else(|error| panic!("{error}"))
+    pub fn identity(&self) -> Authenticator {
+        Authenticator::from_file(&self.path()).unwrap_or_else(|error| panic!("{error}"))
     }
 }
 
@@ -212,7 +212,7 @@ fn reports_errors_in_identity_files_with_their_position() {
     for (file, expected) in cases {
         let files =
             IdentityFiles::new(&[("auth.yaml", file), ("bad", "nonsense"), ("none.json", r#"{"keys":[]}"#)]);
-        let said = match Identity::from_file(&files.path()) {
+        let said = match Authenticator::from_file(&files.path()) {
             Ok(_) => panic!("{file} is accepted"),
             Err(error) => error.to_string(),
         };

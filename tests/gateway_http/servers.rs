@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use callgate::json::{Value, json};
-use callgate::mcp::{HttpSpec, Reach};
+use callgate::mcp::{HttpSpec, Transport};
 
 use super::harness::{
     Action, NO_RULES, RunningGateway, STATELESS_VERSION, Upstream, default_response, event, gateway_to,
@@ -48,7 +48,7 @@ async fn server_gets_its_configured_headers_instead_of_the_clients() {
     let spec = HttpSpec { url: upstream.url.clone(), headers };
     assert!(!format!("{spec:?}").contains("of-the-gateway"));
     let served = RunningGateway::from_gateway(
-        gateway_to(Reach::Http(spec), NO_RULES, &log),
+        gateway_to(Transport::Http(spec), NO_RULES, &log),
         Arc::clone(&log),
         |server| server,
     )

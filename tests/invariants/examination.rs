@@ -7,8 +7,8 @@ use callgate::call::{CallView, Phase};
 use callgate::diagnostic::SourceMap;
 use callgate::explain::Explanation;
 use callgate::json::{Value, json};
-use callgate::kernel::{Asking, Event, Listener, Said};
-use callgate::matcher::{ExaminedCondition, ExaminedForm, Found, Truth};
+use callgate::kernel::{Event, EventListener, MatchStatus, PolicyEvaluated};
+use callgate::matcher::{ExaminedCondition, ExaminedForm, TestedValues, Truth};
 use callgate::policy::CompiledPolicies;
 use callgate::{Outcome, OutcomeKind, SessionState, ToolCall, engine};
 use proptest::collection::vec;
@@ -49,9 +49,9 @@ fn contradictions(examined: &ExaminedCondition<'_>) -> Vec<String> {
             ExaminedForm::Not(inner) => !inner.truth.clone(),
             ExaminedForm::Test(test) => {
                 let kept = match &test.found {
-                    Found::Values { first, count } if first.len() == *count => first,
-                    Found::Values { .. } => return,
-                    Found::Absent | Found::TypeMismatch(_) => return,
+                    TestedValues::Values { first, count } if first.len() == *count => first,
+                    TestedValues::Values { .. } => return,
+                    TestedValues::Absent | TestedValues::TypeMismatch(_) => return,
                 };
                 // `exists` alone reads no value.
                 if test.operators.iter().all(|asked| asked.key == "exists") {
@@ -93,18 +93,18 @@ fn name(phase: Phase) -> &'static str {
 }
 
 impl NotificationCounter {
-    fn note(&self, asking: &Asking<'_>) {
+    fn note(&self, asking: &PolicyEvaluated<'_>) {
         let decision = *self.decisions.lock().unwrap();
         let phase = name(asking.phase.unwrap());
         *self.heard.lock().unwrap().entry((decision, phase, asking.place)).or_default() += 1;
         let examined = asking.examine();
         let truth = examined.truth();
         let fits = match asking.said {
-            Said::Truth(said) => *said == truth,
-            Said::LeftOut | Said::Elsewhere => truth == Truth::No,
-            Said::Unasked(_) => true,
+            MatchStatus::Truth(said) => *said == truth,
+            MatchStatus::LeftOut | MatchStatus::Elsewhere => truth == Truth::No,
+            MatchStatus::Unasked(_) => true,
         };
-        let elsewhere = matches!(asking.said, Said::Elsewhere);
+        let elsewhere = matches!(asking.said, MatchStatus::Elsewhere);
         if !fits || elsewhere == (examined.fits_tool() && examined.matches_server()) {
             self.wrong
                 .lock()
@@ -120,7 +120,7 @@ impl NotificationCounter {
     }
 }
 
-impl Listener for NotificationCounter {
+impl EventListener for NotificationCounter {
     fn hear(&self, event: &Event<'_>) {
         match event {
             Event::DecisionStarted(_) => *self.decisions.lock().unwrap() += 1,
@@ -133,7 +133,7 @@ impl Listener for NotificationCounter {
 
 struct Panics;
 
-impl Listener for Panics {
+impl EventListener for Panics {
     fn hear(&self, _: &Event<'_>) {
         std::panic::resume_unwind(Box::new("a listener's own mistake"));
     }

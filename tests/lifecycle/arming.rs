@@ -1,8 +1,8 @@
 //! Tools that an SDK drives, beside rounds that Callgate drives.
 
 use callgate::json::{Value, json};
-use callgate::lifecycle::Config;
-use callgate::message::{CallPart, Content, History, Output, Settled};
+use callgate::lifecycle::ModelConfig;
+use callgate::message::{CallPart, PartContent, History, ResultOutput, ResultStatus};
 use callgate::session::SdkSession;
 
 use super::{push_call, session, tool, user};
@@ -41,11 +41,11 @@ fn each_sdk_call_passes_the_gate_and_has_a_result_for_the_model() {
     let call = |id: &str, tool: &str| clock.drive(armed.call(id, tool, json!({})));
     let looked = call("c1", "look");
     assert_eq!(kind_and_code(&looked.outcome).0, "executed");
-    assert_eq!(looked.result.unwrap().output, Output::Json(json!(1)));
+    assert_eq!(looked.result.unwrap().output, ResultOutput::Json(json!(1)));
     let denied = call("c2", "drop");
     assert_eq!(
         (kind_and_code(&denied.outcome).0, denied.result.unwrap().settled),
-        ("denied", Settled::Denied)
+        ("denied", ResultStatus::Denied)
     );
     let waits = call("c3", "pay");
     assert_eq!((kind_and_code(&waits.outcome).0, waits.result), ("suspended", None));
@@ -61,7 +61,7 @@ fn suspend_adds_completed_and_pending_calls_to_the_sdks_history() {
         part("c2", "pay", json!({})),
         part("c3", "look", json!({ "q": "x" })),
     ];
-    let parts = calls.iter().map(|call| Content::Call(call.clone()).into()).collect();
+    let parts = calls.iter().map(|call| PartContent::Call(call.clone()).into()).collect();
     history.push(callgate::message::Message::new(callgate::message::Role::Assistant, parts));
     // The SDK stops at the pending call, and never makes the third one.
     clock.drive(armed.call("c1", "look", json!({})));
@@ -118,7 +118,7 @@ fn rest_of_an_announced_round_is_completed_when_the_sdk_stops() {
         part("c3", "look", json!({ "q": "stop" })),
         part("c4", "look", json!({})),
     ];
-    let parts = calls.iter().map(|call| Content::Call(call.clone()).into()).collect();
+    let parts = calls.iter().map(|call| PartContent::Call(call.clone()).into()).collect();
     history.push(callgate::message::Message::new(callgate::message::Role::Assistant, parts));
     clock.drive(armed.announce_round(&calls));
     clock.drive(armed.call("c1", "look", json!({})));
@@ -159,7 +159,7 @@ fn armed_session_gives_access_to_the_lifecycle() {
     let clock = noon();
     let armed = session.into_sdk_session(Tool::counting(&clock));
     clock.drive(async {
-        armed.session().await.begin(Config::default()).unwrap();
+        armed.session().await.begin(ModelConfig::default()).unwrap();
         armed.call("c1", "look", json!({})).await;
         let _ = armed.session().await.end(&super::ending()).await;
     });

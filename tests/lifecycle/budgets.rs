@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use callgate::host::{ManualClock, StateStore, StoreError, StoreFuture};
 use callgate::json::json;
-use callgate::lifecycle::{Config, Ending, Usage};
+use callgate::lifecycle::{ModelConfig, RunEnd, Usage};
 use callgate::message::History;
 use callgate::seal::Keys;
 use callgate::state::MemoryStore;
@@ -44,8 +44,8 @@ fn ana(engine: &Engine, talk: &str) -> Session {
 }
 
 /// One model call with this usage.
-async fn turn(session: &mut Session, usage: Usage) -> Result<(), Ending> {
-    session.before_model(Config::default()).await?;
+async fn turn(session: &mut Session, usage: Usage) -> Result<(), RunEnd> {
+    session.before_model(ModelConfig::default()).await?;
     session.used(usage);
     Ok(())
 }
@@ -66,7 +66,7 @@ fn nothing_starts_once_a_budget_is_exhausted() {
         ("tokens: 1000, iterations: 2", tokens(1), 2),
     ] {
         let mut session = engine(&budget(bounds), &clock, &memory()).session();
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
         for _ in 0..turns {
             clock.drive(turn(&mut session, usage)).unwrap();
         }
@@ -114,13 +114,13 @@ fn exhausted_budget_halts_denies_or_finishes() {
     for (then, kind) in [("halt", "halted"), ("deny", "denied"), ("finish", "denied")] {
         let mut session =
             engine(&budget(&format!("tokens: 10, on_exceed: {then}")), &clock, &memory()).session();
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
         clock.drive(turn(&mut session, tokens(10))).unwrap();
         let next = clock.drive(turn(&mut session, tokens(1)));
         match then {
             "halt" => drop(abort_reason(next)),
             "deny" => assert_eq!(next, Ok(())),
-            _ => assert!(matches!(next, Err(Ending::Finished { .. })), "{next:?}"),
+            _ => assert!(matches!(next, Err(RunEnd::Finished { .. })), "{next:?}"),
         }
         let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
         assert_eq!(outcome.outcome.name(), kind);
@@ -167,8 +167,8 @@ fn i8_unavailable_store_counts_as_an_exhausted_budget() {
         let outcome = clock.drive(ana(&engine, "talk").execute(call("look", json!({})), &tool));
         assert_eq!(kind_and_code(&outcome), ("halted", "store_unavailable"));
         let mut session = ana(&engine, "talk");
-        session.begin(Config::default()).unwrap();
-        abort_reason(clock.drive(session.before_model(Config::default())));
+        session.begin(ModelConfig::default()).unwrap();
+        abort_reason(clock.drive(session.before_model(ModelConfig::default())));
     }
     assert_eq!(tool.count(), 0);
 }
@@ -300,7 +300,7 @@ fn unverified_history_has_no_budget_left() {
     clock.drive(engine.session().named("talk").round(&mut history, &tool)).unwrap();
     // The client omits the sealed state.
     let kept = history.messages().iter().filter(|message| {
-        message.parts().iter().all(|part| !matches!(part.content(), callgate::message::Content::State(_)))
+        message.parts().iter().all(|part| !matches!(part.content(), callgate::message::PartContent::State(_)))
     });
     let mut history = History::new(kept.cloned().collect());
     push_call(&mut history, "c2", "look", json!({}));
@@ -334,7 +334,7 @@ fn ended_session_leaves_no_usage_to_the_next_run() {
     let clock = noon();
     let mut session = engine(&budget("iterations: 1"), &clock, &memory()).session();
     for _ in 0..2 {
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
         clock.drive(turn(&mut session, tokens(1))).unwrap();
         abort_reason(clock.drive(turn(&mut session, tokens(1))));
         let _ = clock.drive(session.end(&ending()));

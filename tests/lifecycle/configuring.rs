@@ -2,20 +2,20 @@
 
 use callgate::engine::load_text;
 use callgate::json::{Value, json};
-use callgate::lifecycle::{Config, Middleware, ModelConfigPatch, Phase, RunContext};
+use callgate::lifecycle::{ModelConfig, Middleware, ModelConfigPatch, RunPhase, RunContext};
 use callgate::{EngineBuilder, Session, ToolCall};
 
 use super::tool;
 use crate::fixtures::{Tool, kind_and_code, noon, rules};
 
 /// The configurations of the first and the second model call.
-fn configured(engine: EngineBuilder, config: Config) -> (Session, Vec<Config>) {
+fn configured(engine: EngineBuilder, config: ModelConfig) -> (Session, Vec<ModelConfig>) {
     let mut session = engine.build().session().with_context(json!({ "tenant": "acme", "roles": ["clerk"] }));
     let configs = two_turns(&mut session, config);
     (session, configs)
 }
 
-fn two_turns(session: &mut Session, config: Config) -> Vec<Config> {
+fn two_turns(session: &mut Session, config: ModelConfig) -> Vec<ModelConfig> {
     noon().drive(async {
         let base = session.begin(config).unwrap();
         let first = session.before_model(base.clone()).await.unwrap();
@@ -23,13 +23,13 @@ fn two_turns(session: &mut Session, config: Config) -> Vec<Config> {
     })
 }
 
-fn one(rules_text: &str, config: Config) -> Config {
+fn one(rules_text: &str, config: ModelConfig) -> ModelConfig {
     configured(rules(rules_text), config).1.remove(0)
 }
 
 fn prompts(change: &str) -> Vec<String> {
     let text = format!("policies: [ {{ id: p, model: {{ system_prompts: {{ {change} }} }} }} ]");
-    one(&text, Config { system_prompts: vec!["Be kind.".into()], ..Config::default() }).system_prompts
+    one(&text, ModelConfig { system_prompts: vec!["Be kind.".into()], ..ModelConfig::default() }).system_prompts
 }
 
 #[test]
@@ -44,13 +44,13 @@ fn prompts_are_appended_and_replaced() {
 fn sampling_is_bounded_and_set() {
     let config = |text: &str, config| one(&format!("policies: [ {{ id: p, model: {{ {text} }} }} ]"), config);
     let hot =
-        Config { temperature: Some(1.2), top_p: Some(0.1), max_tokens: Some(9000), ..Config::default() };
+        ModelConfig { temperature: Some(1.2), top_p: Some(0.1), max_tokens: Some(9000), ..ModelConfig::default() };
     let bounded = config("temperature: { max: 0.7 }, top_p: { min: 0.5 }, max_tokens: { max: 4000 }", hot);
     assert_eq!((bounded.temperature, bounded.top_p, bounded.max_tokens), (Some(0.7), Some(0.5), Some(4000)));
-    let unset = config("temperature: { max: 0.7 }, max_tokens: { set: 50 }", Config::default());
+    let unset = config("temperature: { max: 0.7 }, max_tokens: { set: 50 }", ModelConfig::default());
     assert_eq!((unset.temperature, unset.max_tokens), (None, Some(50)));
     let text = "metadata: { team: red }, provider_options: { seed: 1 }";
-    let added = config(text, Config { metadata: members(json!({ "a": 1 })), ..Config::default() });
+    let added = config(text, ModelConfig { metadata: members(json!({ "a": 1 })), ..ModelConfig::default() });
     assert_eq!(added.metadata, members(json!({ "a": 1, "team": "red" })));
     assert_eq!(added.provider_options, members(json!({ "seed": 1 })));
 }
@@ -59,12 +59,12 @@ fn members(value: Value) -> callgate::json::Map {
     value.as_object().unwrap().clone()
 }
 
-fn offered_names(config: &Config) -> Vec<&str> {
+fn offered_names(config: &ModelConfig) -> Vec<&str> {
     config.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
-fn tools() -> Config {
-    Config { tools: ["search", "admin.drop", "pay"].map(tool).to_vec(), ..Config::default() }
+fn tools() -> ModelConfig {
+    ModelConfig { tools: ["search", "admin.drop", "pay"].map(tool).to_vec(), ..ModelConfig::default() }
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn init_policy_applies_once_and_call_policy_each_time() {
     let text = "policies:
   - { id: hello, model: { on: init, system_prompts: { append: Once. } } }
   - { id: turn, model: { system_prompts: { append: 'Turn {{ session.iteration }}.' } } }";
-    let (_, configs) = configured(rules(text), Config::default());
+    let (_, configs) = configured(rules(text), ModelConfig::default());
     assert_eq!(configs[0].system_prompts, ["Once.", "Turn 0."]);
     assert_eq!(configs[1].system_prompts, ["Once.", "Turn 1."]);
 }
@@ -117,7 +117,7 @@ fn undecided_condition_restricts() {
   - id: p
     match: { where: [ { path: $.context.tenant, gt: 5 } ] }
     model: { tools: { hide: pay }, temperature: { max: 0.1 } }";
-    let config = one(text, Config { temperature: Some(1.0), ..tools() });
+    let config = one(text, ModelConfig { temperature: Some(1.0), ..tools() });
     assert_eq!((offered_names(&config), config.temperature), (vec!["search", "admin.drop"], Some(0.1)));
 }
 
@@ -140,14 +140,14 @@ impl Middleware for Dynamic {
     fn id(&self) -> &str {
         "dynamic"
     }
-    fn on_config(&self, run: &RunContext, config: &Config) -> Option<ModelConfigPatch> {
+    fn on_config(&self, run: &RunContext, config: &ModelConfig) -> Option<ModelConfigPatch> {
         match run.phase {
-            Phase::Init => {
+            RunPhase::Init => {
                 let mut prompts = config.system_prompts.clone();
                 prompts.push("You are a helpful assistant.".into());
                 Some(ModelConfigPatch { system_prompts: Some(prompts), ..ModelConfigPatch::default() })
             }
-            Phase::BeforeModel if run.iteration > 0 => {
+            RunPhase::BeforeModel if run.iteration > 0 => {
                 let temperature = (config.temperature.unwrap_or(0.7) + 0.1).min(1.0);
                 Some(ModelConfigPatch { temperature: Some(temperature), ..ModelConfigPatch::default() })
             }
@@ -158,7 +158,7 @@ impl Middleware for Dynamic {
 
 #[test]
 fn hooks_change_the_configuration_in_order_and_policies_bound_it() {
-    let config = || Config { temperature: Some(0.5), max_tokens: Some(10), ..Config::default() };
+    let config = || ModelConfig { temperature: Some(0.5), max_tokens: Some(10), ..ModelConfig::default() };
     let (_, configs) = configured(rules("policies: []").middleware(Dynamic).middleware(Dynamic), config());
     assert_eq!(configs[0].system_prompts.len(), 2);
     assert_eq!((configs[0].temperature, configs[1].temperature), (Some(0.5), Some(0.7)));
@@ -176,12 +176,12 @@ fn each_field_of_the_configuration_can_be_changed_separately() {
         fn id(&self) -> &str {
             "patching"
         }
-        fn on_config(&self, run: &RunContext, _: &Config) -> Option<ModelConfigPatch> {
-            (run.phase == Phase::BeforeModel).then(|| self.0.clone())
+        fn on_config(&self, run: &RunContext, _: &ModelConfig) -> Option<ModelConfigPatch> {
+            (run.phase == RunPhase::BeforeModel).then(|| self.0.clone())
         }
     }
     let some = |name: &str| Some(members(json!({ (name): 1 })));
-    let before = Config {
+    let before = ModelConfig {
         messages: super::user("hello"),
         system_prompts: vec!["Help.".into()],
         tools: vec![tool("look")],
@@ -201,7 +201,7 @@ fn each_field_of_the_configuration_can_be_changed_separately() {
         ModelConfigPatch { metadata: some("c"), ..none() },
         ModelConfigPatch { provider_options: some("d"), ..none() },
     ] {
-        let after = Config {
+        let after = ModelConfig {
             messages: patch.messages.clone().unwrap_or_else(|| before.messages.clone()),
             system_prompts: patch.system_prompts.clone().unwrap_or_else(|| before.system_prompts.clone()),
             tools: patch.tools.clone().unwrap_or_else(|| before.tools.clone()),
@@ -220,13 +220,13 @@ fn each_field_of_the_configuration_can_be_changed_separately() {
 }
 
 /// A hook that removes a tool from the configuration, at the start or before each model call.
-struct Without(&'static str, Phase);
+struct Without(&'static str, RunPhase);
 
 impl Middleware for Without {
     fn id(&self) -> &str {
         "without"
     }
-    fn on_config(&self, run: &RunContext, config: &Config) -> Option<ModelConfigPatch> {
+    fn on_config(&self, run: &RunContext, config: &ModelConfig) -> Option<ModelConfigPatch> {
         let rest = config.tools.iter().filter(|tool| tool.name != self.0).cloned().collect();
         (run.phase == self.1).then(|| ModelConfigPatch { tools: Some(rest), ..ModelConfigPatch::default() })
     }
@@ -248,8 +248,8 @@ fn call_of_a_tool_that_was_not_offered_is_denied() {
     let none = "policies: []";
     for engine in [
         rules(hiding),
-        rules(none).middleware(Without("pay", Phase::Init)),
-        rules(none).middleware(Without("pay", Phase::BeforeModel)),
+        rules(none).middleware(Without("pay", RunPhase::Init)),
+        rules(none).middleware(Without("pay", RunPhase::BeforeModel)),
     ] {
         let (mut session, _) = configured(engine, tools());
         let codes = codes(&mut session, &calls_of(&["search", "pay", "admin.drop", "unheard-of"]));
@@ -272,7 +272,7 @@ fn offer_is_that_of_the_last_model_call() {
     noon().drive(session.before_model(config)).unwrap();
     assert_eq!(codes(&mut session, &calls_of(&["pay"])), ["unmatched"]);
     // A host that keeps its tools out of the configuration offers any tool, until a hook adds or removes one.
-    let (mut session, _) = configured(rules("policies: []"), Config::default());
+    let (mut session, _) = configured(rules("policies: []"), ModelConfig::default());
     assert_eq!(codes(&mut session, &calls_of(&["pay"])), ["unmatched"]);
     // An empty list is an offer as well.
     let (mut session, _) =
@@ -285,7 +285,7 @@ fn tool_of_one_server_is_offered_for_that_server_only() {
     let on =
         |name: &str, server: &str| callgate::ToolDescriptor { server: Some(server.into()), ..tool(name) };
     let given =
-        Config { tools: vec![on("pay", "bank"), on("pay", "shop"), tool("look")], ..Config::default() };
+        ModelConfig { tools: vec![on("pay", "bank"), on("pay", "shop"), tool("look")], ..ModelConfig::default() };
     let text = "policies: [ { id: p, match: { server: shop, tool: pay }, deny: {} } ]";
     let (mut session, _) = configured(rules(text), given);
     let call = |tool: &str| ToolCall::new("", tool, json!({}));
@@ -318,7 +318,7 @@ fn sdk_is_offered_what_hooks_and_policies_leave_and_can_call_no_other() {
     let clock = noon();
     let hiding = "policies: [ { id: p, model: { tools: { hide: 'admin*' } } } ]";
     let engine = rules(hiding).clock(clock.clone()).tools(tools().tools);
-    let session = engine.middleware(Without("pay", Phase::Init)).build().session();
+    let session = engine.middleware(Without("pay", RunPhase::Init)).build().session();
     let armed = session.into_sdk_session(Tool::counting(&clock));
     let names: Vec<String> = clock.drive(armed.tools()).into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["search"]);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Waker};
 
 use callgate::json::json;
-use callgate::message::{CallPart, Content, History, Message, Role};
+use callgate::message::{CallPart, PartContent, History, Message, Role};
 use callgate::{EngineBuilder, ToolCall, ToolError, ToolExecutor, ToolResponse};
 
 use super::user;
@@ -35,7 +35,7 @@ fn three() -> ([CallPart; 3], History) {
     let part = |id: &str, name: &str| CallPart { id: id.into(), name: name.into(), input: json!({}) };
     let calls = [part("c1", "look"), part("c2", "hang"), part("c3", "look")];
     let mut history = user("look, hang, look");
-    let parts = calls.iter().map(|call| Content::Call(call.clone()).into()).collect();
+    let parts = calls.iter().map(|call| PartContent::Call(call.clone()).into()).collect();
     history.push(Message::new(Role::Assistant, parts));
     (calls, history)
 }

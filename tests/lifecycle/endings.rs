@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use callgate::host::{HookFailure, Observer};
 use callgate::json::json;
-use callgate::lifecycle::{Before, Chunk, Config, Ending, Middleware, RunContext, RunStats, ToolHooks};
+use callgate::lifecycle::{BeforeAction, Chunk, ModelConfig, RunEnd, Middleware, RunContext, RunStats, ToolHooks};
 use callgate::message::History;
 use callgate::state::MemoryStore;
 use callgate::{ToolCall, ToolError, ToolExecutor, ToolResponse};
@@ -25,12 +25,12 @@ fn endings(log: &Log) -> Vec<String> {
 #[test]
 fn only_the_first_ending_counts() {
     let clock = noon();
-    let failed = Ending::Failed { error: "boom".into() };
+    let failed = RunEnd::Failed { error: "boom".into() };
     for (first, second, told) in
         [(ending(), failed.clone(), "finished stop"), (failed, ending(), "failed boom")]
     {
         let (mut session, log) = session("policies: []");
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
         let _ = clock.drive(session.end(&first));
         let _ = clock.drive(session.end(&second));
         let _ = session.close();
@@ -43,7 +43,7 @@ fn only_the_first_ending_counts() {
 fn aborted_run_ends_as_aborted_whatever_the_host_reports() {
     let clock = noon();
     let (mut session, log) = session("policies: []");
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     session.run().abort("the user left");
     session.run().abort("and something else");
     let _ = clock.drive(session.end(&ending()));
@@ -53,11 +53,11 @@ fn aborted_run_ends_as_aborted_whatever_the_host_reports() {
 #[test]
 fn unended_run_is_reported_when_its_session_is_dropped() {
     let (mut closed, heard) = session("policies: []");
-    closed.begin(Config::default()).unwrap();
+    closed.begin(ModelConfig::default()).unwrap();
     let _ = closed.close();
     assert_eq!(endings(&heard), ["aborted its session was closed"]);
     let (mut dropped, heard) = session("policies: []");
-    dropped.begin(Config::default()).unwrap();
+    dropped.begin(ModelConfig::default()).unwrap();
     drop(dropped);
     assert_eq!(endings(&heard), ["aborted its session was dropped"]);
     let (unbegun, heard) = session("policies: []");
@@ -70,7 +70,7 @@ fn aborted_run_starts_nothing() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let (mut session, _) = session("policies: []");
-    let base = session.begin(Config::default()).unwrap();
+    let base = session.begin(ModelConfig::default()).unwrap();
     session.run().abort("enough");
     assert_eq!(abort_reason(session.chunk(Chunk::text("t", "x"))), "enough");
     assert_eq!(abort_reason(clock.drive(session.before_model(base))), "enough");
@@ -111,7 +111,7 @@ fn running_tool_is_cancelled_on_abort_and_its_siblings_do_not_start() {
             callgate::json::from_value(json!({ "name": "pay", "once": once })).unwrap();
         let engine = rules("policies: []").tools([tools]).clock(clock.clone()).build();
         let mut session = engine.session().named("talk");
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
         let tool = Endless { run: session.run().clone(), cancelled: Arc::default() };
         let calls = vec![call("pay", json!({})), call("pay", json!({}))];
         let outcomes = clock.drive(session.execute_round(calls, &tool));
@@ -134,7 +134,7 @@ fn i7_cancelled_call_is_not_run_again() {
     push_call(&mut history, "c1", "pay", json!({}));
     let unsettled: History = history.clone();
     let mut first = engine().session().named("talk");
-    first.begin(Config::default()).unwrap();
+    first.begin(ModelConfig::default()).unwrap();
     let tool = Endless { run: first.run().clone(), cancelled: Arc::default() };
     clock.drive(first.round(&mut history, &tool)).unwrap();
     // The process with the newer history is lost.
@@ -149,11 +149,11 @@ fn run_after_an_aborted_one_is_not_affected() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let (mut session, _) = session("policies: []");
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     session.run().abort("enough");
     clock.drive(session.execute(call("look", json!({})), &tool));
     let _ = clock.drive(session.end(&ending()));
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     assert_eq!(kind_and_code(&clock.drive(session.execute(call("look", json!({})), &tool))).0, "executed");
 }
 
@@ -167,7 +167,7 @@ fn suspended_run_keeps_its_counts_when_it_is_resumed() {
     for (name, kind) in [("pay", "denied"), ("look", "executed")] {
         let mut session = rules(text).clock(clock.clone()).build().session();
         let mut history = user("look and go on");
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
         let parts = [("c1", "look"), ("c2", name)]
             .map(|(id, tool)| callgate::message::Part::call(id, tool, json!({})));
         // A call that requires approval before the budget is exhausted.
@@ -177,7 +177,7 @@ fn suspended_run_keeps_its_counts_when_it_is_resumed() {
         ));
         clock.drive(session.round(&mut history, &tool)).unwrap();
         let _ = clock.drive(session.end(&ending()));
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
         let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
         assert_eq!(outcome.outcome.name(), kind, "{name}");
     }
@@ -187,7 +187,7 @@ fn suspended_run_keeps_its_counts_when_it_is_resumed() {
 fn abort_before_the_start_ends_the_first_run() {
     let (mut session, _) = session("policies: []");
     let held = session.run().clone();
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     held.abort("from outside");
     assert_eq!(abort_reason(session.chunk(Chunk::text("t", "x"))), "from outside");
 }
@@ -198,7 +198,7 @@ fn deferred_work_runs_after_the_ending_and_cannot_fail_it() {
     let log = Log::default();
     let listener = Listener { name: "ear", log: log.clone() };
     let mut session = rules("policies: []").middleware(listener).build().session();
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     let (first, third) = (log.clone(), log.clone());
     session.run().defer(Box::pin(async move {
         first.record("first");
@@ -229,7 +229,7 @@ fn turn_is_captured_once_retried_once_and_reported_on_failure() {
         }
     };
     let (mut session, _) = session("policies: []");
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     assert_eq!(
         clock.drive(session.capture_turn(keep(2))),
         Err("failure 0; and once more: failure 1".to_owned())
@@ -239,7 +239,7 @@ fn turn_is_captured_once_retried_once_and_reported_on_failure() {
     assert_eq!(clock.drive(session.capture_turn(keep(9))), Ok(()));
     assert_eq!(kept.load(Ordering::SeqCst), 2);
     // The next run captures its own.
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     let told = clock.drive(session.capture_turn(|| async { panic!("clumsy") })).unwrap_err();
     assert_eq!(told.matches("capturing the turn panicked").count(), 2);
     assert_eq!(clock.drive(session.capture_turn(|| async { Ok(()) })), Ok(()));
@@ -255,13 +255,13 @@ fn policy_can_stop_the_run_at_any_point() {
     let frozen = json!({ "frozen": true, "tenant": "acme" });
     let engine = rules(text).build();
     let mut session = engine.session().with_context(frozen);
-    assert_eq!(abort_reason(session.begin(Config::default())), "frozen for acme");
+    assert_eq!(abort_reason(session.begin(ModelConfig::default())), "frozen for acme");
     let mut going = engine.session().with_context(json!({ "frozen": false }));
-    let base = going.begin(Config::default()).unwrap();
+    let base = going.begin(ModelConfig::default()).unwrap();
     clock.drive(going.before_model(base)).unwrap();
     // An undecided condition stops it: a value that is not a boolean cannot be compared with one.
     let mut unclear = engine.session().with_context(json!({ "frozen": "yes", "tenant": "acme" }));
-    assert_eq!(abort_reason(unclear.begin(Config::default())), "frozen for acme");
+    assert_eq!(abort_reason(unclear.begin(ModelConfig::default())), "frozen for acme");
 }
 
 /// A hook that fails in this way when the run ends.
@@ -271,7 +271,7 @@ impl Middleware for FailingHook {
     fn id(&self) -> &str {
         "fails"
     }
-    fn on_end(&self, _: &RunContext, _: &Ending, _: &RunStats) -> Result<(), String> {
+    fn on_end(&self, _: &RunContext, _: &RunEnd, _: &RunStats) -> Result<(), String> {
         (self.0)()
     }
     fn on_session_end(&self, _: &RunContext) {
@@ -302,7 +302,7 @@ fn end_hook_error_is_returned_and_reported_and_other_hooks_still_run() {
         let engine = rules("policies: []").observer(failures.clone()).middleware(FailingHook(how));
         let engine = engine.middleware(Listener { name: "ear", log: log.clone() }).build();
         let mut session = engine.session();
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
         session.run().defer(Box::pin(async { Err("no mail".to_owned()) }));
         let wrong = clock.drive(async { session.end(&ending()).await.finish().await });
         let own = format!("the hook `fails` failed at the end of the run: {message}");
@@ -310,11 +310,11 @@ fn end_hook_error_is_returned_and_reported_and_other_hooks_still_run() {
         assert_eq!(endings(&log), ["finished stop"]);
         assert_eq!(failures.0.take(), [format!("fails on_end: {message}")]);
         // The same when a session is closed or dropped.
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
         assert_eq!(clock.drive(session.close().finish()).len(), 1);
         let told = [format!("fails on_end: {message}"), "fails on_session_end: it panicked".to_owned()];
         assert_eq!(failures.0.take(), told);
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
         drop(session);
         assert_eq!(failures.0.take(), [format!("fails on_end: {message}")]);
     }
@@ -326,7 +326,7 @@ fn hook_panics_are_reported_with_their_point_and_without_their_message() {
     type PanickingHook = fn(ToolHooks) -> ToolHooks;
     let cases: [(&str, PanickingHook); 5] = [
         ("concerns", |hook| hook.matching(|_| panic!("a secret"))),
-        ("before", |hook| hook.before(|_| -> Before { panic!("a secret") })),
+        ("before", |hook| hook.before(|_| -> BeforeAction { panic!("a secret") })),
         ("around", |hook| hook.around(|_, _| panic!("a secret"))),
         ("on_error", |hook| hook.on_error(|_, _| panic!("a secret"))),
         ("after", |hook| hook.after(|_| panic!("a secret"))),

@@ -2,7 +2,7 @@
 
 use callgate::host::BoxFuture;
 use callgate::json::json;
-use callgate::lifecycle::{Before, Chunk, Config, HookCall, ToolHooks};
+use callgate::lifecycle::{BeforeAction, Chunk, ModelConfig, HookCall, ToolHooks};
 use callgate::message::History;
 
 use super::{Listener, Log, ending, finished, push_call, session, user};
@@ -15,9 +15,9 @@ fn hooks_observe_a_run_in_order() {
     let (mut session, log) = session("policies: []");
     let mut history = user("look twice");
     clock.drive(async {
-        let base = session.begin(Config { messages: history.clone(), ..Config::default() }).unwrap();
+        let base = session.begin(ModelConfig { messages: history.clone(), ..ModelConfig::default() }).unwrap();
         for turn in 0..2 {
-            session.before_model(Config { messages: history.clone(), ..base.clone() }).await.unwrap();
+            session.before_model(ModelConfig { messages: history.clone(), ..base.clone() }).await.unwrap();
             session.chunk(Chunk::text("t", "hm")).unwrap();
             session.chunk(finished(10)).unwrap();
             if turn == 0 {
@@ -64,7 +64,7 @@ fn every_run_has_its_own_id_and_the_session_starts_once() {
     let (mut session, log) = session("policies: []");
     let mut names = Vec::new();
     for _ in 0..2 {
-        session.begin(Config::default()).unwrap();
+        session.begin(ModelConfig::default()).unwrap();
         names.push((session.run().request_id.clone(), session.run().stream_id.clone()));
         let _ = clock.drive(session.end(&ending()));
     }
@@ -85,7 +85,7 @@ fn rules_can_read_the_position_of_the_run() {
     let (mut session, _) = session(text);
     let mut history = user("look");
     clock.drive(async {
-        let base = session.begin(Config::default()).unwrap();
+        let base = session.begin(ModelConfig::default()).unwrap();
         for (id, kind) in [("c1", "executed"), ("c2", "denied")] {
             session.before_model(base.clone()).await.unwrap();
             push_call(&mut history, id, "look", json!({}));
@@ -138,7 +138,7 @@ fn panicking_hook_outside_of_calls_changes_nothing() {
         fn on_config(
             &self,
             _: &callgate::lifecycle::RunContext,
-            _: &Config,
+            _: &ModelConfig,
         ) -> Option<callgate::lifecycle::ModelConfigPatch> {
             panic!("clumsy")
         }
@@ -155,7 +155,7 @@ fn panicking_hook_outside_of_calls_changes_nothing() {
         fn on_end(
             &self,
             _: &callgate::lifecycle::RunContext,
-            _: &callgate::lifecycle::Ending,
+            _: &callgate::lifecycle::RunEnd,
             _: &callgate::lifecycle::RunStats,
         ) -> Result<(), String> {
             panic!("clumsy")
@@ -167,7 +167,7 @@ fn panicking_hook_outside_of_calls_changes_nothing() {
     let engine = engine.middleware(Listener { name: "ear", log: log.clone() }).build();
     let mut session = engine.session();
     clock.drive(async {
-        let base = session.begin(Config { temperature: Some(0.5), ..Config::default() }).unwrap();
+        let base = session.begin(ModelConfig { temperature: Some(0.5), ..ModelConfig::default() }).unwrap();
         assert_eq!(base.temperature, Some(0.5));
         session.before_model(base.clone()).await.unwrap();
         assert_eq!(session.chunk(Chunk::text("t", "hm")).unwrap(), [Chunk::text("t", "hm")]);
@@ -190,10 +190,10 @@ fn hook_can_stop_further_model_calls() {
     }
     let clock = noon();
     let mut session = rules("policies: []").middleware(Once).build().session();
-    let base = session.begin(Config::default()).unwrap();
+    let base = session.begin(ModelConfig::default()).unwrap();
     clock.drive(session.before_model(base.clone())).unwrap();
     let ended = clock.drive(session.before_model(base)).unwrap_err();
-    assert!(matches!(ended, callgate::lifecycle::Ending::Finished { .. }), "{ended:?}");
+    assert!(matches!(ended, callgate::lifecycle::RunEnd::Finished { .. }), "{ended:?}");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn hooks_run_in_order_of_engine_prompt_and_call() {
         ToolHooks::new(name).before(move |call| {
             let mut names = call.input["names"].as_array().cloned().unwrap_or_default();
             names.push(name.into());
-            Before::Edit(json!({ "names": names }))
+            BeforeAction::Edit(json!({ "names": names }))
         })
     };
     let engine = rules("policies: []").middleware(push("engine")).build();
@@ -240,7 +240,7 @@ impl callgate::lifecycle::Middleware for ContextRecorder {
     fn on_config(
         &self,
         run: &callgate::lifecycle::RunContext,
-        _: &Config,
+        _: &ModelConfig,
     ) -> Option<callgate::lifecycle::ModelConfigPatch> {
         self.record("config", run);
         None
@@ -252,10 +252,10 @@ impl callgate::lifecycle::Middleware for ContextRecorder {
         self.record("chunk", run);
         callgate::lifecycle::ChunkAction::Pass
     }
-    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, Before> {
+    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, BeforeAction> {
         self.record("before", call.run);
         assert_eq!(call.context, call.run.context);
-        Box::pin(std::future::ready(Before::Continue))
+        Box::pin(std::future::ready(BeforeAction::Continue))
     }
     fn around<'a>(
         &'a self,
@@ -280,7 +280,7 @@ impl callgate::lifecycle::Middleware for ContextRecorder {
     fn on_end(
         &self,
         run: &callgate::lifecycle::RunContext,
-        _: &callgate::lifecycle::Ending,
+        _: &callgate::lifecycle::RunEnd,
         _: &callgate::lifecycle::RunStats,
     ) -> Result<(), String> {
         self.record("end", run);
@@ -297,7 +297,7 @@ fn every_hook_gets_the_context_and_the_conversation_of_its_run() {
     let session = || engine.session().named("talk").with_context(json!({ "tenant": "acme" }));
     let mut run = session();
     clock.drive(async {
-        let base = run.begin(Config::default()).unwrap();
+        let base = run.begin(ModelConfig::default()).unwrap();
         run.before_model(base).await.unwrap();
         run.chunk(Chunk::text("t", "hm")).unwrap();
         let mut history = user("look");

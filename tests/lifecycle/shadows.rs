@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use callgate::call::{Outcome, PolicyTrace, RunShadowEffect};
 use callgate::host::{Observer, StoreError, StoreFuture};
 use callgate::json::json;
-use callgate::lifecycle::{Chunk, Config, Usage};
+use callgate::lifecycle::{Chunk, ModelConfig, Usage};
 use callgate::{Engine, Session};
 
 use super::{finished, tool};
@@ -49,14 +49,14 @@ const RULES: &str = "policies:
   - { id: calm, mode: shadow, stream: { replace: [ { pattern: never, with: ever } ] } }";
 
 /// A run with three model calls; returns its output.
-fn run(session: &mut Session) -> (Vec<Config>, Vec<Chunk>) {
+fn run(session: &mut Session) -> (Vec<ModelConfig>, Vec<Chunk>) {
     let clock = noon();
     clock.drive(async {
-        let config = Config {
+        let config = ModelConfig {
             temperature: Some(1.0),
             tools: vec![tool("pay"), tool("look")],
             system_prompts: vec!["Help.".to_owned()],
-            ..Config::default()
+            ..ModelConfig::default()
         };
         let mut configs = vec![session.begin(config.clone()).unwrap()];
         let mut passed = Vec::new();
@@ -131,8 +131,8 @@ fn shadow_budget_spans_all_runs_if_so_configured() {
         observed_engine("policies: [ { id: little, mode: shadow, budget: { tokens: 10, per: principal } } ]");
     let turn = |session: &mut Session| {
         noon().drive(async {
-            session.begin(Config::default()).unwrap();
-            session.before_model(Config::default()).await.unwrap();
+            session.begin(ModelConfig::default()).unwrap();
+            session.before_model(ModelConfig::default()).await.unwrap();
             session.used(Usage { prompt_tokens: 10, ..Usage::default() });
             let _ = session.end(&super::ending()).await;
         });
@@ -161,9 +161,9 @@ fn shadow_budget_with_unknown_usage_stops_nothing() {
     let text = "policies: [ { id: all, mode: shadow, budget: { iterations: 5, per: conversation } } ]";
     let engine = rules(text).clock(noon()).observer(watching.clone());
     let mut session = engine.store(Arc::new(Altered::by(UnavailableStore))).build().session();
-    let base = session.begin(Config::default()).unwrap();
+    let base = session.begin(ModelConfig::default()).unwrap();
     noon().drive(session.before_model(base)).unwrap();
-    let told = ["budget all Halt: store_unavailable what was used of `all` can't be known: no answer"];
+    let told = ["budget all Halt: store_unavailable the use of the budget `all` is unknown: no answer"];
     assert_eq!(watching.reports(&session), told);
 }
 
@@ -172,7 +172,7 @@ fn shadow_policies_see_the_rest_of_a_stream_that_was_cut_off() {
     let text = "policies: [ { id: lines, mode: shadow, stream: { drop: { patterns: ana, unit: line } } } ]";
     let (engine, watching) = observed_engine(text);
     let mut session = engine.session();
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     let passed = session.chunk(Chunk::text("t", "ana@example.com")).unwrap();
     assert_eq!((passed.len(), watching.reports(&session)), (1, vec![]));
     assert_eq!(session.rest_of_stream().unwrap(), []);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use callgate::Outcome;
 use callgate::host::{Observer, ToolCallSpan, ToolCallStart};
 use callgate::json::json;
-use callgate::message::Output;
+use callgate::message::ResultOutput;
 
 use super::{push_call, tool, user};
 use crate::fixtures::{Tool, call, noon, rules};
@@ -40,7 +40,7 @@ fn i10_spans_have_consumed_arguments_and_results_without_secrets() {
     let tool = Tool::scripted(&clock, [(std::time::Duration::ZERO, gives)]);
     let engine = rules(RULES).observer(spans.clone()).build();
     let mut session = engine.session().with_result_formatter(|outcome| {
-        Some(Output::Text(format!("Found: {}", outcome.output.as_ref()?["found"].as_str()?)))
+        Some(ResultOutput::Text(format!("Found: {}", outcome.output.as_ref()?["found"].as_str()?)))
     });
     for (name, input) in
         [("look", json!({ "q": " bob@example.com " })), ("drop", json!({})), ("pay", json!({}))]
@@ -64,7 +64,7 @@ fn models_get_shaped_results_and_a_panic_while_shaping_changes_nothing() {
     for (panics, shown) in [(false, "short"), (true, "1")] {
         let mut session = rules("policies: []").build().session().with_result_formatter(move |_| {
             assert!(!panics, "clumsy");
-            Some(Output::Text("short".into()))
+            Some(ResultOutput::Text("short".into()))
         });
         let mut history = user("look");
         push_call(&mut history, "c1", "look", json!({}));

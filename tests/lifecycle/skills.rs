@@ -2,7 +2,7 @@
 
 use callgate::Session;
 use callgate::json::json;
-use callgate::lifecycle::{Config, Ending};
+use callgate::lifecycle::{ModelConfig, RunEnd};
 
 use super::tool;
 use crate::fixtures::{Tool, call, noon, rules};
@@ -12,14 +12,14 @@ const RULES: &str = "policies:
   - { id: hello, model: { on: init, system_prompts: { append: Policy. } } }";
 
 /// A turn that loads a skill. Returns whether it was refunded.
-async fn loads(session: &mut Session, tools: &Tool, skill: &str, beside: &[&str]) -> Result<bool, Ending> {
-    session.before_model(Config::default()).await?;
+async fn loads(session: &mut Session, tools: &Tool, skill: &str, beside: &[&str]) -> Result<bool, RunEnd> {
+    session.before_model(ModelConfig::default()).await?;
     let mut calls = vec![call("load_skill", json!({ "skill": skill }))];
     calls.extend(beside.iter().map(|tool| call(tool, json!({}))));
     let outcomes = session.execute_round(calls, tools).await;
-    let resolved = Config { tools: vec![tool(skill)], ..Config::default() };
+    let resolved = ModelConfig { tools: vec![tool(skill)], ..ModelConfig::default() };
     let amended = session.apply_skill_loads(&outcomes, |_| async { Ok(resolved) }).await.unwrap();
-    let Some(amended) = amended else { return Err(Ending::Aborted { reason: "used up".into() }) };
+    let Some(amended) = amended else { return Err(RunEnd::Aborted { reason: "used up".into() }) };
     assert_eq!(amended.config.system_prompts, ["Policy."]);
     Ok(amended.refunded)
 }
@@ -27,7 +27,7 @@ async fn loads(session: &mut Session, tools: &Tool, skill: &str, beside: &[&str]
 fn session() -> Session {
     let mut session =
         rules(RULES).tools([tool("load_skill")]).build().session().with_skill_tool("load_skill");
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     session
 }
 
@@ -73,7 +73,7 @@ fn nothing_changes_if_no_skill_loads_or_its_prompt_cannot_be_resolved() {
     let tools = Tool::counting(&clock);
     let mut session = session();
     clock.drive(async {
-        session.before_model(Config::default()).await.unwrap();
+        session.before_model(ModelConfig::default()).await.unwrap();
         let none = session.execute_round(vec![call("look", json!({}))], &tools).await;
         let unused = |_| async { Err("never asked".to_owned()) };
         assert_eq!(session.apply_skill_loads(&none, unused).await, Ok(None));
@@ -92,6 +92,6 @@ fn denied_skill_adds_nothing() {
     let denied = "policies: [ { id: no, match: load_skill, deny: {} } ]";
     let mut session = rules(denied).build().session().with_skill_tool("load_skill");
     let outcomes = clock.drive(session.execute_round(vec![call("load_skill", json!({}))], &tools));
-    let unused = |_| async { Ok(Config::default()) };
+    let unused = |_| async { Ok(ModelConfig::default()) };
     assert_eq!(clock.drive(session.apply_skill_loads(&outcomes, unused)), Ok(None));
 }

@@ -1,6 +1,6 @@
 //! Streams of a model on their way through policies and hooks.
 
-use callgate::lifecycle::{Chunk, ChunkAction, Config, Ending, Middleware, RunContext};
+use callgate::lifecycle::{Chunk, ChunkAction, ModelConfig, RunEnd, Middleware, RunContext};
 
 use super::{Listener, Log, abort_reason, finished, session};
 use crate::fixtures::{noon, rules};
@@ -36,7 +36,7 @@ fn chunk_passes_is_replaced_expanded_or_dropped_before_later_hooks() {
     let engine =
         rules("policies: []").middleware(edit).middleware(Listener { name: "ear", log: log.clone() });
     let mut session = engine.build().session();
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     log.take();
     for (chunk, passed) in
         [("pass", vec!["pass"]), ("drop", vec![]), ("twice", vec!["one", "two"]), ("other", vec!["OTHER"])]
@@ -51,13 +51,13 @@ fn chunk_passes_is_replaced_expanded_or_dropped_before_later_hooks() {
 #[test]
 fn rules_file_ends_a_run_after_a_thousand_chunks() {
     let (mut session, log) = session(include_str!("../../policies/runs/too_many_chunks.yaml"));
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     for _ in 0..1000 {
         session.chunk(text("x")).unwrap();
     }
     assert_eq!(abort_reason(session.chunk(text("x"))), "the model streamed more than 1000 chunks");
     assert_eq!(abort_reason(session.chunk(text("x"))), "the model streamed more than 1000 chunks");
-    let ending = Ending::Aborted { reason: "the model streamed more than 1000 chunks".into() };
+    let ending = RunEnd::Aborted { reason: "the model streamed more than 1000 chunks".into() };
     let _ = noon().drive(session.end(&ending));
     assert!(log.take().last().unwrap().contains("aborted the model streamed more than 1000 chunks"));
 }
@@ -71,7 +71,7 @@ fn hook_ends_a_run_after_too_many_chunks() {
         ChunkAction::Pass
     });
     let mut session = rules("policies: []").middleware(few).build().session();
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     (0..3).for_each(|_| assert_eq!(session.chunk(text("x")).unwrap().len(), 1));
     assert_eq!(abort_reason(session.chunk(text("x"))), "too many chunks");
 }
@@ -89,7 +89,7 @@ fn policies_filter_the_stream_before_hooks_and_lose_nothing_at_the_end() {
         })
     };
     let mut session = rules(EMAIL).middleware(spy).build().session();
-    let base = session.begin(Config::default()).unwrap();
+    let base = session.begin(ModelConfig::default()).unwrap();
     for _ in 0..2 {
         noon().drive(session.before_model(base.clone())).unwrap();
         let mut passed = Vec::new();
@@ -107,7 +107,7 @@ fn policies_filter_the_stream_before_hooks_and_lose_nothing_at_the_end() {
 #[test]
 fn held_text_is_passed_on_if_the_stream_ends_without_notice() {
     let (mut session, _) = session(EMAIL);
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     let mut passed = session.chunk(text("ask ana@example.co")).unwrap();
     passed.extend(session.rest_of_stream().unwrap());
     assert_eq!(passed.iter().map(delta).collect::<String>(), "ask [email]");
@@ -126,7 +126,7 @@ fn usage_counts_even_if_a_hook_drops_its_chunk() {
         }
     }
     let mut session = rules("policies: []").middleware(ChunkDropper).build().session();
-    session.begin(Config::default()).unwrap();
+    session.begin(ModelConfig::default()).unwrap();
     assert_eq!(session.chunk(finished(7)).unwrap(), []);
     assert_eq!(session.stats().usage.tokens(), 7);
 }

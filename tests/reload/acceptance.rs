@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use callgate::engine::{self, Change, ConfirmError, Refusal};
+use callgate::engine::{self, ConfirmError, RejectionReason, ReloadEvent};
 use callgate::host::{Clock, ManualClock};
 use callgate::json::json;
 use callgate::policy::ReloadSettings;
@@ -30,10 +30,10 @@ impl Fixture {
         let told = Arc::clone(&news);
         engine.on_change(move |change| {
             let word = match change {
-                Change::Applied { .. } => "taken in",
-                Change::Refused(_) => "refused",
-                Change::Held(_) => "held",
-                Change::Restored => "restored",
+                ReloadEvent::Applied { .. } => "taken in",
+                ReloadEvent::Refused(_) => "refused",
+                ReloadEvent::Held(_) => "held",
+                ReloadEvent::Restored => "restored",
                 _ => "else",
             };
             told.lock().unwrap().push(word.to_owned());
@@ -162,7 +162,7 @@ fn failing_required_tests_reject_the_reload() {
         assert!(denies(&fixture.engine, "a"));
         let last = fixture.engine.status().last_rejected.unwrap();
         assert_eq!(last.revision, Some(revision_of(next)));
-        let Refusal::Tests(text) = &last.why else { panic!("{}", last.why) };
+        let RejectionReason::Tests(text) = &last.why else { panic!("{}", last.why) };
         for shown in [
             "rules.test.yaml:1:",
             "a is denied",
@@ -202,7 +202,7 @@ fn missing_or_invalid_required_tests_reject_the_reload() {
         assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Refused, "{tests:?}");
         let why = fixture.engine.status().last_rejected.unwrap().why;
         assert!(why.to_string().contains(words), "{why}");
-        assert_eq!(matches!(why, Refusal::MissingTests), words == "but have none", "{why:?}");
+        assert_eq!(matches!(why, RejectionReason::MissingTests), words == "but have none", "{why:?}");
         // Tests are not required for the active rules.
         assert_eq!(fixture.look(&mut reloader, &asking("tests: require", "a")), ReloadResult::Same);
         fixture.dir.write("deep/rules.test.yaml", tools);
@@ -287,7 +287,7 @@ fn listeners_get_changes_in_order_including_their_own() {
     let engine = fixture.engine.clone();
     fixture.engine.on_change(|_| panic!("clumsy"));
     fixture.engine.on_change(move |change| {
-        if let Change::Held(held) = change {
+        if let ReloadEvent::Held(held) = change {
             engine.confirm(&held.revision).unwrap();
         }
     });

@@ -4,8 +4,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use callgate::engine::{Change, Refusal, Refused};
-use callgate::reload::{Reloader, Watch, WatcherOptions};
+use callgate::engine::{RejectedReload, RejectionReason, ReloadEvent};
+use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
 
 use super::{TIMEOUT, TestDir, WatchedEngine, denies, denying, watch, with_notify_and_polling};
 
@@ -183,7 +183,9 @@ fn fixed_policy_tests_let_the_reload_succeed() {
             WatchedEngine::new(engine.clone(), Reloader::new(engine, dir.paths(&["bundle"])), options);
         let refused = |words: &str| {
             watched.wait_for(words, |change| match change {
-                Change::Refused(Refused { why: Refusal::Tests(text), .. }) => text.contains(words),
+                ReloadEvent::Refused(RejectedReload { why: RejectionReason::Tests(text), .. }) => {
+                    text.contains(words)
+                }
                 _ => false,
             });
             assert!(denies(&watched.engine, "a"));
@@ -212,7 +214,7 @@ fn unchanged_rules_are_not_reloaded() {
         dir.write("notes.txt", "no rules");
         dir.write_atomically("broken.yaml", "policies: [ { id: a, dney: {} } ]");
         let first = watched.news.recv_timeout(TIMEOUT).unwrap();
-        assert!(matches!(first, Change::Refused(_)), "{first:?}");
+        assert!(matches!(first, ReloadEvent::Refused(_)), "{first:?}");
         assert_eq!(watched.engine.status().loaded_at, loaded_at);
     });
 }
@@ -222,17 +224,17 @@ fn watch_dropped_by_its_listener_ends() {
     with_notify_and_polling(|options| {
         let dir = TestDir::new(&[("rules.yaml", &denying("a"))]);
         let engine = dir.engine(&[""]);
-        let slot = std::sync::Arc::new(std::sync::Mutex::new(None::<Watch>));
+        let slot = std::sync::Arc::new(std::sync::Mutex::new(None::<RulesWatcher>));
         let (tell, told) = channel();
         let held = slot.clone();
         engine.on_change(move |change| {
-            if matches!(change, Change::Applied { .. }) {
+            if matches!(change, ReloadEvent::Applied { .. }) {
                 drop(held.lock().unwrap().take());
                 tell.send(()).unwrap();
             }
         });
         let mut watch = slot.lock().unwrap();
-        *watch = Some(Watch::start(Reloader::new(engine.clone(), dir.paths(&[""])), options).unwrap());
+        *watch = Some(RulesWatcher::start(Reloader::new(engine.clone(), dir.paths(&[""])), options).unwrap());
         drop(watch);
         dir.write("rules.yaml", &denying("b"));
         told.recv_timeout(TIMEOUT).unwrap();
@@ -246,7 +248,8 @@ fn watch_dropped_during_the_debounce_ends() {
     let dir = TestDir::new(&[("rules.yaml", &denying("a"))]);
     let reloader = Reloader::new(dir.engine(&[""]), dir.paths(&[""]));
     let hour = Duration::from_secs(3600);
-    let watch = Watch::start(reloader, WatcherOptions { debounce: hour, poll: hour, notify: false }).unwrap();
+    let watch =
+        RulesWatcher::start(reloader, WatcherOptions { debounce: hour, poll: hour, notify: false }).unwrap();
     // Let the watch start to wait.
     thread::sleep(Duration::from_millis(200));
     let (tell, ended) = channel();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use callgate::Engine;
 use callgate::engine;
-use callgate::reload::{Reloader, Watch, WatcherOptions};
+use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
 use fastrand::Rng;
 
 use super::{TIMEOUT, TestDir};
@@ -42,10 +42,10 @@ impl Soak {
         Self { dir, chance: Rng::with_seed(seed), engine, revisions, operations: Vec::new(), versions: 0 }
     }
 
-    fn watch(&self) -> Watch {
+    fn watch(&self) -> RulesWatcher {
         let short = Duration::from_millis(2);
         let options = WatcherOptions { debounce: short, poll: short, notify: false };
-        Watch::start(Reloader::new(self.engine.clone(), self.dir.paths(&["bundle"])), options).unwrap()
+        RulesWatcher::start(Reloader::new(self.engine.clone(), self.dir.paths(&["bundle"])), options).unwrap()
     }
 
     /// New rules: one in five with a mistake, one in three with a referenced file.

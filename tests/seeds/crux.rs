@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callgate::json::{Value, json};
-use callgate::lifecycle::{Before, ErrorAction, ToolHooks};
+use callgate::lifecycle::{BeforeAction, ErrorAction, ToolHooks};
 use callgate::message::{
-    Content, History, Message, Part, Role, approval_response, approval_response_message,
+    PartContent, History, Message, Part, Role, approval_response, approval_response_message,
 };
 use callgate::{ToolCall, ToolError};
 
@@ -21,7 +21,7 @@ fn hooks_get_id_tool_input_output_error_and_duration() {
     let hook = ToolHooks::new("all")
         .before(move |call| {
             note(&before, format!("before {} {} {}", call.id, call.tool, call.input));
-            Before::Continue
+            BeforeAction::Continue
         })
         .on_error(move |call, failed| {
             note(
@@ -63,7 +63,7 @@ fn predicate_matches_on_the_input() {
                 || call.tool.starts_with("admin")
                 || call.tool == "searchCustomers" && call.input.get("email").is_some()
         })
-        .before(|_| Before::Block("audited".into()));
+        .before(|_| BeforeAction::Block("audited".into()));
     let mut session = rules(NONE).middleware(audit).build().session();
     for (name, input, kind) in [
         ("exportCustomers", json!({}), "denied"),
@@ -81,7 +81,7 @@ fn predicate_matches_on_the_input() {
 #[test]
 fn hook_is_named_in_its_reasons() {
     let tool = Tool::counting(&noon());
-    for says in [Before::Block("no".into()), Before::Halt("no".into())] {
+    for says in [BeforeAction::Block("no".into()), BeforeAction::Halt("no".into())] {
         let hook = ToolHooks::new("dangerous-tools").before(move |_| says.clone());
         let mut session = rules(NONE).middleware(hook).build().session();
         let outcome = noon().drive(session.execute(call("look", json!({})), &tool));
@@ -95,7 +95,7 @@ fn middleware_of_a_prompt_or_a_call_affects_only_its_own_session() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let engine = rules(NONE).build();
-    let guard = ToolHooks::new("approval-for-this-route").before(|_| Before::Block("not here".into()));
+    let guard = ToolHooks::new("approval-for-this-route").before(|_| BeforeAction::Block("not here".into()));
     let mut guarded = engine.session().with_middleware(guard);
     let mut other = engine.session();
     assert_eq!(
@@ -116,10 +116,10 @@ fn calling(calls: &[(&str, &str)]) -> History {
 fn kinds(history: &History) -> Vec<String> {
     let parts = history.messages().iter().flat_map(Message::parts);
     let kind = |part: &Part| match part.content() {
-        Content::Call(call) => Some(format!("call {}", call.id)),
-        Content::Request(request) => Some(format!("request {}", request.tool_call_id)),
-        Content::Response(response) => Some(format!("response {}", response.approved)),
-        Content::Result(result) => Some(format!("result {} {}", result.call_id, result.name)),
+        PartContent::Call(call) => Some(format!("call {}", call.id)),
+        PartContent::Request(request) => Some(format!("request {}", request.tool_call_id)),
+        PartContent::Response(response) => Some(format!("response {}", response.approved)),
+        PartContent::Result(result) => Some(format!("result {} {}", result.call_id, result.name)),
         _ => None,
     };
     parts.filter_map(kind).collect()
@@ -145,7 +145,7 @@ fn suspended_round_keeps_its_request_and_results_and_resume_repeats_none() {
     // The session state is encrypted again each time.
     let visible = |history: &History| -> Vec<Part> {
         let parts = history.messages().iter().flat_map(Message::parts);
-        parts.filter(|part| !matches!(part.content(), Content::State(_))).cloned().collect()
+        parts.filter(|part| !matches!(part.content(), PartContent::State(_))).cloned().collect()
     };
     assert_eq!((visible(&history), tool.count()), (visible(&stored), 2));
     history.append_approval_response(approval_response("approval_b", true)).unwrap();
@@ -187,7 +187,7 @@ fn prompt_id_and_input_reach_hooks_and_rules_through_the_context() {
     let heard = Arc::clone(&seen);
     let hook = ToolHooks::new("ear").before(move |call| {
         heard.lock().unwrap().push(call.run.context["promptId"].clone());
-        Before::Continue
+        BeforeAction::Continue
     });
     let text = "policies: [ { id: p, match: { where: [ { path: $.context.promptId, eq: assistant } ] }, deny: {} } ]";
     let session = rules(text).middleware(hook).build().session();

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use callgate::json::{Value, json};
 use callgate::lifecycle::{
-    Before, Chunk, ChunkAction, Config, Ending, HookCall, Middleware, ModelConfigPatch, RunContext, RunStats,
+    BeforeAction, Chunk, ChunkAction, ModelConfig, RunEnd, HookCall, Middleware, ModelConfigPatch, RunContext, RunStats,
     ToolCallEnd, ToolHooks, Usage,
 };
-use callgate::message::{Content, History, Message, Part, Role, approval_response};
+use callgate::message::{PartContent, History, Message, Part, Role, approval_response};
 use callgate::state::MemoryStore;
 use callgate::{Session, ToolError};
 
@@ -22,8 +22,8 @@ fn after_hooks_observe_skipped_and_cached_calls() {
     let heard = Arc::clone(&log);
     let hook = ToolHooks::new("logger")
         .before(|call| match call.tool.as_str() {
-            "known" => Before::Skip(json!("kept")),
-            _ => Before::Continue,
+            "known" => BeforeAction::Skip(json!("kept")),
+            _ => BeforeAction::Continue,
         })
         .after(move |end| {
             note(&heard, format!("{} {} {}", end.outcome.tool, end.outcome.outcome, end.is_ok()))
@@ -48,7 +48,7 @@ fn all_hooks_of_a_kind_run_in_order() {
         ToolHooks::new(name)
             .before(move |_| {
                 note(&before, format!("before {name}"));
-                Before::Continue
+                BeforeAction::Continue
             })
             .around(move |_, mut next| {
                 note(&around, format!("around {name}"));
@@ -99,7 +99,7 @@ impl Middleware for Stops {
     fn id(&self) -> &str {
         "stops"
     }
-    fn on_config(&self, run: &RunContext, _: &Config) -> Option<ModelConfigPatch> {
+    fn on_config(&self, run: &RunContext, _: &ModelConfig) -> Option<ModelConfigPatch> {
         self.at("config", run);
         None
     }
@@ -116,9 +116,9 @@ impl Middleware for Stops {
     fn on_usage(&self, run: &RunContext, _: &Usage) {
         self.at("usage", run);
     }
-    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> callgate::host::BoxFuture<'a, Before> {
+    fn before<'a>(&'a self, call: &'a HookCall<'a>) -> callgate::host::BoxFuture<'a, BeforeAction> {
         self.at("before", call.run);
-        Box::pin(std::future::ready(Before::Continue))
+        Box::pin(std::future::ready(BeforeAction::Continue))
     }
     fn wraps(&self) -> bool {
         true
@@ -138,7 +138,7 @@ impl Middleware for Stops {
     fn after_completion(&self, run: &RunContext, _: &History) {
         self.at("after completion", run);
     }
-    fn on_end(&self, _: &RunContext, ending: &Ending, stats: &RunStats) -> Result<(), String> {
+    fn on_end(&self, _: &RunContext, ending: &RunEnd, stats: &RunStats) -> Result<(), String> {
         assert!(stats.duration > std::time::Duration::ZERO);
         note(&self.1, format!("{ending:?}"));
         Ok(())
@@ -146,8 +146,8 @@ impl Middleware for Stops {
 }
 
 /// A whole run with one call. Returns an early ending as an error.
-async fn one_run(session: &mut Session, tool: &Tool) -> Result<(), Ending> {
-    let base = session.begin(Config::default())?;
+async fn one_run(session: &mut Session, tool: &Tool) -> Result<(), RunEnd> {
+    let base = session.begin(ModelConfig::default())?;
     session.before_model(base.clone()).await?;
     let usage = Some(Usage { prompt_tokens: 7, completion_tokens: 3, ..Usage::default() });
     session.chunk(Chunk::Finished { reason: Some("tool_calls".into()), usage })?;
@@ -180,7 +180,7 @@ fn run_ends_gracefully_and_once_wherever_a_hook_aborts_it() {
             rules(NONE).clock(clock.clone()).middleware(Stops(point, Arc::clone(&log))).build().session();
         clock.drive(async {
             let came = one_run(&mut session, &tool).await;
-            let ending = Ending::Finished { reason: Some("stop".into()), content: "done".into() };
+            let ending = RunEnd::Finished { reason: Some("stop".into()), content: "done".into() };
             let _ = session.end(&came.err().unwrap_or(ending)).await;
         });
         drop(session);
@@ -213,7 +213,7 @@ fn usage_of_an_iteration_is_reported_with_all_its_numbers() {
     assert_eq!((seen.lock().unwrap().clone(), usage.tokens()), (vec![usage], 10));
     assert_eq!(session.stats().usage.tokens(), 10);
     // A turn without usage reports none.
-    noon().drive(async { session.before_model(Config::default()).await.unwrap() });
+    noon().drive(async { session.before_model(ModelConfig::default()).await.unwrap() });
     session.chunk(Chunk::Finished { reason: None, usage: None }).unwrap();
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
@@ -225,14 +225,14 @@ fn temperature_can_rise_with_each_iteration() {
         fn id(&self) -> &str {
             "dynamic-temperature"
         }
-        fn on_config(&self, run: &RunContext, config: &Config) -> Option<ModelConfigPatch> {
+        fn on_config(&self, run: &RunContext, config: &ModelConfig) -> Option<ModelConfigPatch> {
             let temperature = Some((config.temperature.unwrap_or(0.7) + 0.25).min(1.0));
             (run.iteration > 0).then(|| ModelConfigPatch { temperature, ..ModelConfigPatch::default() })
         }
     }
     let mut session = rules(NONE).middleware(Rises).build().session();
     let temperatures: Vec<_> = noon().drive(async {
-        let mut config = session.begin(Config { temperature: Some(0.5), ..Config::default() }).unwrap();
+        let mut config = session.begin(ModelConfig { temperature: Some(0.5), ..ModelConfig::default() }).unwrap();
         let mut seen = Vec::new();
         for _ in 0..4 {
             config = session.before_model(config).await.unwrap();
@@ -308,7 +308,7 @@ fn approval_cycles_follow_each_other_and_completed_ones_stay_completed() {
     // Every result names its tool, including those of denied calls.
     let results =
         history.messages().iter().flat_map(Message::parts).filter_map(|part| match part.content() {
-            Content::Result(result) => Some(result.name.clone()),
+            PartContent::Result(result) => Some(result.name.clone()),
             _ => None,
         });
     assert_eq!(results.collect::<Vec<_>>(), ["refund"; 5]);
@@ -320,8 +320,8 @@ fn blocked_call_tells_the_model_why_and_leaves_its_siblings_alone() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let guard = ToolHooks::new("guard").before(|call| match call.tool.as_str() {
-        "drop" => Before::Block("Dangerous operation blocked".into()),
-        _ => Before::Continue,
+        "drop" => BeforeAction::Block("Dangerous operation blocked".into()),
+        _ => BeforeAction::Continue,
     });
     let mut history = History::new(vec![Message::new(
         Role::Assistant,

@@ -1,6 +1,6 @@
 //! Caches: contents, expiry and eviction.
 
-use callgate::host::{Account, CacheEntry, CacheSpace, Lookup};
+use callgate::host::{Account, CacheEntry, CacheSpace, CacheLookup};
 use callgate::json::{Value, json};
 
 use super::*;
@@ -13,7 +13,7 @@ pub fn get(store: &dyn StateStore, now: u64, space: CacheSpace<'_>, key: &str) -
     lookup(store, now, space, key).entry.map(|entry| entry.output)
 }
 
-fn lookup(store: &dyn StateStore, now: u64, space: CacheSpace<'_>, key: &str) -> Lookup {
+fn lookup(store: &dyn StateStore, now: u64, space: CacheSpace<'_>, key: &str) -> CacheLookup {
     run(store.cache_get(at(seconds(now)), space, key)).unwrap()
 }
 

@@ -126,7 +126,7 @@ pub fn duplicate_key_in_a_batch_counts_twice(new: &New) {
     let store = new();
     let twice = [take("k", Allowance::Slots { max: 3 }, 0), take("k", Allowance::Slots { max: 3 }, 0)];
     assert_eq!(acquire(&*store, seconds(0), &twice), []);
-    assert_eq!(acquire(&*store, seconds(0), &twice), [Refusal { index: 1, retry_after: None }]);
+    assert_eq!(acquire(&*store, seconds(0), &twice), [LimitRefusal { index: 1, retry_after: None }]);
 }
 
 pub fn duplicate_key_with_different_allowances_is_an_error(new: &New) {

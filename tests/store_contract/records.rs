@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use callgate::host::{Account, LARGEST_RECORD, Page, Record, RecordKey, StoreError, Write};
+use callgate::host::{Account, LARGEST_RECORD, RecordPage, Record, RecordKey, StoreError, ConditionalWrite};
 use callgate::json::{Value, json};
 
 use super::*;
@@ -31,7 +31,7 @@ fn try_write(
 ) -> Result<bool, StoreError> {
     let forget_at = forget_at.map(|time| at(seconds(time)));
     run(store
-        .write_record(at(seconds(now)), Write { over, forget_at, ..Write::new(key, value, Account::NOBODY) }))
+        .write_record(at(seconds(now)), ConditionalWrite { over, forget_at, ..ConditionalWrite::new(key, value, Account::NOBODY) }))
 }
 
 pub fn write(store: &dyn StateStore, key: &str, value: Value, over: Option<u64>) -> bool {
@@ -105,7 +105,7 @@ pub fn pages_are_in_key_order(new: &New) {
         assert!(write(&*store, key, json!(key), None));
     }
     let page = |after: Option<&str>, limit| {
-        let Page { records, more } = run(store.records("s", after, limit)).unwrap();
+        let RecordPage { records, more } = run(store.records("s", after, limit)).unwrap();
         assert!(records.iter().all(|(key, record)| record.value == json!(key)));
         (records.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), more)
     };
@@ -135,7 +135,7 @@ pub fn record_spaces_are_independent(new: &New) {
     }
     assert_eq!(run(store.record(RecordKey { space: "a", key: "k" })).unwrap().unwrap().value, json!("a"));
     assert_eq!(run(store.records("a", None, 9)).unwrap().records.len(), 1);
-    assert_eq!(run(store.records("c", None, 9)).unwrap(), Page::default());
+    assert_eq!(run(store.records("c", None, 9)).unwrap(), RecordPage::default());
 }
 
 pub fn one_of_many_concurrent_writers_succeeds(new: &New) {

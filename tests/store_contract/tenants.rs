@@ -1,6 +1,6 @@
 //! Fair sharing of capacity: a hostile caller fills each kind of memory, and an honest one loses nothing. On every store.
 
-use callgate::host::{Account, CacheEntry, CacheSpace, RecordKey, WhenFull, Write, space};
+use callgate::host::{Account, CacheEntry, CacheSpace, RecordKey, OnQuotaExceeded, ConditionalWrite, space};
 use callgate::json::{Value, json};
 
 use super::*;
@@ -119,8 +119,8 @@ fn write(
     value: &Value,
     over: Option<u64>,
 ) -> bool {
-    let when_full = if key.space == space::SESSIONS { WhenFull::EvictOldest } else { WhenFull::Refuse };
-    let write = Write { over, when_full, ..Write::new(key, value, account) };
+    let when_full = if key.space == space::SESSIONS { OnQuotaExceeded::EvictOldest } else { OnQuotaExceeded::Refuse };
+    let write = ConditionalWrite { over, when_full, ..ConditionalWrite::new(key, value, account) };
     run(store.write_record(at(seconds(0)), write)).is_ok_and(|written| written)
 }
 

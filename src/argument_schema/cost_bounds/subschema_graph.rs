@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Level, MAX_CHAIN, quoted};
+use super::{CostLevel, MAX_CHAIN, quoted};
 use crate::argument_schema::SchemaError;
 use crate::json::{MAX_DEPTH, Map, Value};
 use crate::regex_compiler;
@@ -31,7 +31,7 @@ const MAX_PATTERNS: usize = 128;
 
 /// One subschema: the indices of the subschemas that it applies.
 #[derive(Default)]
-struct Part {
+struct Subschema {
     here: Vec<usize>,
     /// Applied to child values; several may apply to the same one.
     below: Vec<usize>,
@@ -47,7 +47,7 @@ pub(super) struct SubschemaGraph<'a> {
     id: Option<&'a str>,
     anchors: HashMap<&'a str, (&'a Value, String)>,
     numbers: HashMap<*const Value, usize>,
-    parts: Vec<Part>,
+    parts: Vec<Subschema>,
     unread: Vec<(usize, &'a Value, String)>,
     patterns: usize,
 }
@@ -116,14 +116,14 @@ impl<'a> SubschemaGraph<'a> {
     fn number(&mut self, schema: &'a Value, pointer: String) -> usize {
         let next = self.parts.len();
         *self.numbers.entry(std::ptr::from_ref(schema)).or_insert_with(|| {
-            self.parts.push(Part::default());
+            self.parts.push(Subschema::default());
             self.unread.push((next, schema, pointer));
             next
         })
     }
 
-    fn part(&mut self, schema: &'a Value, pointer: &str) -> Result<Part, SchemaError> {
-        let mut part = Part::default();
+    fn part(&mut self, schema: &'a Value, pointer: &str) -> Result<Subschema, SchemaError> {
+        let mut part = Subschema::default();
         let Value::Object(map) = schema else { return Ok(part) };
         for (key, value) in map {
             let key = key.as_str();
@@ -217,15 +217,15 @@ impl<'a> SubschemaGraph<'a> {
     }
 
     /// For each depth of an instance, the maximum cost at or above it; the last entry applies to all greater depths.
-    pub(super) fn levels(&self) -> Result<Vec<Level>, SchemaError> {
+    pub(super) fn levels(&self) -> Result<Vec<CostLevel>, SchemaError> {
         let mut order = Vec::with_capacity(self.parts.len());
-        let mut marks = vec![Mark::New; self.parts.len()];
+        let mut marks = vec![VisitMark::New; self.parts.len()];
         self.sort_dependencies_first(0, 0, &mut marks, &mut order)?;
         for number in 0..self.parts.len() {
             self.sort_dependencies_first(number, 0, &mut marks, &mut order)?;
         }
-        let mut levels: Vec<Level> = Vec::new();
-        let mut above = vec![Level::default(); self.parts.len()];
+        let mut levels: Vec<CostLevel> = Vec::new();
+        let mut above = vec![CostLevel::default(); self.parts.len()];
         for depth in 0..=MAX_DEPTH {
             let now = self.level(depth, &order, &above);
             let root = now.first().copied().unwrap_or_default();
@@ -233,7 +233,7 @@ impl<'a> SubschemaGraph<'a> {
                 break;
             }
             let most = levels.last().copied().unwrap_or_default();
-            levels.push(Level {
+            levels.push(CostLevel {
                 applications: root.applications.max(most.applications),
                 chain: root.chain.max(most.chain),
             });
@@ -243,13 +243,13 @@ impl<'a> SubschemaGraph<'a> {
     }
 
     /// For each subschema, its applications `depth` levels further down, computed from those one level up.
-    fn level(&self, depth: usize, order: &[usize], nearer: &[Level]) -> Vec<Level> {
-        let mut now = vec![Level::default(); self.parts.len()];
-        let start = if depth == 0 { Level { applications: 1.0, chain: 1 } } else { Level::default() };
+    fn level(&self, depth: usize, order: &[usize], nearer: &[CostLevel]) -> Vec<CostLevel> {
+        let mut now = vec![CostLevel::default(); self.parts.len()];
+        let start = if depth == 0 { CostLevel { applications: 1.0, chain: 1 } } else { CostLevel::default() };
         for &number in order {
             let Some(part) = self.parts.get(number) else { continue };
             let mut level = start;
-            let mut apply = |other: Option<&Level>, times: f64| {
+            let mut apply = |other: Option<&CostLevel>, times: f64| {
                 if let Some(other) = other.filter(|other| other.chain > 0) {
                     level.applications += times * other.applications;
                     level.chain = level.chain.max(other.chain + 1);
@@ -259,7 +259,7 @@ impl<'a> SubschemaGraph<'a> {
             part.here.iter().for_each(|other| apply(now.get(*other), times));
             part.below.iter().for_each(|other| apply(nearer.get(*other), 1.0));
             let apart = part.separate_children.iter().filter_map(|other| nearer.get(*other));
-            let most = apart.fold(Level::default(), |most, other| Level {
+            let most = apart.fold(CostLevel::default(), |most, other| CostLevel {
                 applications: most.applications.max(other.applications),
                 chain: most.chain.max(other.chain),
             });
@@ -276,35 +276,35 @@ impl<'a> SubschemaGraph<'a> {
         &self,
         number: usize,
         depth: usize,
-        marks: &mut [Mark],
+        marks: &mut [VisitMark],
         order: &mut Vec<usize>,
     ) -> Result<(), SchemaError> {
         match marks.get(number) {
-            Some(Mark::New) => {}
-            Some(Mark::Open) => {
+            Some(VisitMark::New) => {}
+            Some(VisitMark::Open) => {
                 let message = "a `$ref` refers to itself without descending into a child value";
                 return Err(SchemaError { message: message.to_owned(), pointer: None });
             }
-            Some(Mark::Done) | None => return Ok(()),
+            Some(VisitMark::Done) | None => return Ok(()),
         }
         if depth > MAX_CHAIN {
             let message = format!("the schema has a chain of more than {MAX_CHAIN} `$ref`s");
             return Err(SchemaError { message, pointer: None });
         }
         let mut mark = |mark| marks.get_mut(number).into_iter().for_each(|place| *place = mark);
-        mark(Mark::Open);
+        mark(VisitMark::Open);
         for other in self.parts.get(number).into_iter().flat_map(|part| &part.here) {
             self.sort_dependencies_first(*other, depth + 1, marks, order)?;
         }
         let mut mark = |mark| marks.get_mut(number).into_iter().for_each(|place| *place = mark);
-        mark(Mark::Done);
+        mark(VisitMark::Done);
         order.push(number);
         Ok(())
     }
 }
 
 #[derive(Clone, Copy)]
-enum Mark {
+enum VisitMark {
     New,
     Open,
     Done,

@@ -7,10 +7,10 @@ use crate::json::Value;
 
 /// The changes of one call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SessionChanges(Vec<Change>);
+pub struct SessionChanges(Vec<SessionChange>);
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Change {
+pub(super) enum SessionChange {
     Label(String),
     Fact { name: String, key: Option<String>, value: Value },
     MasksAdded(Masks),
@@ -43,25 +43,27 @@ impl SessionState {
     pub(crate) fn apply(&mut self, changes: &SessionChanges) {
         for change in &changes.0 {
             match change {
-                Change::Label(label) => self.add_label(label),
-                Change::Fact { name, key, value } => self.set_fact(name, key.as_deref(), value.clone()),
-                Change::MasksAdded(masks) => self.mask(masks),
-                Change::Called(tool) => self.count_call(tool),
-                Change::Unsettled(part) => self.mark_unknown(part),
-                Change::Halted(message) => self.halt(message),
-                Change::Taken(limit, cost) => self.take(limit, *cost),
-                Change::LimitReleased(limit, cost) => self.give_back(limit, *cost),
-                Change::InputSucceeded(tool, input) => self.add_successful_input(tool, input.clone()),
-                Change::RecoveryCounted(policy, tool) => self.count_recovery(policy, tool),
-                Change::OccurrencesRecorded(id, count) => self.record_occurrences(id, *count),
-                Change::Asked(question) => drop(self.count_question(question)),
-                Change::Approved(question) => self.reset_question(question),
-                Change::Suspended => self.suspended = true,
+                SessionChange::Label(label) => self.add_label(label),
+                SessionChange::Fact { name, key, value } => {
+                    self.set_fact(name, key.as_deref(), value.clone())
+                }
+                SessionChange::MasksAdded(masks) => self.mask(masks),
+                SessionChange::Called(tool) => self.count_call(tool),
+                SessionChange::Unsettled(part) => self.mark_unknown(part),
+                SessionChange::Halted(message) => self.halt(message),
+                SessionChange::Taken(limit, cost) => self.take(limit, *cost),
+                SessionChange::LimitReleased(limit, cost) => self.give_back(limit, *cost),
+                SessionChange::InputSucceeded(tool, input) => self.add_successful_input(tool, input.clone()),
+                SessionChange::RecoveryCounted(policy, tool) => self.count_recovery(policy, tool),
+                SessionChange::OccurrencesRecorded(id, count) => self.record_occurrences(id, *count),
+                SessionChange::Asked(question) => drop(self.count_question(question)),
+                SessionChange::Approved(question) => self.reset_question(question),
+                SessionChange::Suspended => self.suspended = true,
             }
         }
     }
 
-    pub(super) fn changed(&mut self, change: impl FnOnce() -> Change) {
+    pub(super) fn changed(&mut self, change: impl FnOnce() -> SessionChange) {
         if let Some(SessionChanges(changes)) = &mut self.changes {
             changes.push(change());
         }

@@ -43,7 +43,7 @@ impl SessionState {
 
     /// Reads a stored state. Returns `None` if it has another form.
     pub fn of_json(kept: Value) -> Option<Self> {
-        let Kept {
+        let StoredState {
             version,
             labels,
             facts,
@@ -164,7 +164,7 @@ const VERSION: u64 = 2;
 /// The stored form of a session's state.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept {
+struct StoredState {
     version: u64,
     labels: Vec<String>,
     facts: Map,

@@ -1,18 +1,18 @@
 //! `--set PATH=JSON`: edits of the arguments shown in an approval request.
 
 use crate::call::Root;
-use crate::cli::exit::Stop;
+use crate::cli::exit::CommandError;
 use crate::json::{self, Map, Value};
-use crate::path::{Path, Step};
+use crate::path::{Path, PathStep};
 use crate::safe_text::inert;
 
 /// Applies the changes to the shown arguments.
-pub(super) fn apply(shown: &Value, changes: &[String]) -> Result<Value, Stop> {
+pub(super) fn apply(shown: &Value, changes: &[String]) -> Result<Value, CommandError> {
     let mut edited = shown.clone();
     for change in changes {
         let (steps, value) = read(change)?;
         let place = place(&mut edited, &steps).ok_or_else(|| {
-            Stop::trouble(format!("`--set {}`: the arguments have no such path", inert(change)))
+            CommandError::trouble(format!("`--set {}`: the arguments have no such path", inert(change)))
         })?;
         *place = value;
     }
@@ -20,7 +20,7 @@ pub(super) fn apply(shown: &Value, changes: &[String]) -> Result<Value, Stop> {
 }
 
 /// Parses a change into path and value. As keys can contain `=`, the first `=` between a valid path and valid JSON is the separator.
-fn read(change: &str) -> Result<(Vec<Step>, Value), Stop> {
+fn read(change: &str) -> Result<(Vec<PathStep>, Value), CommandError> {
     let mut problem = None;
     for (at, _) in change.match_indices('=') {
         let (Some(left), Some(right)) = (change.get(..at), change.get(at + 1..)) else { continue };
@@ -30,7 +30,7 @@ fn read(change: &str) -> Result<(Vec<Step>, Value), Stop> {
             Err(_) => problem = problem.or(Some(right)),
         }
     }
-    Err(Stop::trouble(match problem {
+    Err(CommandError::trouble(match problem {
         Some(text) => {
             format!(
                 "`{}` in `--set` is not valid JSON; strings need quotes, as in 'note=\"late\"'",
@@ -44,25 +44,25 @@ fn read(change: &str) -> Result<(Vec<Step>, Value), Stop> {
     }))
 }
 
-fn steps(text: &str) -> Option<Vec<Step>> {
+fn steps(text: &str) -> Option<Vec<PathStep>> {
     let text = if text.starts_with('$') { text.to_owned() } else { format!("$.input.{text}") };
     let path = Path::parse(&text).ok().filter(|path| path.root() == Root::Input)?;
-    path.steps().filter(|steps| !steps.is_empty()).map(<[Step]>::to_vec)
+    path.steps().filter(|steps| !steps.is_empty()).map(<[PathStep]>::to_vec)
 }
 
 /// Finds the value at a path; a missing last member is added.
-fn place<'v>(value: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
+fn place<'v>(value: &'v mut Value, steps: &[PathStep]) -> Option<&'v mut Value> {
     let (last, before) = steps.split_last()?;
     let mut at = value;
     for step in before {
         at = match step {
-            Step::Name(name) => at.get_mut(name.as_str())?,
-            Step::Index(index) => item(at, *index)?,
+            PathStep::Name(name) => at.get_mut(name.as_str())?,
+            PathStep::Index(index) => item(at, *index)?,
         };
     }
     match (last, at) {
-        (Step::Name(name), Value::Object(members)) => Some(member(members, name)),
-        (Step::Index(index), at) => item(at, *index),
+        (PathStep::Name(name), Value::Object(members)) => Some(member(members, name)),
+        (PathStep::Index(index), at) => item(at, *index),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use jiff::Timestamp;
 
 use super::json_output as forms;
-use super::{ApprovalsContext, Refusal};
+use super::{ApprovalsContext, ApprovalsError};
 use crate::approval::Grant;
 use crate::cli::OutputFormat;
 use crate::cli::output::{DIM, Output, YELLOW, format_time, one_line};
@@ -16,7 +16,7 @@ use crate::json::json;
 const SHOWN: usize = 12;
 
 impl ApprovalsContext<'_> {
-    pub(super) fn grants(&self, all: bool, output: &mut Output) -> Result<(), Refusal> {
+    pub(super) fn grants(&self, all: bool, output: &mut Output) -> Result<(), ApprovalsError> {
         let now = SystemClock.now();
         let mut grants = self.runtime.block_on(self.inbox.grants())?;
         grants.retain(|(_, grant)| all || grant.stands(now));
@@ -47,7 +47,7 @@ impl ApprovalsContext<'_> {
         Ok(())
     }
 
-    pub(super) fn revoke(&self, id: &str, output: &mut Output) -> Result<(), Refusal> {
+    pub(super) fn revoke(&self, id: &str, output: &mut Output) -> Result<(), ApprovalsError> {
         let (name, grant) = self.runtime.block_on(self.inbox.revoke(id))?;
         if self.format == OutputFormat::Json {
             return forms::write(&forms::grant(&name, &grant, "revoked"), output);

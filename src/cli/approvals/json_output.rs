@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use super::{Refusal, show};
-use crate::approval::{Grant, IgnoredAnswer, Item, Progress, Tally};
+use super::{ApprovalsError, show};
+use crate::approval::{Grant, IgnoredAnswer, InboxItem, RequestStatus, Tally};
 use crate::card::{CardExtent, call_digest};
-use crate::cli::exit::Stop;
+use crate::cli::exit::CommandError;
 use crate::cli::output::Output;
 use crate::json::{Value, json};
 use crate::message::{RequestPart, ResponsePart};
@@ -13,16 +13,17 @@ use crate::message::{RequestPart, ResponsePart};
 /// The version of the JSON format.
 const VERSION: u64 = 1;
 
-pub(super) fn write(content: &Value, output: &mut Output) -> Result<(), Refusal> {
+pub(super) fn write(content: &Value, output: &mut Output) -> Result<(), ApprovalsError> {
     let mut document = json!({ "version": VERSION });
     if let (Value::Object(document), Value::Object(content)) = (&mut document, content) {
         document.extend(content.clone());
     }
-    let text = crate::json::to_string_pretty(&document).map_err(|error| Stop::trouble(error.to_string()))?;
+    let text =
+        crate::json::to_string_pretty(&document).map_err(|error| CommandError::trouble(error.to_string()))?;
     Ok(writeln!(output, "{text}")?)
 }
 
-pub(super) fn item(item: &Item) -> Value {
+pub(super) fn item(item: &InboxItem) -> Value {
     let request = &item.request;
     let answers = item.answers.iter().enumerate().map(|(place, said)| {
         let ignored = item.ignored.iter().find(|ignored| ignored.place == place);
@@ -37,12 +38,12 @@ pub(super) fn item(item: &Item) -> Value {
         })
     });
     let (stage, since, decision, why, outcome) = match &item.progress {
-        Progress::Waiting { .. } => ("waiting", None, None, None, None),
-        Progress::Answered(standing) => ("answered", None, Some(decision(standing)), None, None),
-        Progress::Lapsed { at } => ("lapsed", Some(at), None, None, None),
-        Progress::Unproven(error) => ("unproven", None, None, Some(error.to_string()), None),
-        Progress::Running { at } => ("running", Some(at), None, None, None),
-        Progress::Settled { at, outcome } => ("settled", Some(at), None, None, Some(json!(outcome))),
+        RequestStatus::Waiting { .. } => ("waiting", None, None, None, None),
+        RequestStatus::Answered(standing) => ("answered", None, Some(decision(standing)), None, None),
+        RequestStatus::Lapsed { at } => ("lapsed", Some(at), None, None, None),
+        RequestStatus::Unproven(error) => ("unproven", None, None, Some(error.to_string()), None),
+        RequestStatus::Running { at } => ("running", Some(at), None, None, None),
+        RequestStatus::Settled { at, outcome } => ("settled", Some(at), None, None, Some(json!(outcome))),
     };
     json!({
         "id": request.approval_id,

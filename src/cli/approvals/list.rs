@@ -3,27 +3,27 @@
 use std::io::Write;
 
 use super::json_output as forms;
-use super::{ApprovalsContext, Refusal, show};
-use crate::approval::Item;
-use crate::card::{Card, Field, FieldKind, call_digest};
+use super::{ApprovalsContext, ApprovalsError, show};
+use crate::approval::InboxItem;
+use crate::card::{Card, CardField, FieldKind, call_digest};
 use crate::cli::OutputFormat;
 use crate::cli::output::{BOLD, DIM, Output, YELLOW, format_time, grouped, name};
 use crate::json::{self, Value, json};
 use crate::message::RequestPart;
 
 /// Approval requests with the same content.
-struct Group<'i> {
-    items: Vec<&'i Item>,
+struct RequestGroup<'i> {
+    items: Vec<&'i InboxItem>,
 }
 
-impl Group<'_> {
-    fn first(&self) -> Option<&Item> {
+impl RequestGroup<'_> {
+    fn first(&self) -> Option<&InboxItem> {
         self.items.first().copied()
     }
 }
 
 impl ApprovalsContext<'_> {
-    pub(super) fn list(&self, all: bool, output: &mut Output) -> Result<(), Refusal> {
+    pub(super) fn list(&self, all: bool, output: &mut Output) -> Result<(), ApprovalsError> {
         let items = self.runtime.block_on(self.inbox.list())?;
         let shown = items.iter().filter(|item| all || item.waits());
         let groups = groups(shown);
@@ -46,7 +46,7 @@ impl ApprovalsContext<'_> {
         Ok(())
     }
 
-    fn write_group(&self, group: &Group<'_>, output: &mut Output) -> Result<(), Refusal> {
+    fn write_group(&self, group: &RequestGroup<'_>, output: &mut Output) -> Result<(), ApprovalsError> {
         let Some(first) = group.first() else { return Ok(()) };
         let request = RequestPart::from(&first.request);
         let card = Card::pending(&request);
@@ -81,12 +81,12 @@ impl ApprovalsContext<'_> {
     }
 }
 
-fn is_about_arguments(field: &Field) -> bool {
+fn is_about_arguments(field: &CardField) -> bool {
     field.kind.is_argument() || matches!(field.kind, FieldKind::LeftOut | FieldKind::Note)
 }
 
-fn groups<'i>(items: impl Iterator<Item = &'i Item>) -> Vec<Group<'i>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+fn groups<'i>(items: impl Iterator<Item = &'i InboxItem>) -> Vec<RequestGroup<'i>> {
+    let mut groups: Vec<RequestGroup<'_>> = Vec::new();
     let mut places = std::collections::HashMap::new();
     for item in items {
         let request = &item.request;
@@ -96,13 +96,13 @@ fn groups<'i>(items: impl Iterator<Item = &'i Item>) -> Vec<Group<'i>> {
         let place = *places.entry(same).or_insert(groups.len());
         match groups.get_mut(place) {
             Some(group) => group.items.push(item),
-            None => groups.push(Group { items: vec![item] }),
+            None => groups.push(RequestGroup { items: vec![item] }),
         }
     }
     groups
 }
 
-fn group(group: &Group<'_>) -> Option<Value> {
+fn group(group: &RequestGroup<'_>) -> Option<Value> {
     let request = &group.first()?.request;
     Some(json!({
         "count": group.items.len(),

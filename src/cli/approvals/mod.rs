@@ -15,16 +15,16 @@ use clap::builder::NonEmptyStringValueParser;
 use tokio::runtime::Runtime;
 
 use super::OutputFormat;
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::output::{Output, name, print_error};
-use super::state_store::{State, runtime};
-use crate::approval::{Inbox, InboxError, Item, Progress};
+use super::state_store::{OpenStateStore, runtime};
+use crate::approval::{Inbox, InboxError, InboxItem, RequestStatus};
 use crate::card::call_digest;
 use crate::host::SystemClock;
 use crate::json as values;
 use crate::json::Value;
 use crate::message::{Approver, RequestPart, ResponsePart};
-use crate::principal::{Comparison, Principal};
+use crate::principal::{Principal, PrincipalComparison};
 
 /// List and answer the approval requests of a run or a gateway (human in the loop).
 ///
@@ -47,47 +47,47 @@ use crate::principal::{Comparison, Principal};
         callgate approvals edit approval_c3 --state file:state.db --as ana --set '$.input.note=\"late\"'\n  \
         callgate run --resume --state file:state.db --policies policies calls.jsonl"
 )]
-pub(super) struct Approvals {
+pub(super) struct ApprovalsArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ApprovalsCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum ApprovalsCommand {
     /// List pending approval requests, with identical ones grouped
     List {
         /// Also list requests that are answered, expired, running or completed
         #[arg(long)]
         all: bool,
         #[command(flatten)]
-        place: Place,
+        place: StoreArgs,
     },
     /// Show one approval request with its card, answers and outcome
     Show {
         #[command(flatten)]
-        one: One,
+        one: ApprovalIdArgs,
     },
     /// Approve the call as it is
     Approve {
         #[command(flatten)]
-        one: One,
+        one: ApprovalIdArgs,
         #[command(flatten)]
-        who: Who,
+        who: ApproverArgs,
     },
     /// Deny the call
     Deny {
         #[command(flatten)]
-        one: One,
+        one: ApprovalIdArgs,
         #[command(flatten)]
-        who: Who,
+        who: ApproverArgs,
     },
     /// Approve the call with changed arguments, where its policy allows edits
     #[command(group = clap::ArgGroup::new("changes").required(true).args(["set", "input"]))]
     Edit {
         #[command(flatten)]
-        one: One,
+        one: ApprovalIdArgs,
         #[command(flatten)]
-        who: Who,
+        who: ApproverArgs,
         /// Set one value in the shown arguments, as in `$.input.note="late"` or `note="late"`; repeatable
         #[arg(long, value_name = "PATH=JSON")]
         set: Vec<String>,
@@ -98,9 +98,9 @@ enum Command {
     /// Give a result in place of the tool
     Answer {
         #[command(flatten)]
-        one: One,
+        one: ApprovalIdArgs,
         #[command(flatten)]
-        who: Who,
+        who: ApproverArgs,
         /// The result, as JSON; `-` for stdin
         #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
         output: String,
@@ -108,9 +108,9 @@ enum Command {
     /// Cancel the run: neither this call nor later ones run
     Cancel {
         #[command(flatten)]
-        one: One,
+        one: ApprovalIdArgs,
         #[command(flatten)]
-        who: Who,
+        who: ApproverArgs,
     },
     /// List remembered approvals, which apply to later calls
     Grants {
@@ -118,7 +118,7 @@ enum Command {
         #[arg(long)]
         all: bool,
         #[command(flatten)]
-        place: Place,
+        place: StoreArgs,
     },
     /// Revoke a remembered approval
     Revoke {
@@ -126,12 +126,12 @@ enum Command {
         #[arg(value_name = "ID")]
         id: String,
         #[command(flatten)]
-        place: Place,
+        place: StoreArgs,
     },
 }
 
 #[derive(clap::Args)]
-struct Place {
+struct StoreArgs {
     /// The state store, as in `--state` of the run or gateway: `file:PATH`
     #[arg(long, value_name = "URL")]
     state: String,
@@ -141,16 +141,16 @@ struct Place {
 }
 
 #[derive(clap::Args)]
-struct One {
+struct ApprovalIdArgs {
     /// The approval's id, or CONVERSATION/ID
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
-    place: Place,
+    place: StoreArgs,
 }
 
 #[derive(clap::Args)]
-struct Who {
+struct ApproverArgs {
     /// The approver's name. Anonymous answers are rejected, unless the policy says `anonymous: allow`
     #[arg(long = "as", value_name = "PRINCIPAL", value_parser = principal)]
     principal: Option<String>,
@@ -164,13 +164,13 @@ struct Who {
 
 /// Validates the name of a principal, and returns it unchanged.
 fn principal(name: &str) -> Result<String, &'static str> {
-    match Principal::parse(name, Comparison::Canonical) {
+    match Principal::parse(name, PrincipalComparison::Canonical) {
         Some(_) => Ok(name.to_owned()),
         None => Err("a name must not be blank or contain control characters"),
     }
 }
 
-impl Who {
+impl ApproverArgs {
     fn approver(&self) -> Option<Approver> {
         let principal = self.principal.clone()?;
         Some(Approver { principal, roles: self.roles.clone() })
@@ -181,67 +181,77 @@ impl Who {
     }
 }
 
-pub(super) fn approvals(arguments: &Approvals, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn approvals(arguments: &ApprovalsArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let runtime = runtime()?;
-    let desk = |place: &Place| ApprovalsContext::open(place, &runtime);
+    let desk = |place: &StoreArgs| ApprovalsContext::open(place, &runtime);
     let ended = match &arguments.command {
-        Command::List { all, place } => desk(place)?.list(*all, output),
-        Command::Show { one } => desk(&one.place)?.show(&one.id, output),
-        Command::Approve { one, who } => desk(&one.place)?.answer(one, who, output, |_| Ok(who.saying(true))),
-        Command::Deny { one, who } => desk(&one.place)?.answer(one, who, output, |_| Ok(who.saying(false))),
-        Command::Edit { one, who, set, input } => desk(&one.place)?.answer(one, who, output, |item| {
-            let edited = match input {
-                Some(path) => read(path)?,
-                None => argument_edits::apply(&item.request.input, set)?,
-            };
-            Ok(ResponsePart { edited_input: Some(edited), ..who.saying(true) })
-        }),
-        Command::Answer { one, who, output: text } => desk(&one.place)?.answer(one, who, output, |_| {
-            let given = if text == "-" { read(Path::new("-"))? } else { parse("--output", text)? };
-            Ok(ResponsePart { output: Some(given), ..who.saying(true) })
-        }),
-        Command::Cancel { one, who } => desk(&one.place)?
+        ApprovalsCommand::List { all, place } => desk(place)?.list(*all, output),
+        ApprovalsCommand::Show { one } => desk(&one.place)?.show(&one.id, output),
+        ApprovalsCommand::Approve { one, who } => {
+            desk(&one.place)?.answer(one, who, output, |_| Ok(who.saying(true)))
+        }
+        ApprovalsCommand::Deny { one, who } => {
+            desk(&one.place)?.answer(one, who, output, |_| Ok(who.saying(false)))
+        }
+        ApprovalsCommand::Edit { one, who, set, input } => {
+            desk(&one.place)?.answer(one, who, output, |item| {
+                let edited = match input {
+                    Some(path) => read(path)?,
+                    None => argument_edits::apply(&item.request.input, set)?,
+                };
+                Ok(ResponsePart { edited_input: Some(edited), ..who.saying(true) })
+            })
+        }
+        ApprovalsCommand::Answer { one, who, output: text } => {
+            desk(&one.place)?.answer(one, who, output, |_| {
+                let given = if text == "-" { read(Path::new("-"))? } else { parse("--output", text)? };
+                Ok(ResponsePart { output: Some(given), ..who.saying(true) })
+            })
+        }
+        ApprovalsCommand::Cancel { one, who } => desk(&one.place)?
             .answer(one, who, output, |_| Ok(ResponsePart { cancel: true, ..who.saying(false) })),
-        Command::Grants { all, place } => desk(place)?.grants(*all, output),
-        Command::Revoke { id, place } => desk(place)?.revoke(id, output),
+        ApprovalsCommand::Grants { all, place } => desk(place)?.grants(*all, output),
+        ApprovalsCommand::Revoke { id, place } => desk(place)?.revoke(id, output),
     };
     match ended {
         Ok(()) => Ok(ExitStatus::Done),
-        Err(Refusal::Inbox(InboxError::Ledger(error))) => Err(Stop::trouble(error.to_string())),
-        Err(Refusal::Inbox(InboxError::Anonymous)) => {
+        Err(ApprovalsError::Inbox(InboxError::Ledger(error))) => {
+            Err(CommandError::trouble(error.to_string()))
+        }
+        Err(ApprovalsError::Inbox(InboxError::Anonymous)) => {
             print_error(
                 "the answer needs the approver's name: add `--as NAME`, or allow anonymous answers with `anonymous: allow` in the \
                  `approval` policy",
             );
             Ok(ExitStatus::Fails)
         }
-        Err(Refusal::Inbox(error)) => {
+        Err(ApprovalsError::Inbox(error)) => {
             print_error(error);
             Ok(ExitStatus::Fails)
         }
-        Err(Refusal::Stop(stop)) => Err(stop),
+        Err(ApprovalsError::Stop(stop)) => Err(stop),
     }
 }
 
 /// Why a command failed.
-enum Refusal {
+enum ApprovalsError {
     Inbox(InboxError),
-    Stop(Stop),
+    Stop(CommandError),
 }
 
-impl From<InboxError> for Refusal {
+impl From<InboxError> for ApprovalsError {
     fn from(error: InboxError) -> Self {
         Self::Inbox(error)
     }
 }
 
-impl From<Stop> for Refusal {
-    fn from(stop: Stop) -> Self {
+impl From<CommandError> for ApprovalsError {
+    fn from(stop: CommandError) -> Self {
         Self::Stop(stop)
     }
 }
 
-impl From<std::io::Error> for Refusal {
+impl From<std::io::Error> for ApprovalsError {
     fn from(error: std::io::Error) -> Self {
         Self::Stop(error.into())
     }
@@ -256,18 +266,18 @@ struct ApprovalsContext<'d> {
 }
 
 impl<'d> ApprovalsContext<'d> {
-    fn open(place: &Place, runtime: &'d Runtime) -> Result<Self, Stop> {
-        let State { url, store, keys } = State::of_others(&place.state, runtime)?;
+    fn open(place: &StoreArgs, runtime: &'d Runtime) -> Result<Self, CommandError> {
+        let OpenStateStore { url, store, keys } = OpenStateStore::of_others(&place.state, runtime)?;
         Ok(Self { inbox: Inbox::new(store, keys, SystemClock), runtime, url, format: place.format })
     }
 
     fn answer(
         &self,
-        one: &One,
-        who: &Who,
+        one: &ApprovalIdArgs,
+        who: &ApproverArgs,
         output: &mut Output,
-        say: impl FnOnce(&Item) -> Result<ResponsePart, Stop>,
-    ) -> Result<(), Refusal> {
+        say: impl FnOnce(&InboxItem) -> Result<ResponsePart, CommandError>,
+    ) -> Result<(), ApprovalsError> {
         let item = self.runtime.block_on(self.inbox.find(&one.id))?;
         let said = say(&item)?;
         let word = word(&said);
@@ -278,8 +288,8 @@ impl<'d> ApprovalsContext<'d> {
         let by = who.principal.as_deref().map(|by| format!(" by {}", name(by))).unwrap_or_default();
         let by = format!("{by} (digest {})", call_digest(&RequestPart::from(&after.request)));
         match &after.progress {
-            Progress::Waiting { .. } => Ok(writeln!(output, "{word}{by}; {}", show::missing(&after))?),
-            Progress::Answered(standing) => {
+            RequestStatus::Waiting { .. } => Ok(writeln!(output, "{word}{by}; {}", show::missing(&after))?),
+            RequestStatus::Answered(standing) => {
                 let said = if next_steps::runs(standing) { "" } else { "; the call does not run" };
                 writeln!(output, "{word}{by}{said}")?;
                 self.print_next_step(&after, standing, output)
@@ -301,20 +311,20 @@ fn word(said: &ResponsePart) -> &'static str {
 }
 
 /// Reads JSON from a file, or from stdin for `-`.
-fn read(path: &Path) -> Result<Value, Stop> {
+fn read(path: &Path) -> Result<Value, CommandError> {
     let (name, text) = if path == Path::new("-") {
         let mut text = String::new();
         ("stdin".to_owned(), std::io::stdin().read_to_string(&mut text).map(|_| text))
     } else {
         (path.display().to_string(), std::fs::read_to_string(path))
     };
-    let text = text.map_err(|error| Stop::trouble(format!("`{name}` can't be read: {error}")))?;
+    let text = text.map_err(|error| CommandError::trouble(format!("`{name}` can't be read: {error}")))?;
     parse(&name, &text)
 }
 
-fn parse(name: &str, text: &str) -> Result<Value, Stop> {
+fn parse(name: &str, text: &str) -> Result<Value, CommandError> {
     values::parse(text).map_err(|error| {
         let help = if name == "--output" { "; strings need quotes, as in '\"done\"'" } else { "" };
-        Stop::trouble(format!("{name}:{}:{}: {}{help}", error.line, error.column, error.kind))
+        CommandError::trouble(format!("{name}:{}:{}: {}{help}", error.line, error.column, error.kind))
     })
 }

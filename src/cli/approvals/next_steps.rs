@@ -2,18 +2,18 @@
 
 use std::io::Write;
 
-use super::{ApprovalsContext, Refusal};
-use crate::approval::{Item, Progress, Tally};
+use super::{ApprovalsContext, ApprovalsError};
+use crate::approval::{InboxItem, RequestStatus, Tally};
 use crate::cli::output::{BOLD, Output, amount, one_line, quote_shell_word};
 
 impl ApprovalsContext<'_> {
     /// Prints the hint after an answer.
     pub(super) fn print_next_step(
         &self,
-        item: &Item,
+        item: &InboxItem,
         standing: &Tally,
         output: &mut Output,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ApprovalsError> {
         if is_from_gateway(item) {
             let what = match runs(standing) {
                 true => "the call resumes when the client repeats it with the same arguments",
@@ -29,8 +29,12 @@ impl ApprovalsContext<'_> {
     }
 
     /// Prints the hints after a list, for answered requests that the list omits.
-    pub(super) fn print_answered_calls(&self, items: &[Item], output: &mut Output) -> Result<(), Refusal> {
-        let answered = || items.iter().filter(|item| matches!(item.progress, Progress::Answered(_)));
+    pub(super) fn print_answered_calls(
+        &self,
+        items: &[InboxItem],
+        output: &mut Output,
+    ) -> Result<(), ApprovalsError> {
+        let answered = || items.iter().filter(|item| matches!(item.progress, RequestStatus::Answered(_)));
         let all = answered().count();
         let of_gateways = answered().filter(|item| is_from_gateway(item)).count();
         if all > 0 && all < items.len() {
@@ -62,7 +66,7 @@ pub(super) fn runs(standing: &Tally) -> bool {
 }
 
 /// Whether the request is from a gateway: its calls have a server and ids such as `a3a3c43c-2`, a random connection id and a number.
-fn is_from_gateway(item: &Item) -> bool {
+fn is_from_gateway(item: &InboxItem) -> bool {
     let request = &item.request;
     let is_named_so = |(drawn, number): (&str, &str)| {
         drawn.len() == 8

@@ -3,17 +3,17 @@
 use std::io::Write;
 
 use super::json_output as forms;
-use super::{ApprovalsContext, Refusal, word};
-use crate::approval::{Item, Progress, Question};
+use super::{ApprovalsContext, ApprovalsError, word};
+use crate::approval::{BoundRequest, InboxItem, RequestStatus};
 use crate::card::{Card, CardExtent, Resolution, ResolutionKind};
 use crate::cli::OutputFormat;
 use crate::cli::output::{BOLD, DIM, Output, amount, format_time, name, one_line, quote_shell_word};
 use crate::message::{RequestPart, ResponsePart};
-use crate::path::Step;
+use crate::path::PathStep;
 use crate::safe_text::{escape_json, escape_quoted};
 
 impl ApprovalsContext<'_> {
-    pub(super) fn show(&self, id: &str, output: &mut Output) -> Result<(), Refusal> {
+    pub(super) fn show(&self, id: &str, output: &mut Output) -> Result<(), ApprovalsError> {
         let item = self.runtime.block_on(self.inbox.find(id))?;
         if self.format == OutputFormat::Json {
             return forms::write(&forms::item(&item), output);
@@ -52,23 +52,23 @@ impl ApprovalsContext<'_> {
 }
 
 /// The paths of the arguments that an approver may edit.
-pub(super) fn editable(item: &Item) -> Vec<String> {
-    let places = item.question.iter().flat_map(Question::editable);
+pub(super) fn editable(item: &InboxItem) -> Vec<String> {
+    let places = item.question.iter().flat_map(BoundRequest::editable);
     let written =
-        |steps: Vec<Step>| steps.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"));
+        |steps: Vec<PathStep>| steps.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"));
     places.map(written).collect()
 }
 
 /// The card of an approval request: with the question while it is pending, with the resolution afterwards.
-pub(super) fn card(item: &Item, extent: CardExtent) -> Card {
+pub(super) fn card(item: &InboxItem, extent: CardExtent) -> Card {
     let request = RequestPart::from(&item.request);
     let resolution = match &item.progress {
-        Progress::Waiting { .. } | Progress::Unproven(_) => None,
-        Progress::Lapsed { at } => {
+        RequestStatus::Waiting { .. } | RequestStatus::Unproven(_) => None,
+        RequestStatus::Lapsed { at } => {
             let at = Some(at.to_string());
             Some(Resolution { resolved: ResolutionKind::Expired, by: Vec::new(), at, reason: None })
         }
-        Progress::Answered(_) | Progress::Running { .. } | Progress::Settled { .. } => {
+        RequestStatus::Answered(_) | RequestStatus::Running { .. } | RequestStatus::Settled { .. } => {
             deciding(item).map(|answer| Resolution {
                 by: deciders(item, answer),
                 at: answer.answered_at.clone(),
@@ -82,13 +82,13 @@ pub(super) fn card(item: &Item, extent: CardExtent) -> Card {
     }
 }
 
-fn counting(item: &Item) -> impl Iterator<Item = &ResponsePart> {
+fn counting(item: &InboxItem) -> impl Iterator<Item = &ResponsePart> {
     let counts = |place: &usize| !item.ignored.iter().any(|ignored| ignored.place == *place);
     item.answers.iter().enumerate().filter(move |(place, _)| counts(place)).map(|(_, said)| said)
 }
 
 /// The principals whose answers decided; for an approval, all approvers.
-fn deciders(item: &Item, deciding: &ResponsePart) -> Vec<String> {
+fn deciders(item: &InboxItem, deciding: &ResponsePart) -> Vec<String> {
     let approves = |said: &ResponsePart| said.approved && !said.cancel;
     let together = |said: &&ResponsePart| *said == deciding || approves(said) && approves(deciding);
     let names = counting(item).filter(together).filter_map(|said| said.answered_by.as_ref());
@@ -96,7 +96,7 @@ fn deciders(item: &Item, deciding: &ResponsePart) -> Vec<String> {
 }
 
 /// The answer that decided: the strictest that counts; among approvals, the one that completed the quorum.
-fn deciding(item: &Item) -> Option<&ResponsePart> {
+fn deciding(item: &InboxItem) -> Option<&ResponsePart> {
     let counting = || counting(item);
     let cancels = counting().find(|said| said.cancel);
     cancels.or_else(|| counting().find(|said| !said.approved)).or_else(|| counting().last())
@@ -125,24 +125,24 @@ fn names(of: &[String]) -> String {
 }
 
 /// Formats the progress of an approval request in a few words.
-pub(super) fn progress(item: &Item) -> String {
+pub(super) fn progress(item: &InboxItem) -> String {
     match &item.progress {
-        Progress::Waiting { by } if by.is_empty() => format!("pending: {}", missing(item)),
-        Progress::Waiting { by } => {
+        RequestStatus::Waiting { by } if by.is_empty() => format!("pending: {}", missing(item)),
+        RequestStatus::Waiting { by } => {
             format!("pending, approved by {}: {}", names(by), missing(item))
         }
-        Progress::Answered(standing) => format!("{standing}, not resumed yet"),
-        Progress::Lapsed { at } => format!("expired {}", format_time(&at.to_string())),
-        Progress::Unproven(error) => format!("invalid: {error}"),
-        Progress::Running { at } => format!("running since {}", format_time(&at.to_string())),
-        Progress::Settled { at, outcome } => {
+        RequestStatus::Answered(standing) => format!("{standing}, not resumed yet"),
+        RequestStatus::Lapsed { at } => format!("expired {}", format_time(&at.to_string())),
+        RequestStatus::Unproven(error) => format!("invalid: {error}"),
+        RequestStatus::Running { at } => format!("running since {}", format_time(&at.to_string())),
+        RequestStatus::Settled { at, outcome } => {
             format!("completed: {} at {}", outcome.outcome, format_time(&at.to_string()))
         }
     }
 }
 
 /// Formats the missing approvals: `1 more approval is needed`.
-pub(super) fn missing(item: &Item) -> String {
+pub(super) fn missing(item: &InboxItem) -> String {
     let open: Vec<_> = item.asks.iter().filter(|ask| ask.missing() > 0).collect();
     let several = item.asks.len() > 1;
     let needs = open.iter().map(|ask| {

@@ -33,7 +33,7 @@ pub(super) enum ConfigSyntax {
 
 /// Properties of a client.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(super) struct ClientProperties {
     pub(super) title: &'static str,
     pub(super) syntax: ConfigSyntax,
     /// Key paths to the objects that contain servers; `*` is every member.
@@ -63,13 +63,13 @@ enum BaseDirectory {
 
 /// An operating system, as far as file locations differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum System {
+pub(super) enum OperatingSystem {
     Linux,
     MacOs,
     Windows,
 }
 
-impl System {
+impl OperatingSystem {
     pub(super) fn here() -> Self {
         match std::env::consts::OS {
             "macos" => Self::MacOs,
@@ -80,9 +80,9 @@ impl System {
 }
 
 impl Client {
-    pub(super) fn facts(self) -> &'static Facts {
+    pub(super) fn facts(self) -> &'static ClientProperties {
         match self {
-            Self::ClaudeDesktop => &Facts {
+            Self::ClaudeDesktop => &ClientProperties {
                 title: "Claude Desktop",
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"]],
@@ -95,7 +95,7 @@ impl Client {
                 },
                 project: None,
             },
-            Self::ClaudeCode => &Facts {
+            Self::ClaudeCode => &ClientProperties {
                 title: "Claude Code",
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"], &["projects", "*", "mcpServers"]],
@@ -108,7 +108,7 @@ impl Client {
                 },
                 project: Some(".mcp.json"),
             },
-            Self::Cursor => &Facts {
+            Self::Cursor => &ClientProperties {
                 title: "Cursor",
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"]],
@@ -117,7 +117,7 @@ impl Client {
                 user: UserConfigFile { moved: None, below: BaseDirectory::Home, path: ".cursor/mcp.json" },
                 project: Some(".cursor/mcp.json"),
             },
-            Self::VsCode => &Facts {
+            Self::VsCode => &ClientProperties {
                 title: "Visual Studio Code",
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["servers"], &["mcp", "servers"]],
@@ -130,7 +130,7 @@ impl Client {
                 },
                 project: Some(".vscode/mcp.json"),
             },
-            Self::Gemini => &Facts {
+            Self::Gemini => &ClientProperties {
                 title: "Gemini CLI",
                 syntax: ConfigSyntax::Json,
                 server_paths: &[&["mcpServers"]],
@@ -143,7 +143,7 @@ impl Client {
                 },
                 project: Some(".gemini/settings.json"),
             },
-            Self::Codex => &Facts {
+            Self::Codex => &ClientProperties {
                 title: "Codex",
                 syntax: ConfigSyntax::Toml,
                 server_paths: &[&["mcp_servers"]],
@@ -160,14 +160,14 @@ impl Client {
     }
 }
 
-impl Facts {
+impl ClientProperties {
     /// The user-wide config file, for these environment variables.
     ///
     /// # Errors
     /// The name of the environment variable that is missing.
     pub(super) fn user_file(
         &self,
-        system: System,
+        system: OperatingSystem,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<PathBuf, &'static str> {
         let set = |name: &'static str| {
@@ -178,12 +178,12 @@ impl Facts {
         {
             return Ok(directory.join(path));
         }
-        let home = || set(if system == System::Windows { "USERPROFILE" } else { "HOME" });
+        let home = || set(if system == OperatingSystem::Windows { "USERPROFILE" } else { "HOME" });
         let directory = match (&self.user.below, system) {
             (BaseDirectory::Home, _) => home()?,
-            (BaseDirectory::Settings, System::Windows) => set("APPDATA")?,
-            (BaseDirectory::Settings, System::MacOs) => home()?.join("Library/Application Support"),
-            (BaseDirectory::Settings, System::Linux) => match set("XDG_CONFIG_HOME") {
+            (BaseDirectory::Settings, OperatingSystem::Windows) => set("APPDATA")?,
+            (BaseDirectory::Settings, OperatingSystem::MacOs) => home()?.join("Library/Application Support"),
+            (BaseDirectory::Settings, OperatingSystem::Linux) => match set("XDG_CONFIG_HOME") {
                 Ok(directory) if directory.is_absolute() => directory,
                 _ => home()?.join(".config"),
             },
@@ -201,7 +201,11 @@ impl Facts {
 mod tests {
     use super::*;
 
-    fn place(client: Client, system: System, variables: &[(&str, &str)]) -> Result<PathBuf, &'static str> {
+    fn place(
+        client: Client,
+        system: OperatingSystem,
+        variables: &[(&str, &str)],
+    ) -> Result<PathBuf, &'static str> {
         client.facts().user_file(system, |wanted| {
             variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.into())
         })
@@ -235,9 +239,13 @@ mod tests {
             ),
             (Client::Codex, "/h/.codex/config.toml", "/h/.codex/config.toml", "/u/.codex/config.toml"),
         ] {
-            assert_eq!(place(client, System::Linux, &[HOME]), Ok(linux.into()), "{client:?}");
-            assert_eq!(place(client, System::MacOs, &[HOME]), Ok(mac.into()), "{client:?}");
-            assert_eq!(place(client, System::Windows, &[PROFILE, APPDATA]), Ok(windows.into()), "{client:?}");
+            assert_eq!(place(client, OperatingSystem::Linux, &[HOME]), Ok(linux.into()), "{client:?}");
+            assert_eq!(place(client, OperatingSystem::MacOs, &[HOME]), Ok(mac.into()), "{client:?}");
+            assert_eq!(
+                place(client, OperatingSystem::Windows, &[PROFILE, APPDATA]),
+                Ok(windows.into()),
+                "{client:?}"
+            );
         }
     }
 
@@ -252,12 +260,12 @@ mod tests {
             (Client::Gemini, ("GEMINI_CLI_HOME", "/g"), "/g/.gemini/settings.json"),
         ] {
             assert_eq!(
-                place(client, System::Linux, &[("HOME", "/h"), variable]),
+                place(client, OperatingSystem::Linux, &[("HOME", "/h"), variable]),
                 Ok(file.into()),
                 "{client:?}"
             );
         }
-        assert_eq!(place(Client::Cursor, System::Linux, &[]), Err("HOME"));
-        assert_eq!(place(Client::VsCode, System::Windows, &[("USERPROFILE", "/u")]), Err("APPDATA"));
+        assert_eq!(place(Client::Cursor, OperatingSystem::Linux, &[]), Err("HOME"));
+        assert_eq!(place(Client::VsCode, OperatingSystem::Windows, &[("USERPROFILE", "/u")]), Err("APPDATA"));
     }
 }

@@ -5,9 +5,9 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use super::clients::Facts;
-use super::server_entry::{Broken, Entry, read};
-use crate::cli::exit::Stop;
+use super::clients::ClientProperties;
+use super::server_entry::{ConfigFileError, ServerEntry, read};
+use crate::cli::exit::CommandError;
 use crate::diagnostic::SourceMap;
 
 const MARK: &str = "\u{feff}";
@@ -23,27 +23,30 @@ pub(super) struct ConfigFile {
     metadata: Metadata,
     mark: &'static str,
     pub(super) text: String,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<ServerEntry>,
 }
 
 /// The file without Callgate, as a complete uninstall restores it.
 #[derive(Debug)]
 pub(super) struct ConfigBackup {
     text: String,
-    entries: Vec<Entry>,
+    entries: Vec<ServerEntry>,
 }
 
 impl ConfigFile {
-    pub(super) fn open(shown: PathBuf, facts: &Facts) -> Result<Self, Stop> {
+    pub(super) fn open(shown: PathBuf, facts: &ClientProperties) -> Result<Self, CommandError> {
         let path = fs::canonicalize(&shown).map_err(|error| unreadable(&shown, facts, &error))?;
         let metadata = fs::metadata(&path).map_err(|error| unreadable(&shown, facts, &error))?;
         // Reading a pipe would block, and it could not be replaced.
         if !metadata.is_file() {
-            return Err(Stop::trouble(format!("`{}` is not a regular file", shown.display())));
+            return Err(CommandError::trouble(format!("`{}` is not a regular file", shown.display())));
         }
         let bytes = fs::read(&path).map_err(|error| unreadable(&shown, facts, &error))?;
         let Ok(text) = std::str::from_utf8(&bytes) else {
-            return Err(Stop::trouble(format!("`{}` is not UTF-8; save it as UTF-8", shown.display())));
+            return Err(CommandError::trouble(format!(
+                "`{}` is not UTF-8; save it as UTF-8",
+                shown.display()
+            )));
         };
         let (mark, text) = text.strip_prefix(MARK).map_or(("", text), |text| (MARK, text));
         let text = text.to_owned();
@@ -52,7 +55,11 @@ impl ConfigFile {
     }
 
     /// Reads the servers of a new text of this file.
-    pub(super) fn parse_entries(&self, text: &str, facts: &Facts) -> Result<Vec<Entry>, Stop> {
+    pub(super) fn parse_entries(
+        &self,
+        text: &str,
+        facts: &ClientProperties,
+    ) -> Result<Vec<ServerEntry>, CommandError> {
         read(text, facts).map_err(|broken| misplaced(&self.shown, text, &broken))
     }
 
@@ -63,7 +70,7 @@ impl ConfigFile {
     }
 
     /// The backup, if there is a valid one.
-    pub(super) fn backup(&self, facts: &Facts) -> Option<ConfigBackup> {
+    pub(super) fn backup(&self, facts: &ClientProperties) -> Option<ConfigBackup> {
         let text = fs::read_to_string(self.backup_path()).ok()?;
         let text = text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text);
         let entries = read(&text, facts).ok()?;
@@ -71,13 +78,13 @@ impl ConfigFile {
     }
 
     /// Writes the backup, then the file.
-    pub(super) fn replace(&self, text: &str, backup: &str) -> Result<(), Stop> {
+    pub(super) fn replace(&self, text: &str, backup: &str) -> Result<(), CommandError> {
         self.write(&self.backup_path(), backup)?;
         self.write(&self.path, text)
     }
 
     /// Writes the file, and removes the backup if the two are equal now. Otherwise returns the path of the backup.
-    pub(super) fn restore(&self, text: &str) -> Result<Option<PathBuf>, Stop> {
+    pub(super) fn restore(&self, text: &str) -> Result<Option<PathBuf>, CommandError> {
         self.write(&self.path, text)?;
         let backup = self.backup_path();
         match fs::read(&backup) {
@@ -94,14 +101,14 @@ impl ConfigFile {
         format!("{}{text}", self.mark).into_bytes()
     }
 
-    fn write(&self, path: &Path, text: &str) -> Result<(), Stop> {
+    fn write(&self, path: &Path, text: &str) -> Result<(), CommandError> {
         if self.metadata.permissions().readonly() {
-            return Err(Stop::trouble(format!("`{}` is read-only", self.shown.display())));
+            return Err(CommandError::trouble(format!("`{}` is read-only", self.shown.display())));
         }
         // Clients write their config files, too.
         if fs::read(&self.path).ok().as_deref() != Some(&self.bytes) {
             let shown = self.shown.display();
-            return Err(Stop::trouble(format!(
+            return Err(CommandError::trouble(format!(
                 "`{shown}` was changed in the meantime; run the command again"
             )));
         }
@@ -110,7 +117,7 @@ impl ConfigFile {
 }
 
 impl ConfigBackup {
-    pub(super) fn entry(&self, place: &[String]) -> Option<(&str, &Entry)> {
+    pub(super) fn entry(&self, place: &[String]) -> Option<(&str, &ServerEntry)> {
         let entry = self.entries.iter().find(|entry| entry.place == place)?;
         Some((&self.text, entry))
     }
@@ -138,9 +145,9 @@ fn write_atomically(path: &Path, bytes: &[u8], like: &Metadata) -> io::Result<()
     })
 }
 
-fn unreadable(path: &Path, facts: &Facts, error: &io::Error) -> Stop {
+fn unreadable(path: &Path, facts: &ClientProperties, error: &io::Error) -> CommandError {
     let path = path.display();
-    Stop::trouble(match error.kind() {
+    CommandError::trouble(match error.kind() {
         ErrorKind::NotFound => {
             format!(
                 "`{path}` does not exist; add servers in {} first, or use `--file` for another file",
@@ -151,15 +158,19 @@ fn unreadable(path: &Path, facts: &Facts, error: &io::Error) -> Stop {
     })
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Stop {
-    Stop::trouble(format!("`{}` can't be written: {error}", path.display()))
+fn unwritable(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::trouble(format!("`{}` can't be written: {error}", path.display()))
 }
 
-fn misplaced(path: &Path, text: &str, broken: &Broken) -> Stop {
+fn misplaced(path: &Path, text: &str, broken: &ConfigFileError) -> CommandError {
     let mut sources = SourceMap::default();
     let source = sources.add(path.display().to_string(), text);
     let (line, column) = sources.get(source).map_or((1, 1), |source| source.position(broken.at));
-    Stop::trouble(format!("{}:{line}:{column}: {}; nothing was written", path.display(), broken.message))
+    CommandError::trouble(format!(
+        "{}:{line}:{column}: {}; nothing was written",
+        path.display(),
+        broken.message
+    ))
 }
 
 #[cfg(test)]
@@ -174,7 +185,9 @@ mod tests {
         fs::write(&path, "{}").unwrap();
         let file = ConfigFile::open(path.clone(), Client::Cursor.facts()).unwrap();
         fs::write(&path, "{ }").unwrap();
-        let Err(Stop::Trouble(message)) = file.replace("{\n}", "{}") else { panic!("it was written") };
+        let Err(CommandError::Trouble(message)) = file.replace("{\n}", "{}") else {
+            panic!("it was written")
+        };
         assert!(message.contains("changed in the meantime"), "{message}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "{ }");
         assert!(!file.backup_path().exists());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 
-use crate::cli::exit::{ExitStatus, Stop};
+use crate::cli::exit::{CommandError, ExitStatus};
 use crate::cli::json_inputs::read_context;
 use crate::cli::pins::read_lock;
 use crate::cli::rules_args;
@@ -14,7 +14,7 @@ use crate::cli::rules_args;
 #[derive(clap::Args)]
 // Without policies and pins, a gateway allows every call.
 #[command(group = ArgGroup::new("before").args(["policies", "pins"]).required(true).multiple(true))]
-pub(super) struct Gateway {
+pub(super) struct GatewayArgs {
     /// Rules files, or directories to search for them
     #[arg(long, value_name = "PATH", num_args = 1..)]
     policies: Vec<PathBuf>,
@@ -32,9 +32,9 @@ pub(super) struct Gateway {
     pins_signed_by: Option<PathBuf>,
 }
 
-impl Gateway {
+impl GatewayArgs {
     /// The options as command line arguments. If the rules have errors, reports them and returns the exit status.
-    pub(super) fn options(&self) -> Result<Result<Vec<String>, ExitStatus>, Stop> {
+    pub(super) fn options(&self) -> Result<Result<Vec<String>, ExitStatus>, CommandError> {
         let mut words = Vec::new();
         if !self.policies.is_empty() {
             if let Err(exit) = rules_args::of(&self.policies) {
@@ -54,7 +54,7 @@ impl Gateway {
                 Some(path) if !path.is_empty() => format!("file:{}", absolute(Path::new(path))?),
                 _ if url == "memory:" => url.clone(),
                 _ => {
-                    return Err(Stop::trouble(format!(
+                    return Err(CommandError::trouble(format!(
                         "`{url}` is not a state store; use `file:PATH` or `memory:`"
                     )));
                 }
@@ -84,14 +84,15 @@ pub(super) fn named(name: &str, options: &[String]) -> Vec<String> {
 }
 
 /// A path as a string, for a client's config file.
-pub(super) fn text_of(path: &Path) -> Result<String, Stop> {
+pub(super) fn text_of(path: &Path) -> Result<String, CommandError> {
     path.to_str()
         .map(str::to_owned)
-        .ok_or_else(|| Stop::trouble(format!("the path `{}` is not UTF-8", path.display())))
+        .ok_or_else(|| CommandError::trouble(format!("the path `{}` is not UTF-8", path.display())))
 }
 
-fn absolute(path: &Path) -> Result<String, Stop> {
-    let path = std::path::absolute(path)
-        .map_err(|error| Stop::trouble(format!("`{}` can't be made absolute: {error}", path.display())))?;
+fn absolute(path: &Path) -> Result<String, CommandError> {
+    let path = std::path::absolute(path).map_err(|error| {
+        CommandError::trouble(format!("`{}` can't be made absolute: {error}", path.display()))
+    })?;
     text_of(&path)
 }

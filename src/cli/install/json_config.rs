@@ -6,10 +6,10 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::clients::Facts;
-use super::server_entry::{Broken, Entry, Found, Shape};
+use super::clients::ClientProperties;
+use super::server_entry::{ConfigFileError, MemberValue, ParsedMember, ServerEntry};
 
-pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
+pub(super) fn read(text: &str, facts: &ClientProperties) -> Result<Vec<ServerEntry>, ConfigFileError> {
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -26,7 +26,7 @@ pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
         let message = error.kind().to_string();
         let mut letters = message.chars();
         let first = letters.next().map(|first| first.to_ascii_lowercase());
-        Broken::new(error.range().start, first.into_iter().chain(letters).collect::<String>())
+        ConfigFileError::new(error.range().start, first.into_iter().chain(letters).collect::<String>())
     })?;
     let mut entries = Vec::new();
     if let Some(root) = &parsed.value {
@@ -42,9 +42,9 @@ fn walk(
     value: &Value<'_>,
     way: &[&str],
     place: &mut Vec<String>,
-    facts: &Facts,
-    entries: &mut Vec<Entry>,
-) -> Result<(), Broken> {
+    facts: &ClientProperties,
+    entries: &mut Vec<ServerEntry>,
+) -> Result<(), ConfigFileError> {
     let object = object(value, place.last())?;
     match way.split_first() {
         None => {
@@ -52,7 +52,12 @@ fn walk(
                 let mut place = place.clone();
                 place.push(member.name.as_str().to_owned());
                 let server = self::object(&member.value, place.last())?;
-                entries.push(Entry::new(place, true, server.properties.iter().map(found).collect(), facts)?);
+                entries.push(ServerEntry::new(
+                    place,
+                    true,
+                    server.properties.iter().map(found).collect(),
+                    facts,
+                )?);
             }
         }
         Some((&step, rest)) => {
@@ -69,39 +74,44 @@ fn walk(
     Ok(())
 }
 
-fn object<'v, 't>(value: &'v Value<'t>, name: Option<&String>) -> Result<&'v Object<'t>, Broken> {
+fn object<'v, 't>(value: &'v Value<'t>, name: Option<&String>) -> Result<&'v Object<'t>, ConfigFileError> {
     value.as_object().ok_or_else(|| {
         let what = name.map_or("the file".to_owned(), |name| format!("`{name}`"));
-        Broken::new(value.start(), format!("{what} must be an object, `{{ … }}`"))
+        ConfigFileError::new(value.start(), format!("{what} must be an object, `{{ … }}`"))
     })
 }
 
 /// The members of an object. Duplicate keys are an error, because clients differ in which one they use.
-fn members<'v, 't>(object: &'v Object<'t>) -> Result<&'v [ObjectProp<'t>], Broken> {
+fn members<'v, 't>(object: &'v Object<'t>) -> Result<&'v [ObjectProp<'t>], ConfigFileError> {
     let mut known = std::collections::HashSet::new();
     for member in &object.properties {
         if !known.insert(member.name.as_str()) {
             let message = format!("duplicate key `{}`; remove one", member.name.as_str());
-            return Err(Broken::new(member.start(), message));
+            return Err(ConfigFileError::new(member.start(), message));
         }
     }
     Ok(&object.properties)
 }
 
-fn found(member: &ObjectProp<'_>) -> Found {
+fn found(member: &ObjectProp<'_>) -> ParsedMember {
     let shape = match &member.value {
-        Value::StringLit(text) => Shape::Text(text.value.to_string()),
-        Value::Array(list) if list.elements.is_empty() => Shape::Empty,
-        Value::Array(list) => Shape::List(
+        Value::StringLit(text) => MemberValue::Text(text.value.to_string()),
+        Value::Array(list) if list.elements.is_empty() => MemberValue::Empty,
+        Value::Array(list) => MemberValue::List(
             list.elements
                 .iter()
                 .map(|element| (span(element), element.as_string_lit().map(|text| text.value.to_string())))
                 .collect(),
         ),
-        Value::Object(object) if object.properties.is_empty() => Shape::Empty,
-        _ => Shape::Other,
+        Value::Object(object) if object.properties.is_empty() => MemberValue::Empty,
+        _ => MemberValue::Other,
     };
-    Found { name: member.name.as_str().to_owned(), key: span(&member.name), span: span(&member.value), shape }
+    ParsedMember {
+        name: member.name.as_str().to_owned(),
+        key: span(&member.name),
+        span: span(&member.value),
+        shape,
+    }
 }
 
 fn span(node: &impl Ranged) -> Range<usize> {

@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
 use crate::diagnostic::nearest;
 use crate::safe_text::inert;
-use clients::{Client, Facts, System};
+use clients::{Client, ClientProperties, OperatingSystem};
 use config_file::{ConfigBackup, ConfigFile};
-use gateway_args::Gateway;
-use report::{Report, Row};
-use server_entry::{Entry, Origin, Standing};
+use gateway_args::GatewayArgs;
+use report::{InstallReport, ServerRow};
+use server_entry::{ServerEntry, ServerTarget, Standing};
 use text_edits::{add_gateway, apply, remove_gateway};
 
 /// Put the servers of an MCP client behind the gateway, by editing the client's config file.
@@ -42,9 +42,9 @@ use text_edits::{add_gateway, apply, remove_gateway};
     callgate install codex --policies ~/rules --pins ~/callgate.lock --state file:$HOME/state.db")]
 pub(super) struct Install {
     #[command(flatten)]
-    whose: Whose,
+    whose: ClientArgs,
     #[command(flatten)]
-    gateway: Gateway,
+    gateway: GatewayArgs,
 }
 
 /// Remove the gateway from the servers of an MCP client.
@@ -56,14 +56,14 @@ pub(super) struct Install {
 #[command(
     after_help = "Examples:\n  callgate uninstall cursor\n  callgate uninstall vscode --scope project --server files"
 )]
-pub(super) struct Uninstall {
+pub(super) struct UninstallArgs {
     #[command(flatten)]
-    whose: Whose,
+    whose: ClientArgs,
 }
 
 /// The client, its config file and the servers.
 #[derive(clap::Args)]
-struct Whose {
+struct ClientArgs {
     /// The MCP client
     #[arg(value_enum)]
     client: Client,
@@ -71,8 +71,8 @@ struct Whose {
     #[arg(long = "server", value_name = "NAME", num_args = 1..)]
     servers: Vec<String>,
     /// Which config file of the client to edit
-    #[arg(long, value_enum, default_value_t = Scope::User)]
-    scope: Scope,
+    #[arg(long, value_enum, default_value_t = ConfigScope::User)]
+    scope: ConfigScope,
     /// The config file, if it is not at the client's default location
     #[arg(long, value_name = "PATH", conflicts_with = "scope")]
     file: Option<PathBuf>,
@@ -82,49 +82,50 @@ struct Whose {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Scope {
+enum ConfigScope {
     /// The user's config file
     User,
     /// The config file of the project in the current directory
     Project,
 }
 
-impl Whose {
-    fn open(&self) -> Result<ConfigFile, Stop> {
+impl ClientArgs {
+    fn open(&self) -> Result<ConfigFile, CommandError> {
         let facts = self.client.facts();
         let path = match (&self.file, self.scope) {
             (Some(file), _) => file.clone(),
-            (None, Scope::User) => {
-                facts.user_file(System::here(), |name| std::env::var_os(name)).map_err(|variable| {
-                    Stop::trouble(format!(
+            (None, ConfigScope::User) => {
+                facts.user_file(OperatingSystem::here(), |name| std::env::var_os(name)).map_err(|variable| {
+                    CommandError::trouble(format!(
                         "the config file of {} can't be located, because `{variable}` is not set; use `--file`",
                         facts.title
                     ))
                 })?
             }
-            (None, Scope::Project) => facts.project_file(Path::new("")).ok_or_else(|| {
-                Stop::trouble(format!("{} has no project config files; omit `--scope`", facts.title))
+            (None, ConfigScope::Project) => facts.project_file(Path::new("")).ok_or_else(|| {
+                CommandError::trouble(format!("{} has no project config files; omit `--scope`", facts.title))
             })?,
         };
         ConfigFile::open(path, facts)
     }
 
     /// The entries of the selected servers.
-    fn chosen<'f>(&self, file: &'f ConfigFile) -> Result<Vec<&'f Entry>, Stop> {
-        let known = || file.entries.iter().map(Entry::name);
+    fn chosen<'f>(&self, file: &'f ConfigFile) -> Result<Vec<&'f ServerEntry>, CommandError> {
+        let known = || file.entries.iter().map(ServerEntry::name);
         if let Some(unknown) = self.servers.iter().find(|server| known().all(|name| name != *server)) {
             let near = nearest(unknown, known());
             let hint = near.map(|near| format!("; did you mean `{}`?", inert(near))).unwrap_or_default();
             let shown = file.shown.display();
-            return Err(Stop::trouble(format!("`{shown}` has no server `{}`{hint}", inert(unknown))));
+            return Err(CommandError::trouble(format!("`{shown}` has no server `{}`{hint}", inert(unknown))));
         }
-        let is_chosen =
-            |entry: &&Entry| self.servers.is_empty() || self.servers.iter().any(|name| name == entry.name());
+        let is_chosen = |entry: &&ServerEntry| {
+            self.servers.is_empty() || self.servers.iter().any(|name| name == entry.name())
+        };
         Ok(file.entries.iter().filter(is_chosen).collect())
     }
 }
 
-pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let whose = &arguments.whose;
     let facts = whose.client.facts();
     let program = current_program()?;
@@ -135,29 +136,31 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
     let file = whose.open()?;
     let backup = file.backup(facts);
     let mut rows = Vec::new();
-    let mut changed: Vec<(&Entry, Vec<String>)> = Vec::new();
+    let mut changed: Vec<(&ServerEntry, Vec<String>)> = Vec::new();
     for entry in whose.chosen(&file)? {
         let options = gateway_args::named(entry.name(), &options);
         let row = match entry.standing(&program) {
-            Standing::Unsupported(why) => Row::failed(entry, why),
-            Standing::Custom => Row::unchanged(entry, "already starts Callgate, with a command of its own"),
+            Standing::Unsupported(why) => ServerRow::failed(entry, why),
+            Standing::Custom => {
+                ServerRow::unchanged(entry, "already starts Callgate, with a command of its own")
+            }
             Standing::Before(origin) => {
                 changed.push((entry, options));
                 let caution = match origin {
-                    Origin::Command { .. } => "",
+                    ServerTarget::Command { .. } => "",
                     // The gateway does not do the client's OAuth sign-in.
-                    Origin::Remote(_) => ", which must not require sign-in (OAuth)",
+                    ServerTarget::Remote(_) => ", which must not require sign-in (OAuth)",
                 };
-                Row::done(entry, format!("put behind the gateway: {}{caution}", told(&origin)))
+                ServerRow::done(entry, format!("put behind the gateway: {}{caution}", told(&origin)))
             }
             Standing::Installed { options: now, .. }
                 if now == options && entry.command.as_ref().is_some_and(|command| command.is == program) =>
             {
-                Row::unchanged(entry, "is already behind the gateway")
+                ServerRow::unchanged(entry, "is already behind the gateway")
             }
             Standing::Installed { origin, .. } => {
                 changed.push((entry, options));
-                Row::done(entry, format!("gateway options updated: {}", told(&origin)))
+                ServerRow::done(entry, format!("gateway options updated: {}", told(&origin)))
             }
         };
         rows.push(row);
@@ -173,7 +176,7 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
         }
     }
     let text = apply(&bare, edits);
-    let report = Report { file: &file, facts, rows, dry_run: whose.dry_run };
+    let report = InstallReport { file: &file, facts, rows, dry_run: whose.dry_run };
     let is_written = text != file.text && !whose.dry_run;
     if is_written {
         file.replace(&text, &out.text(&file.entries, &mut Vec::new()))?;
@@ -185,7 +188,7 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
     Ok(report.exit(true))
 }
 
-pub(super) fn uninstall(arguments: &Uninstall, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn uninstall(arguments: &UninstallArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let whose = &arguments.whose;
     let facts = whose.client.facts();
     let program = current_program()?;
@@ -196,15 +199,17 @@ pub(super) fn uninstall(arguments: &Uninstall, output: &mut Output) -> Result<Ex
     for entry in &chosen {
         match entry.standing(&program) {
             Standing::Installed { origin, .. } => {
-                rows.push(Row::done(entry, format!("restored: {}", told(&origin))));
+                rows.push(ServerRow::done(entry, format!("restored: {}", told(&origin))));
             }
-            Standing::Custom => rows.push(Row::unchanged(entry, "starts Callgate with a command of its own")),
+            Standing::Custom => {
+                rows.push(ServerRow::unchanged(entry, "starts Callgate with a command of its own"))
+            }
             Standing::Before(_) | Standing::Unsupported(_) => {}
         }
     }
     let out = GatewayRemoval { file: &file, facts, backup: backup.as_ref(), program: &program };
     let text = out.text(chosen, &mut rows);
-    let report = Report { file: &file, facts, rows, dry_run: whose.dry_run };
+    let report = InstallReport { file: &file, facts, rows, dry_run: whose.dry_run };
     let is_written = text != file.text && !whose.dry_run;
     let kept = if is_written { file.restore(&text)? } else { None };
     report.show(&text, output)?;
@@ -217,14 +222,18 @@ pub(super) fn uninstall(arguments: &Uninstall, output: &mut Output) -> Result<Ex
 /// Removes the gateway from servers of a file.
 struct GatewayRemoval<'f> {
     file: &'f ConfigFile,
-    facts: &'f Facts,
+    facts: &'f ClientProperties,
     backup: Option<&'f ConfigBackup>,
     program: &'f str,
 }
 
 impl GatewayRemoval<'_> {
     /// Returns the file's text without the gateway for these servers. A server that can't be restored gets a failed row.
-    fn text<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>, rows: &mut Vec<Row>) -> String {
+    fn text<'e>(
+        &self,
+        entries: impl IntoIterator<Item = &'e ServerEntry>,
+        rows: &mut Vec<ServerRow>,
+    ) -> String {
         let text = &self.file.text;
         let mut edits = Vec::new();
         for entry in entries {
@@ -233,7 +242,7 @@ impl GatewayRemoval<'_> {
                 Ok(more) => edits.extend(more),
                 Err(why) => {
                     rows.retain(|row| row.place != entry.place);
-                    rows.push(Row::failed(entry, why));
+                    rows.push(ServerRow::failed(entry, why));
                 }
             }
         }
@@ -242,18 +251,19 @@ impl GatewayRemoval<'_> {
 }
 
 /// The command or URL without arguments and query, which may contain secrets.
-fn told(origin: &Origin) -> String {
+fn told(origin: &ServerTarget) -> String {
     let told = match origin {
-        Origin::Command { command } => command,
-        Origin::Remote(url) => url.split('?').next().unwrap_or_default(),
+        ServerTarget::Command { command } => command,
+        ServerTarget::Remote(url) => url.split('?').next().unwrap_or_default(),
     };
     format!("`{}`", inert(told))
 }
 
 /// The absolute path of this executable: clients start it from other directories, often with another `PATH`.
-fn current_program() -> Result<String, Stop> {
-    let path = std::env::current_exe()
-        .map_err(|error| Stop::trouble(format!("the path of this program can't be determined: {error}")))?;
+fn current_program() -> Result<String, CommandError> {
+    let path = std::env::current_exe().map_err(|error| {
+        CommandError::trouble(format!("the path of this program can't be determined: {error}"))
+    })?;
     gateway_args::text_of(&path)
 }
 

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::clients::{Client, ConfigSyntax, Facts};
-use super::server_entry::{Entry, Standing, read};
-use super::text_edits::{Edit, add_gateway, apply, remove_gateway};
+use super::clients::{Client, ClientProperties, ConfigSyntax};
+use super::server_entry::{ServerEntry, Standing, read};
+use super::text_edits::{TextEdit, add_gateway, apply, remove_gateway};
 
 const PROGRAM: &str = "/opt/callgate";
 
@@ -111,13 +111,13 @@ fn toml(style: &Style, servers: &[Server]) -> String {
     text
 }
 
-fn entries(text: &str, facts: &Facts) -> Vec<Entry> {
+fn entries(text: &str, facts: &ClientProperties) -> Vec<ServerEntry> {
     read(text, facts).unwrap_or_else(|broken| panic!("{}: {text}", broken.message))
 }
 
-fn out(text: &str, facts: &Facts, backup: Option<&str>) -> String {
+fn out(text: &str, facts: &ClientProperties, backup: Option<&str>) -> String {
     let old = backup.map(|backup| (backup, entries(backup, facts)));
-    let edits: Vec<Edit> = entries(text, facts)
+    let edits: Vec<TextEdit> = entries(text, facts)
         .iter()
         .flat_map(|entry| {
             let before = old.as_ref().and_then(|(backup, entries)| {
@@ -130,8 +130,8 @@ fn out(text: &str, facts: &Facts, backup: Option<&str>) -> String {
 }
 
 /// The command and arguments of each server, or its URL.
-fn starts(text: &str, facts: &Facts) -> Vec<Vec<String>> {
-    let words = |entry: &Entry| {
+fn starts(text: &str, facts: &ClientProperties) -> Vec<Vec<String>> {
+    let words = |entry: &ServerEntry| {
         let first = entry.command.as_ref().or(entry.url.as_ref()).map(|member| member.is.clone());
         let args = entry.args.iter().flat_map(|args| args.is.iter().map(|text| text.is.clone()));
         first.into_iter().chain(args).collect()
@@ -139,7 +139,7 @@ fn starts(text: &str, facts: &Facts) -> Vec<Vec<String>> {
     entries(text, facts).iter().map(words).collect()
 }
 
-fn holds(original: &str, facts: &Facts) {
+fn holds(original: &str, facts: &ClientProperties) {
     let options: Vec<String> = ["--name", "s", "--policies", "/rules dir"].map(str::to_owned).to_vec();
     let edits = entries(original, facts)
         .iter()

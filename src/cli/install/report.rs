@@ -3,61 +3,61 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::clients::Facts;
+use super::clients::ClientProperties;
 use super::config_file::ConfigFile;
-use super::server_entry::Entry;
+use super::server_entry::ServerEntry;
 use crate::cli::check_fix::write_diff;
-use crate::cli::exit::{ExitStatus, Stop};
+use crate::cli::exit::{CommandError, ExitStatus};
 use crate::cli::output::{BOLD, DIM, Output, YELLOW, columns, one_line, warn};
 
 /// The result for one server.
-pub(super) struct Row {
+pub(super) struct ServerRow {
     pub(super) place: Vec<String>,
     title: String,
     what: String,
-    end: End,
+    end: RowStatus,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum RowStatus {
     Done,
     Unchanged,
     Failed,
 }
 
-impl Row {
-    fn new(entry: &Entry, what: impl Into<String>, end: End) -> Self {
+impl ServerRow {
+    fn new(entry: &ServerEntry, what: impl Into<String>, end: RowStatus) -> Self {
         Self { place: entry.place.clone(), title: entry.title(), what: what.into(), end }
     }
 
-    pub(super) fn done(entry: &Entry, what: impl Into<String>) -> Self {
-        Self::new(entry, what, End::Done)
+    pub(super) fn done(entry: &ServerEntry, what: impl Into<String>) -> Self {
+        Self::new(entry, what, RowStatus::Done)
     }
 
-    pub(super) fn unchanged(entry: &Entry, what: impl Into<String>) -> Self {
-        Self::new(entry, what, End::Unchanged)
+    pub(super) fn unchanged(entry: &ServerEntry, what: impl Into<String>) -> Self {
+        Self::new(entry, what, RowStatus::Unchanged)
     }
 
-    pub(super) fn failed(entry: &Entry, why: impl Into<String>) -> Self {
-        Self::new(entry, format!("not changed: {}", why.into()), End::Failed)
+    pub(super) fn failed(entry: &ServerEntry, why: impl Into<String>) -> Self {
+        Self::new(entry, format!("not changed: {}", why.into()), RowStatus::Failed)
     }
 }
 
-pub(super) struct Report<'f> {
+pub(super) struct InstallReport<'f> {
     pub(super) file: &'f ConfigFile,
-    pub(super) facts: &'f Facts,
-    pub(super) rows: Vec<Row>,
+    pub(super) facts: &'f ClientProperties,
+    pub(super) rows: Vec<ServerRow>,
     pub(super) dry_run: bool,
 }
 
-impl Report<'_> {
+impl InstallReport<'_> {
     /// Prints the rows, or with `--dry-run` the diff to the text that would be written.
-    pub(super) fn show(&self, text: &str, output: &mut Output) -> Result<(), Stop> {
+    pub(super) fn show(&self, text: &str, output: &mut Output) -> Result<(), CommandError> {
         let name = self.file.shown.display().to_string();
         if self.dry_run {
             write_diff(&name, &self.file.text, text, output)?;
             output.flush()?;
-            for row in self.rows.iter().filter(|row| row.end == End::Failed) {
+            for row in self.rows.iter().filter(|row| row.end == RowStatus::Failed) {
                 warn(format!("{}: {}", row.title, row.what));
             }
             return Ok(());
@@ -72,9 +72,9 @@ impl Report<'_> {
             let space = " ".repeat(longest - columns(title));
             let what = one_line(&row.what);
             let what = match row.end {
-                End::Done => what,
-                End::Unchanged => output.paint(DIM, &what).into_owned().into(),
-                End::Failed => output.paint(YELLOW, &what).into_owned().into(),
+                RowStatus::Done => what,
+                RowStatus::Unchanged => output.paint(DIM, &what).into_owned().into(),
+                RowStatus::Failed => output.paint(YELLOW, &what).into_owned().into(),
             };
             writeln!(output, "  {title}{space}  {what}")?;
         }
@@ -82,7 +82,7 @@ impl Report<'_> {
     }
 
     /// Prints the path of the backup, and how to make the client load the changed file.
-    pub(super) fn changed(&self, backup: Option<&Path>, output: &mut Output) -> Result<(), Stop> {
+    pub(super) fn changed(&self, backup: Option<&Path>, output: &mut Output) -> Result<(), CommandError> {
         if let Some(backup) = backup {
             writeln!(output, "\nBackup without Callgate: {}", one_line(&backup.display().to_string()))?;
         } else {
@@ -98,7 +98,7 @@ impl Report<'_> {
             warn(format!("`{}` has no servers", self.file.shown.display()));
             return ExitStatus::Fails;
         }
-        match self.rows.iter().any(|row| row.end == End::Failed) {
+        match self.rows.iter().any(|row| row.end == RowStatus::Failed) {
             true => ExitStatus::Fails,
             false => ExitStatus::Done,
         }

@@ -3,21 +3,21 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::clients::{ConfigSyntax, Facts};
+use super::clients::{ClientProperties, ConfigSyntax};
 use super::{json_config, toml_config};
 use crate::mcp::HttpSpec;
 
 /// The entry of one server.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct ServerEntry {
     /// The key path of the entry; the last key is the server's name.
     pub(super) place: Vec<String>,
     /// Whether its members are separated by commas, and not by line breaks.
     pub(super) is_comma_separated: bool,
-    pub(super) command: Option<Member<String>>,
-    pub(super) args: Option<Member<Vec<Text>>>,
-    pub(super) url: Option<Member<String>>,
-    pub(super) kind: Option<Member<String>>,
+    pub(super) command: Option<EntryMember<String>>,
+    pub(super) args: Option<EntryMember<Vec<StringValue>>>,
+    pub(super) url: Option<EntryMember<String>>,
+    pub(super) kind: Option<EntryMember<String>>,
     /// The name of a member with credentials for a server over HTTP.
     credentials: Option<String>,
     /// Whether the server uses SSE, the transport before streamable HTTP.
@@ -26,7 +26,7 @@ pub(super) struct Entry {
 
 /// A member of an entry, with the ranges of its key and its value.
 #[derive(Debug)]
-pub(super) struct Member<T> {
+pub(super) struct EntryMember<T> {
     pub(super) key: Range<usize>,
     pub(super) span: Range<usize>,
     pub(super) is: T,
@@ -34,21 +34,21 @@ pub(super) struct Member<T> {
 
 /// A string in an array.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct StringValue {
     pub(super) span: Range<usize>,
     pub(super) is: String,
 }
 
 /// A member as parsed.
-pub(super) struct Found {
+pub(super) struct ParsedMember {
     pub(super) name: String,
     pub(super) key: Range<usize>,
     pub(super) span: Range<usize>,
-    pub(super) shape: Shape,
+    pub(super) shape: MemberValue,
 }
 
 /// The kind of a member's value, as far as it matters.
-pub(super) enum Shape {
+pub(super) enum MemberValue {
     Text(String),
     /// Elements that are not strings are `None`.
     List(Vec<(Range<usize>, Option<String>)>),
@@ -58,12 +58,12 @@ pub(super) enum Shape {
 
 /// Why a file can't be used, with the position.
 #[derive(Debug)]
-pub(super) struct Broken {
+pub(super) struct ConfigFileError {
     pub(super) at: usize,
     pub(super) message: String,
 }
 
-impl Broken {
+impl ConfigFileError {
     pub(super) fn new(at: usize, message: impl Into<String>) -> Self {
         Self { at, message: message.into() }
     }
@@ -71,7 +71,7 @@ impl Broken {
 
 /// The command or the URL of a server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum ServerTarget {
     Command { command: String },
     Remote(String),
 }
@@ -79,11 +79,11 @@ pub(super) enum Origin {
 /// Whether a server is behind the gateway.
 #[derive(Debug)]
 pub(super) enum Standing {
-    Before(Origin),
+    Before(ServerTarget),
     Installed {
         /// The options of `callgate proxy`.
         options: Vec<String>,
-        origin: Origin,
+        origin: ServerTarget,
     },
     /// It starts Callgate with a command that the user wrote.
     Custom,
@@ -92,7 +92,7 @@ pub(super) enum Standing {
 }
 
 /// Reads all servers of a file.
-pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
+pub(super) fn read(text: &str, facts: &ClientProperties) -> Result<Vec<ServerEntry>, ConfigFileError> {
     match facts.syntax {
         ConfigSyntax::Json => json_config::read(text, facts),
         ConfigSyntax::Toml => toml_config::read(text, facts),
@@ -112,13 +112,13 @@ const CREDENTIALS: [&str; 9] = [
     "authProviderType",
 ];
 
-impl Entry {
+impl ServerEntry {
     pub(super) fn new(
         place: Vec<String>,
         is_comma_separated: bool,
-        found: Vec<Found>,
-        facts: &Facts,
-    ) -> Result<Self, Broken> {
+        found: Vec<ParsedMember>,
+        facts: &ClientProperties,
+    ) -> Result<Self, ConfigFileError> {
         let mut entry = Self {
             place,
             is_comma_separated,
@@ -130,47 +130,47 @@ impl Entry {
             is_sse: false,
         };
         let mut known: Vec<String> = Vec::new();
-        for Found { name, key, span, shape } in found {
+        for ParsedMember { name, key, span, shape } in found {
             if known.contains(&name) {
-                return Err(Broken::new(
+                return Err(ConfigFileError::new(
                     key.start,
                     format!("duplicate key `{name}` in `{}`; remove one", entry.name()),
                 ));
             }
             let start = span.start;
             match (name.as_str(), shape) {
-                ("command", Shape::Text(is)) => entry.command = Some(Member { key, span, is }),
-                ("url" | "httpUrl", Shape::Text(is)) => {
+                ("command", MemberValue::Text(is)) => entry.command = Some(EntryMember { key, span, is }),
+                ("url" | "httpUrl", MemberValue::Text(is)) => {
                     if entry.url.is_some() {
                         let message = format!("`{}` has two URLs; remove one", entry.name());
-                        return Err(Broken::new(key.start, message));
+                        return Err(ConfigFileError::new(key.start, message));
                     }
                     entry.is_sse = name != facts.url;
-                    entry.url = Some(Member { key, span, is });
+                    entry.url = Some(EntryMember { key, span, is });
                 }
-                ("type", Shape::Text(is)) => entry.kind = Some(Member { key, span, is }),
-                ("args", Shape::List(list)) => {
+                ("type", MemberValue::Text(is)) => entry.kind = Some(EntryMember { key, span, is }),
+                ("args", MemberValue::List(list)) => {
                     let texts = list.into_iter().map(|(span, text)| match text {
-                        Some(is) => Ok(Text { span, is }),
-                        None => Err(Broken::new(
+                        Some(is) => Ok(StringValue { span, is }),
+                        None => Err(ConfigFileError::new(
                             span.start,
                             format!("the elements of `args` of `{}` must be strings", entry.name()),
                         )),
                     });
-                    entry.args = Some(Member { key, span, is: texts.collect::<Result<_, _>>()? });
+                    entry.args = Some(EntryMember { key, span, is: texts.collect::<Result<_, _>>()? });
                 }
-                ("args", Shape::Empty) => entry.args = Some(Member { key, span, is: Vec::new() }),
+                ("args", MemberValue::Empty) => entry.args = Some(EntryMember { key, span, is: Vec::new() }),
                 ("args", _) => {
                     let message = format!("`args` of `{}` must be an array of strings", entry.name());
-                    return Err(Broken::new(start, message));
+                    return Err(ConfigFileError::new(start, message));
                 }
                 ("command" | "url" | "httpUrl" | "type", _) => {
-                    return Err(Broken::new(
+                    return Err(ConfigFileError::new(
                         start,
                         format!("`{name}` of `{}` must be a string", entry.name()),
                     ));
                 }
-                (name, shape) if CREDENTIALS.contains(&name) && !matches!(shape, Shape::Empty) => {
+                (name, shape) if CREDENTIALS.contains(&name) && !matches!(shape, MemberValue::Empty) => {
                     entry.credentials = Some(name.to_owned());
                 }
                 _ => {}
@@ -216,7 +216,7 @@ impl Entry {
     pub(super) fn standing(&self, program: &str) -> Standing {
         match (&self.command, &self.url) {
             (Some(command), None) if is_callgate(&command.is, program) => behind(self.args.as_ref()),
-            (Some(command), None) => Standing::Before(Origin::Command { command: command.is.clone() }),
+            (Some(command), None) => Standing::Before(ServerTarget::Command { command: command.is.clone() }),
             (None, Some(url)) => self.remote(&url.is),
             (Some(_), Some(_)) => {
                 Standing::Unsupported("it has a command and a URL; remove one of them".to_owned())
@@ -244,7 +244,7 @@ impl Entry {
         {
             return Standing::Unsupported(why);
         }
-        Standing::Before(Origin::Remote(url.to_owned()))
+        Standing::Before(ServerTarget::Remote(url.to_owned()))
     }
 }
 
@@ -253,7 +253,7 @@ fn is_callgate(command: &str, program: &str) -> bool {
     command == program || stem.is_some_and(|stem| stem.starts_with("callgate"))
 }
 
-fn behind(args: Option<&Member<Vec<Text>>>) -> Standing {
+fn behind(args: Option<&EntryMember<Vec<StringValue>>>) -> Standing {
     let words: Vec<&str> = args.iter().flat_map(|args| &args.is).map(|text| text.is.as_str()).collect();
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let [subcommand, rest @ ..] = words.as_slice() else { return Standing::Custom };
@@ -269,10 +269,10 @@ fn behind(args: Option<&Member<Vec<Text>>>) -> Standing {
     match (parts.next(), options) {
         (Some([command, ..]), _) => Standing::Installed {
             options: owned(options),
-            origin: Origin::Command { command: (*command).to_owned() },
+            origin: ServerTarget::Command { command: (*command).to_owned() },
         },
         (None, [options @ .., "--upstream", url]) => {
-            Standing::Installed { options: owned(options), origin: Origin::Remote((*url).to_owned()) }
+            Standing::Installed { options: owned(options), origin: ServerTarget::Remote((*url).to_owned()) }
         }
         _ => Standing::Custom,
     }

@@ -2,28 +2,28 @@
 
 use std::ops::Range;
 
-use super::clients::{ConfigSyntax, Facts};
-use super::server_entry::{Entry, Member, Origin, Standing, Text};
+use super::clients::{ClientProperties, ConfigSyntax};
+use super::server_entry::{EntryMember, ServerEntry, ServerTarget, Standing, StringValue};
 
 /// A range of a text and its replacement.
 #[derive(Debug)]
-pub(super) struct Edit {
+pub(super) struct TextEdit {
     span: Range<usize>,
     text: String,
 }
 
-impl Edit {
+impl TextEdit {
     fn new(span: Range<usize>, text: impl Into<String>) -> Self {
         Self { span, text: text.into() }
     }
 }
 
 /// Applies edits, which must not overlap.
-pub(super) fn apply(text: &str, mut edits: Vec<Edit>) -> String {
+pub(super) fn apply(text: &str, mut edits: Vec<TextEdit>) -> String {
     edits.sort_by_key(|edit| edit.span.start);
     let mut result = String::with_capacity(text.len());
     let mut done = 0;
-    for Edit { span, text: new } in edits {
+    for TextEdit { span, text: new } in edits {
         result.push_str(slice(text, done..span.start));
         result.push_str(&new);
         done = span.end;
@@ -36,11 +36,11 @@ pub(super) fn apply(text: &str, mut edits: Vec<Edit>) -> String {
 /// before which the proxy's arguments are inserted.
 pub(super) fn add_gateway(
     text: &str,
-    entry: &Entry,
-    facts: &Facts,
+    entry: &ServerEntry,
+    facts: &ClientProperties,
     program: &str,
     options: &[String],
-) -> Vec<Edit> {
+) -> Vec<TextEdit> {
     let mut words: Vec<String> = vec![quoted("proxy")];
     words.extend(options.iter().map(|option| quoted(option)));
     let list = |words: &[String]| format!("[{}]", words.join(", "));
@@ -54,23 +54,23 @@ pub(super) fn add_gateway(
                 replaced.push_str(&member(facts, "args", &list(&words)));
             }
             Some(args) => match args.is.first() {
-                None => edits.push(Edit::new(args.span.start + 1..args.span.start + 1, words.join(", "))),
+                None => edits.push(TextEdit::new(args.span.start + 1..args.span.start + 1, words.join(", "))),
                 Some(first) => {
                     let between = element_separator(text, args, first);
                     let new: String = words.iter().flat_map(|word| [word.as_str(), &between]).collect();
-                    edits.push(Edit::new(first.span.start..first.span.start, new));
+                    edits.push(TextEdit::new(first.span.start..first.span.start, new));
                 }
             },
         }
-        edits.push(Edit::new(command.span.clone(), replaced));
+        edits.push(TextEdit::new(command.span.clone(), replaced));
     } else if let Some(url) = &entry.url {
         words.extend([quoted("--upstream"), slice(text, url.span.clone()).to_owned()]);
         let mut replaced = member(facts, "command", &quoted(program));
         replaced.push_str(&member_separator(text, entry, facts, url.key.start));
         replaced.push_str(&member(facts, "args", &list(&words)));
-        edits.push(Edit::new(url.key.start..url.span.end, replaced));
+        edits.push(TextEdit::new(url.key.start..url.span.end, replaced));
         if let Some(kind) = &entry.kind {
-            edits.push(Edit::new(kind.span.clone(), quoted("stdio")));
+            edits.push(TextEdit::new(kind.span.clone(), quoted("stdio")));
         }
     }
     edits
@@ -86,11 +86,11 @@ pub(super) fn add_gateway(
 /// If the entry was changed so that it can't be restored, with what to do.
 pub(super) fn remove_gateway(
     text: &str,
-    entry: &Entry,
-    facts: &Facts,
-    before: Option<(&str, &Entry)>,
+    entry: &ServerEntry,
+    facts: &ClientProperties,
+    before: Option<(&str, &ServerEntry)>,
     program: &str,
-) -> Result<Vec<Edit>, String> {
+) -> Result<Vec<TextEdit>, String> {
     let (Standing::Installed { options, origin }, Some(command), Some(args)) =
         (entry.standing(program), &entry.command, &entry.args)
     else {
@@ -106,21 +106,21 @@ pub(super) fn remove_gateway(
         }
         let was = slice(old, core);
         if apply(was, edits) == slice(text, entry.core()) {
-            return Ok(vec![Edit::new(entry.core(), was)]);
+            return Ok(vec![TextEdit::new(entry.core(), was)]);
         }
     }
     // `proxy`, the options, and `--` or `--upstream`.
     let own = args.is.get(options.len() + 2).map(|text| text.span.clone()).unwrap_or_default();
     let own = slice(text, own);
     match origin {
-        Origin::Command { .. } => {
+        ServerTarget::Command { .. } => {
             let taken = match (args.is.first(), args.is.get(options.len() + 3)) {
-                (Some(first), Some(next)) => Edit::new(first.span.start..next.span.start, ""),
-                _ => Edit::new(args.span.clone(), "[]"),
+                (Some(first), Some(next)) => TextEdit::new(first.span.start..next.span.start, ""),
+                _ => TextEdit::new(args.span.clone(), "[]"),
             };
-            Ok(vec![Edit::new(command.span.clone(), own), taken])
+            Ok(vec![TextEdit::new(command.span.clone(), own), taken])
         }
-        Origin::Remote(url) => {
+        ServerTarget::Remote(url) => {
             let between = text.get(command.span.end..args.key.start).map(str::trim);
             if !matches!(between, Some("" | ",")) {
                 return Err(format!(
@@ -128,9 +128,10 @@ pub(super) fn remove_gateway(
                     facts.url
                 ));
             }
-            let mut edits = vec![Edit::new(command.key.start..args.span.end, member(facts, facts.url, own))];
+            let mut edits =
+                vec![TextEdit::new(command.key.start..args.span.end, member(facts, facts.url, own))];
             if let Some(kind) = &entry.kind {
-                edits.push(Edit::new(kind.span.clone(), quoted("http")));
+                edits.push(TextEdit::new(kind.span.clone(), quoted("http")));
             }
             Ok(edits)
         }
@@ -146,7 +147,7 @@ fn quoted(text: &str) -> String {
     crate::json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-fn member(facts: &Facts, key: &str, value: &str) -> String {
+fn member(facts: &ClientProperties, key: &str, value: &str) -> String {
     match facts.syntax {
         ConfigSyntax::Json => format!("\"{key}\": {value}"),
         ConfigSyntax::Toml => format!("{key} = {value}"),
@@ -155,7 +156,7 @@ fn member(facts: &Facts, key: &str, value: &str) -> String {
 
 /// The separator between the member whose key is at `key` and a new one: a new line with the same indentation, if that member is on
 /// its own line.
-fn member_separator(text: &str, entry: &Entry, facts: &Facts, key: usize) -> String {
+fn member_separator(text: &str, entry: &ServerEntry, facts: &ClientProperties, key: usize) -> String {
     let above = slice(text, 0..key);
     let line = above.rfind('\n').map_or(0, |end| end + 1);
     let lead = slice(text, line..key);
@@ -169,7 +170,7 @@ fn member_separator(text: &str, entry: &Entry, facts: &Facts, key: usize) -> Str
 }
 
 /// The separator between a new element and the first one: the same as between the first and the second.
-fn element_separator(text: &str, args: &Member<Vec<Text>>, first: &Text) -> String {
+fn element_separator(text: &str, args: &EntryMember<Vec<StringValue>>, first: &StringValue) -> String {
     if let Some(second) = args.is.get(1) {
         let between = slice(text, first.span.end..second.span.start);
         if between.trim() == "," {

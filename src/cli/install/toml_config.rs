@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use toml_edit::{Document, Item, Key, TableLike, Value};
 
-use super::clients::Facts;
-use super::server_entry::{Broken, Entry, Found, Shape};
+use super::clients::ClientProperties;
+use super::server_entry::{ConfigFileError, MemberValue, ParsedMember, ServerEntry};
 
-pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
+pub(super) fn read(text: &str, facts: &ClientProperties) -> Result<Vec<ServerEntry>, ConfigFileError> {
     let document = Document::parse(text).map_err(|error| {
-        Broken::new(error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
+        ConfigFileError::new(error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
     })?;
     let mut entries = Vec::new();
     for table in facts.server_paths {
@@ -29,38 +29,39 @@ pub(super) fn read(text: &str, facts: &Facts) -> Result<Vec<Entry>, Broken> {
             let inline = item.as_inline_table();
             if inline.is_some_and(|table| table.is_dotted()) {
                 let message = format!("write `{0}` as a table, `[mcp_servers.{0}]` or `{{ … }}`", key.get());
-                return Err(Broken::new(start(key), message));
+                return Err(ConfigFileError::new(start(key), message));
             }
             let mut place = place.clone();
             place.push(key.get().to_owned());
             let found = members(server).map(|(key, item)| self::found(key, item)).collect();
-            entries.push(Entry::new(place, inline.is_some(), found, facts)?);
+            entries.push(ServerEntry::new(place, inline.is_some(), found, facts)?);
         }
     }
     Ok(entries)
 }
 
-fn table<'i>(key: &Key, item: &'i Item) -> Result<&'i dyn TableLike, Broken> {
-    item.as_table_like().ok_or_else(|| Broken::new(start(key), format!("`{}` must be a table", key.get())))
+fn table<'i>(key: &Key, item: &'i Item) -> Result<&'i dyn TableLike, ConfigFileError> {
+    item.as_table_like()
+        .ok_or_else(|| ConfigFileError::new(start(key), format!("`{}` must be a table", key.get())))
 }
 
 fn members(table: &dyn TableLike) -> impl Iterator<Item = (&Key, &Item)> {
     table.iter().filter_map(|(name, _)| table.get_key_value(name))
 }
 
-fn found(key: &Key, item: &Item) -> Found {
+fn found(key: &Key, item: &Item) -> ParsedMember {
     let shape = match item {
-        Item::Value(Value::String(text)) => Shape::Text(text.value().clone()),
-        Item::Value(Value::Array(list)) if list.is_empty() => Shape::Empty,
-        Item::Value(Value::Array(list)) => Shape::List(
+        Item::Value(Value::String(text)) => MemberValue::Text(text.value().clone()),
+        Item::Value(Value::Array(list)) if list.is_empty() => MemberValue::Empty,
+        Item::Value(Value::Array(list)) => MemberValue::List(
             list.iter()
                 .map(|value| (value.span().unwrap_or_default(), value.as_str().map(str::to_owned)))
                 .collect(),
         ),
-        item if item.as_table_like().is_some_and(TableLike::is_empty) => Shape::Empty,
-        _ => Shape::Other,
+        item if item.as_table_like().is_some_and(TableLike::is_empty) => MemberValue::Empty,
+        _ => MemberValue::Other,
     };
-    Found { name: key.get().to_owned(), key: span(key.span()), span: span(item.span()), shape }
+    ParsedMember { name: key.get().to_owned(), key: span(key.span()), span: span(item.span()), shape }
 }
 
 /// The range of a parsed item; empty for a table spread over the file, which has none and is not edited.

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use crate::cli::exit::Stop;
+use crate::cli::exit::CommandError;
 
 /// Maximum length of a line in bytes; a longer one is rejected without being read into memory.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// Reads the lines of a file or of stdin.
-pub(in crate::cli) struct Lines {
+pub(in crate::cli) struct JsonLinesReader {
     name: String,
     reader: BufReader<Box<dyn Read>>,
     number: u64,
@@ -18,7 +18,7 @@ pub(in crate::cli) struct Lines {
 }
 
 /// One line that is not blank.
-pub(in crate::cli) struct Line<'l> {
+pub(in crate::cli) struct InputLine<'l> {
     /// The line number, from 1, counting blank lines.
     pub(in crate::cli) number: u64,
     /// The content, or why it can't be decoded.
@@ -27,11 +27,11 @@ pub(in crate::cli) struct Line<'l> {
     pub(in crate::cli) bytes: usize,
 }
 
-impl Lines {
+impl JsonLinesReader {
     /// Opens a file, or stdin for `-`.
-    pub(in crate::cli) fn open(path: &Path) -> Result<Self, Stop> {
+    pub(in crate::cli) fn open(path: &Path) -> Result<Self, CommandError> {
         let unreadable =
-            |problem: String| Stop::Trouble(format!("`{}` can't be read: {problem}", path.display()));
+            |problem: String| CommandError::Trouble(format!("`{}` can't be read: {problem}", path.display()));
         let (name, reader): (_, Box<dyn Read>) = if path == Path::new("-") {
             ("stdin".to_owned(), Box::new(io::stdin()))
         } else if path.is_dir() {
@@ -56,15 +56,15 @@ impl Lines {
     /// Returns the next line that is not blank. `before_waiting` is called before each read, which may block forever.
     pub(in crate::cli) fn next(
         &mut self,
-        mut before_waiting: impl FnMut() -> Result<(), Stop>,
-    ) -> Result<Option<Line<'_>>, Stop> {
+        mut before_waiting: impl FnMut() -> Result<(), CommandError>,
+    ) -> Result<Option<InputLine<'_>>, CommandError> {
         loop {
             self.line.clear();
             let Some(bytes) = self.read_line(&mut before_waiting)? else { return Ok(None) };
             self.number += 1;
             if !self.line.iter().all(u8::is_ascii_whitespace) {
                 let number = self.number;
-                return Ok(Some(Line { number, text: self.text(bytes), bytes }));
+                return Ok(Some(InputLine { number, text: self.text(bytes), bytes }));
             }
         }
     }
@@ -73,8 +73,8 @@ impl Lines {
     /// input.
     fn read_line(
         &mut self,
-        before_waiting: &mut impl FnMut() -> Result<(), Stop>,
-    ) -> Result<Option<usize>, Stop> {
+        before_waiting: &mut impl FnMut() -> Result<(), CommandError>,
+    ) -> Result<Option<usize>, CommandError> {
         let mut bytes = 0;
         loop {
             if self.reader.buffer().is_empty() {
@@ -83,7 +83,9 @@ impl Lines {
             let buffer = match self.reader.fill_buf() {
                 Ok(buffer) => buffer,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(Stop::Trouble(format!("`{}` can't be read: {error}", self.name))),
+                Err(error) => {
+                    return Err(CommandError::Trouble(format!("`{}` can't be read: {error}", self.name)));
+                }
             };
             if buffer.is_empty() {
                 return Ok((bytes > 0).then_some(bytes));
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: impl Into<Vec<u8>>) -> Vec<(u64, Result<String, String>)> {
-        let mut lines = Lines::new("test".to_owned(), Box::new(io::Cursor::new(bytes.into())));
+        let mut lines = JsonLinesReader::new("test".to_owned(), Box::new(io::Cursor::new(bytes.into())));
         let mut all = Vec::new();
         while let Some(line) = lines.next(|| Ok(())).unwrap() {
             all.push((line.number, line.text.map(str::to_owned)));

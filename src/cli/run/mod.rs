@@ -12,20 +12,20 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::OutputFormat;
-use super::exit::{ExitStatus, Stop};
+use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::{read_context, read_tools};
 use super::output::{Output, print_error, warn};
 use super::progress::Progress;
 use super::rules_args;
-use super::state_store::{State, keys_from_environment, runtime};
+use super::state_store::{OpenStateStore, keys_from_environment, runtime};
 use crate::argument_schema::ArgumentSchema;
 use crate::call::{CallRecord, CallRecordError, Outcome, OutcomeKind, Reason, reason_code};
 use crate::engine::{Engine, EngineBuilder};
 use crate::json::{Map, Value};
 use crate::tools::ToolDescriptor;
-pub(super) use line_reader::Lines;
-use open_sessions::{Keeping, OpenSessions};
-use report::Report;
+pub(super) use line_reader::JsonLinesReader;
+use open_sessions::{OpenSessions, SessionPersistence};
+use report::RunReport;
 
 /// Evaluate recorded or piped calls against the policies and print the outcomes.
 ///
@@ -65,7 +65,7 @@ use report::Report;
         callgate run --policies policies --state file:state.db --resume calls.jsonl\n  \
         my-agent --log-calls | callgate run --policies policies -"
 )]
-pub(super) struct Run {
+pub(super) struct RunArgs {
     /// Rules files, or directories to search for them
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     policies: Vec<PathBuf>,
@@ -106,7 +106,7 @@ fn outcome_kind() -> impl TypedValueParser<Value = OutcomeKind> {
     })
 }
 
-pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let which = "no calls given; add a file of JSON Lines, or `-` for stdin: `callgate run --policies policies calls.jsonl`";
     let (policies, calls) =
         rules_args::split_rules_and_calls(&arguments.policies, arguments.calls.as_deref(), which)?;
@@ -117,26 +117,27 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<ExitStatus, St
         Err(exit) => return Ok(exit),
     };
     warn_about_invalid_schemas(&tools);
-    let mut lines = Lines::open(calls)?;
+    let mut lines = JsonLinesReader::open(calls)?;
     let runtime = runtime()?;
-    let state = arguments.state.as_deref().map(|url| State::open_or_new(url, &runtime)).transpose()?;
+    let state =
+        arguments.state.as_deref().map(|url| OpenStateStore::open_or_new(url, &runtime)).transpose()?;
     let mut engine = Engine::builder(chains.clone()).tools(tools);
     let keeping = match (&state, arguments.resume) {
-        (None, _) => Keeping::Nowhere,
-        (Some(_), false) => Keeping::NewSessions,
-        (Some(_), true) => Keeping::Resumed,
+        (None, _) => SessionPersistence::Nowhere,
+        (Some(_), false) => SessionPersistence::NewSessions,
+        (Some(_), true) => SessionPersistence::Resumed,
     };
     engine = match state {
-        Some(State { store, keys, .. }) => engine.store(store).keys(keys),
+        Some(OpenStateStore { store, keys, .. }) => engine.store(store).keys(keys),
         None => keys_from_environment()?.into_iter().fold(engine, EngineBuilder::keys),
     };
     let engine = engine.build();
     let _watch = if arguments.watch { Some(super::reload_output::begin(&engine, policies)?) } else { None };
     let mut report = match arguments.format {
-        OutputFormat::Json => Report::json(),
-        OutputFormat::Text => Report::text(&chains, arguments.state.clone()),
+        OutputFormat::Json => RunReport::json(),
+        OutputFormat::Text => RunReport::text(&chains, arguments.state.clone()),
     };
-    let mut seen = Seen {
+    let mut seen = OutcomeHandler {
         fail_on: &arguments.fail_on,
         failing: false,
         progress: Progress::new("calls", output.width.is_none()),
@@ -148,7 +149,7 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<ExitStatus, St
             Ok(Some(line)) => line,
             Ok(None) => break Ok(()),
             // Calls read before the error are still completed.
-            Err(stop @ Stop::Trouble(_)) => break Err(stop),
+            Err(stop @ CommandError::Trouble(_)) => break Err(stop),
             Err(stop) => return Err(stop),
         };
         match line.text.and_then(|text| record(text, line.number, &context)) {
@@ -181,14 +182,19 @@ pub(super) fn run(arguments: &Run, output: &mut Output) -> Result<ExitStatus, St
 }
 
 /// Handles every outcome: `--fail-on`, progress and the report.
-struct Seen<'a> {
+struct OutcomeHandler<'a> {
     fail_on: &'a [OutcomeKind],
     failing: bool,
     progress: Progress,
 }
 
-impl Seen<'_> {
-    fn show(&mut self, outcome: &Outcome, report: &mut Report, output: &mut Output) -> Result<(), Stop> {
+impl OutcomeHandler<'_> {
+    fn show(
+        &mut self,
+        outcome: &Outcome,
+        report: &mut RunReport,
+        output: &mut Output,
+    ) -> Result<(), CommandError> {
         self.failing |= self.fail_on.contains(&outcome.outcome);
         self.progress.step();
         report.show(outcome, output)

@@ -6,7 +6,7 @@ use tokio::runtime::Runtime;
 
 use super::recorded_executor::RecordedExecutor;
 use crate::call::{CallRecord, Outcome};
-use crate::cli::exit::Stop;
+use crate::cli::exit::CommandError;
 use crate::cli::output::{grouped, warn};
 use crate::engine::Engine;
 use crate::json::Value;
@@ -25,7 +25,7 @@ const UNNAMED: &str = "default";
 
 /// Whether and how sessions are persisted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::cli) enum Keeping {
+pub(in crate::cli) enum SessionPersistence {
     /// Not at all: they end with the run.
     Nowhere,
     /// In a state store; each session must be new.
@@ -35,17 +35,17 @@ pub(in crate::cli) enum Keeping {
 }
 
 /// Receives outcomes.
-type Show<'s> = &'s mut dyn FnMut(Outcome) -> Result<(), Stop>;
+type OutcomeSink<'s> = &'s mut dyn FnMut(Outcome) -> Result<(), CommandError>;
 
 /// All sessions of a run.
 pub(in crate::cli) struct OpenSessions {
     engine: Engine,
     runtime: Runtime,
-    keeping: Keeping,
+    keeping: SessionPersistence,
     /// Persisted sessions that this run has closed.
     closed: HashSet<String>,
     /// By name; calls without one share a session.
-    open: HashMap<Option<String>, Open>,
+    open: HashMap<Option<String>, OpenSession>,
     /// Time of last use → session name.
     by_last_use: BTreeMap<u64, Option<String>>,
     now: u64,
@@ -55,7 +55,7 @@ pub(in crate::cli) struct OpenSessions {
     warned_of_sessions: bool,
 }
 
-struct Open {
+struct OpenSession {
     session: Session,
     heard: u64,
     /// Calls of an incomplete round.
@@ -64,7 +64,7 @@ struct Open {
 }
 
 impl OpenSessions {
-    pub(in crate::cli) fn new(engine: Engine, runtime: Runtime, keeping: Keeping) -> Self {
+    pub(in crate::cli) fn new(engine: Engine, runtime: Runtime, keeping: SessionPersistence) -> Self {
         Self {
             engine,
             runtime,
@@ -85,8 +85,8 @@ impl OpenSessions {
     /// # Errors
     /// If the state store already has the session and sessions are not resumed, or if it can't be read. None of the session's calls
     /// may be run then.
-    pub(in crate::cli) fn admit(&mut self, record: &mut CallRecord) -> Result<(), Stop> {
-        if self.keeping == Keeping::Nowhere {
+    pub(in crate::cli) fn admit(&mut self, record: &mut CallRecord) -> Result<(), CommandError> {
+        if self.keeping == SessionPersistence::Nowhere {
             return Ok(());
         }
         let name = record.session.get_or_insert_with(|| UNNAMED.to_owned()).clone();
@@ -97,10 +97,10 @@ impl OpenSessions {
         let is_new = self
             .runtime
             .block_on(session.begin_recorded())
-            .map_err(|error| Stop::trouble(error.to_string()))?;
-        match is_new || self.keeping == Keeping::Resumed {
+            .map_err(|error| CommandError::trouble(error.to_string()))?;
+        match is_new || self.keeping == SessionPersistence::Resumed {
             true => Ok(()),
-            false => Err(Stop::trouble(format!(
+            false => Err(CommandError::trouble(format!(
                 "the session `{}` is already in the state store; add `--resume` to resume it, or use another state store; none of \
                  its calls was run",
                 inert(&name)
@@ -119,8 +119,8 @@ impl OpenSessions {
         &mut self,
         record: CallRecord,
         bytes: usize,
-        show: Show<'_>,
-    ) -> Result<(), Stop> {
+        show: OutcomeSink<'_>,
+    ) -> Result<(), CommandError> {
         let name = record.session.clone();
         let mut open = self.take_session(&name, show)?;
         if !open.is_in_round(record.round.as_ref()) {
@@ -147,18 +147,22 @@ impl OpenSessions {
     }
 
     /// Completes and shows all remaining rounds.
-    pub(in crate::cli) fn end(&mut self, show: Show<'_>) -> Result<(), Stop> {
+    pub(in crate::cli) fn end(&mut self, show: OutcomeSink<'_>) -> Result<(), CommandError> {
         while self.close_idlest(show)? {}
         Ok(())
     }
 
     /// Removes and returns the session of this name, or opens it, and marks it as the most recently used.
-    fn take_session(&mut self, name: &Option<String>, show: Show<'_>) -> Result<Open, Stop> {
+    fn take_session(
+        &mut self,
+        name: &Option<String>,
+        show: OutcomeSink<'_>,
+    ) -> Result<OpenSession, CommandError> {
         self.now += 1;
         let open = match self.open.remove(name) {
             Some(open) => {
                 self.by_last_use.remove(&open.heard);
-                Open { heard: self.now, ..open }
+                OpenSession { heard: self.now, ..open }
             }
             None => {
                 if self.open.len() >= MAX_OPEN {
@@ -168,8 +172,8 @@ impl OpenSessions {
                             "more than {} sessions are open at once: those idle for longest are closed, and a later call of one {}",
                             grouped(MAX_OPEN),
                             match self.keeping {
-                                Keeping::Nowhere => "begins a new, empty session",
-                                Keeping::NewSessions | Keeping::Resumed => "resumes it",
+                                SessionPersistence::Nowhere => "begins a new, empty session",
+                                SessionPersistence::NewSessions | SessionPersistence::Resumed => "resumes it",
                             }
                         ));
                     }
@@ -180,8 +184,9 @@ impl OpenSessions {
                     Some(name) => self.engine.session().named(name),
                     None => self.engine.session(),
                 };
-                let session = if self.keeping == Keeping::Nowhere { session } else { session.recorded() };
-                Open { session, heard: self.now, round: Vec::new(), round_bytes: 0 }
+                let session =
+                    if self.keeping == SessionPersistence::Nowhere { session } else { session.recorded() };
+                OpenSession { session, heard: self.now, round: Vec::new(), round_bytes: 0 }
             }
         };
         self.by_last_use.insert(self.now, name.clone());
@@ -189,11 +194,11 @@ impl OpenSessions {
     }
 
     /// Completes the round of the session idle for longest, and closes it. Returns whether there was one.
-    fn close_idlest(&mut self, show: Show<'_>) -> Result<bool, Stop> {
+    fn close_idlest(&mut self, show: OutcomeSink<'_>) -> Result<bool, CommandError> {
         let Some((_, name)) = self.by_last_use.pop_first() else { return Ok(false) };
         if let Some(mut open) = self.open.remove(&name) {
             self.decide(&mut open, show)?;
-            if self.keeping != Keeping::Nowhere {
+            if self.keeping != SessionPersistence::Nowhere {
                 self.closed.extend(name);
             }
         }
@@ -201,7 +206,7 @@ impl OpenSessions {
     }
 
     /// Runs the calls of a session's round.
-    fn decide(&mut self, open: &mut Open, show: Show<'_>) -> Result<(), Stop> {
+    fn decide(&mut self, open: &mut OpenSession, show: OutcomeSink<'_>) -> Result<(), CommandError> {
         if open.round.is_empty() {
             return Ok(());
         }
@@ -212,7 +217,7 @@ impl OpenSessions {
     }
 }
 
-impl Open {
+impl OpenSession {
     /// Whether a call of this round belongs to the waiting calls.
     fn is_in_round(&self, round: Option<&Value>) -> bool {
         let waiting = self.round.first().and_then(|record| record.round.as_ref());

@@ -22,7 +22,7 @@ const OUTCOME: usize = 11;
 const TIME_WIDTH: usize = 7;
 
 /// The cells of a row.
-pub(super) struct Row {
+pub(super) struct OutcomeRow {
     kind: OutcomeKind,
     /// Empty for the session without a name; `None` for an invalid line.
     session: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Row {
     reason: String,
 }
 
-impl Row {
+impl OutcomeRow {
     pub(super) fn of(outcome: &Outcome) -> Self {
         let text = |text: &str| one_line(text).into_owned();
         // A successful call needs no reason but the policy.
@@ -77,19 +77,19 @@ pub(super) struct TableLayout {
 impl TableLayout {
     /// Computes the widths for these rows and the length of the longest policy id.
     pub(super) fn of(
-        rows: &[Row],
+        rows: &[OutcomeRow],
         several_sessions: bool,
         longest_policy: usize,
         width: Option<usize>,
     ) -> Self {
         // One or two rows, as from an open pipe, say little about later ones.
         let first_of_many = rows.len() <= 2;
-        let longest = |usual: usize, head: &str, cell: fn(&Row) -> &str| {
+        let longest = |usual: usize, head: &str, cell: fn(&OutcomeRow) -> &str| {
             let least = if first_of_many { usual } else { columns(head) };
             rows.iter().map(|row| columns(cell(row))).fold(least, usize::max).min(MAX_CELL_WIDTH)
         };
         let mut layout = Self {
-            session: several_sessions.then(|| longest(12, "SESSION", Row::session)),
+            session: several_sessions.then(|| longest(12, "SESSION", OutcomeRow::session)),
             only_session: rows.iter().find_map(|row| row.session.clone()),
             id: longest(12, "CALL", |row| &row.id),
             tool: longest(20, "TOOL", |row| &row.tool),
@@ -120,7 +120,7 @@ impl TableLayout {
     }
 
     /// Whether the layout can show the session of this row.
-    pub(super) fn can_show(&self, row: &Row) -> bool {
+    pub(super) fn can_show(&self, row: &OutcomeRow) -> bool {
         self.session.is_some() || row.session.is_none() || row.session == self.only_session
     }
 
@@ -142,7 +142,7 @@ impl TableLayout {
     }
 
     /// Writes a row, with further lines for a long reason.
-    pub(super) fn write(&self, row: &Row, output: &mut Output) -> io::Result<()> {
+    pub(super) fn write(&self, row: &OutcomeRow, output: &mut Output) -> io::Result<()> {
         let (mark, style) = appearance(row.kind);
         let outcome = format!("{:OUTCOME$}", format!("{mark} {}", row.kind.name()));
         let session = self.session.map(|width| self.cell(row.session(), width)).unwrap_or_default();
@@ -182,7 +182,7 @@ impl TableLayout {
         (room >= MIN_REASON_WIDTH).then_some(room)
     }
 
-    fn reason_lines(&self, row: &Row, width: usize) -> Vec<String> {
+    fn reason_lines(&self, row: &OutcomeRow, width: usize) -> Vec<String> {
         let mut lines = wrap(&row.reason, width);
         if lines.len() > MAX_REASON_LINES {
             lines.truncate(MAX_REASON_LINES);

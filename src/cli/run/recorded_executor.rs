@@ -8,10 +8,10 @@ use crate::json::Value;
 
 /// Replays the recorded results of one round's calls.
 pub(super) struct RecordedExecutor {
-    answers: Mutex<Vec<Recording>>,
+    answers: Mutex<Vec<RecordedCall>>,
 }
 
-struct Recording {
+struct RecordedCall {
     call: ToolCall,
     recorded: Option<RecordedResult>,
     played: bool,
@@ -21,7 +21,7 @@ impl RecordedExecutor {
     /// Splits a round into its calls and the executor that replays their results.
     pub(super) fn split(round: Vec<CallRecord>) -> (Vec<ToolCall>, Self) {
         let calls = round.iter().map(|record| record.call.clone()).collect();
-        let answers = round.into_iter().map(|record| Recording {
+        let answers = round.into_iter().map(|record| RecordedCall {
             call: record.call,
             recorded: record.recorded,
             played: false,

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use super::outcome_row::{Row, TableLayout};
+use super::outcome_row::{OutcomeRow, TableLayout};
 use super::summary::RunSummary;
 use crate::call::Outcome;
-use crate::cli::exit::Stop;
+use crate::cli::exit::CommandError;
 use crate::cli::output::Output;
 use crate::policy::CompiledPolicies;
 
@@ -13,22 +13,22 @@ use crate::policy::CompiledPolicies;
 const MAX_WAITING: usize = 64;
 
 /// A report in one of the two formats.
-pub(super) enum Report {
+pub(super) enum RunReport {
     /// One outcome a line.
     Json,
     /// A table.
-    Text(Box<Table>),
+    Text(Box<OutcomeTable>),
 }
 
 /// A table that is written row by row.
-pub(super) struct Table {
+pub(super) struct OutcomeTable {
     layout: Option<TableLayout>,
-    waiting: Vec<Row>,
+    waiting: Vec<OutcomeRow>,
     longest_policy: usize,
     summary: RunSummary,
 }
 
-impl Report {
+impl RunReport {
     pub(super) fn json() -> Self {
         Self::Json
     }
@@ -36,7 +36,7 @@ impl Report {
     /// A table. `state` is the state store with pending approvals, if there is one.
     pub(super) fn text(chains: &CompiledPolicies, state: Option<String>) -> Self {
         let ids = chains.policies().iter().map(|policy| policy.id.chars().count());
-        Self::Text(Box::new(Table {
+        Self::Text(Box::new(OutcomeTable {
             layout: None,
             waiting: Vec::new(),
             longest_policy: ids.max().unwrap_or(0),
@@ -45,11 +45,11 @@ impl Report {
     }
 
     /// Adds an outcome, which is written now or with [`catch_up`](Self::catch_up).
-    pub(super) fn show(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), Stop> {
+    pub(super) fn show(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), CommandError> {
         match self {
             Self::Json => {
-                let line =
-                    crate::json::to_string(outcome).map_err(|error| Stop::trouble(error.to_string()))?;
+                let line = crate::json::to_string(outcome)
+                    .map_err(|error| CommandError::trouble(error.to_string()))?;
                 Ok(writeln!(output, "{line}")?)
             }
             Self::Text(table) => table.show(outcome, output),
@@ -57,7 +57,7 @@ impl Report {
     }
 
     /// Writes all buffered outcomes.
-    pub(super) fn catch_up(&mut self, output: &mut Output) -> Result<(), Stop> {
+    pub(super) fn catch_up(&mut self, output: &mut Output) -> Result<(), CommandError> {
         if let Self::Text(table) = self {
             table.catch_up(output)?;
         }
@@ -65,7 +65,7 @@ impl Report {
     }
 
     /// Ends the report. `sessions` is the number of sessions.
-    pub(super) fn end(&mut self, sessions: usize, output: &mut Output) -> Result<(), Stop> {
+    pub(super) fn end(&mut self, sessions: usize, output: &mut Output) -> Result<(), CommandError> {
         self.catch_up(output)?;
         match self {
             Self::Json => Ok(()),
@@ -74,10 +74,10 @@ impl Report {
     }
 }
 
-impl Table {
-    fn show(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), Stop> {
+impl OutcomeTable {
+    fn show(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), CommandError> {
         self.summary.count(outcome);
-        let row = Row::of(outcome);
+        let row = OutcomeRow::of(outcome);
         match &self.layout {
             Some(layout) if layout.can_show(&row) => Ok(layout.write(&row, output)?),
             // The first row of a second session: from here on, the table has a column for sessions.
@@ -93,7 +93,7 @@ impl Table {
         }
     }
 
-    fn catch_up(&mut self, output: &mut Output) -> Result<(), Stop> {
+    fn catch_up(&mut self, output: &mut Output) -> Result<(), CommandError> {
         if self.waiting.is_empty() {
             return Ok(());
         }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::outcome_row::{appearance, duration};
 use crate::call::{Outcome, OutcomeKind, Verdict, reason_code};
-use crate::cli::exit::Stop;
+use crate::cli::exit::CommandError;
 use crate::cli::output::{
     BOLD, CYAN, DIM, Output, amount, columns, cut, format_time, grouped, one_line, quote_shell_word, wrap,
 };
@@ -29,7 +29,7 @@ pub(super) struct RunSummary {
     microseconds: u64,
     kinds: BTreeMap<OutcomeKind, usize>,
     policies: BTreeMap<String, PolicyCounts>,
-    questions: Vec<Question>,
+    questions: Vec<ApprovalSummary>,
     more_approvals: usize,
     first_session: Option<Option<String>>,
     several_sessions: bool,
@@ -48,7 +48,7 @@ struct PolicyCounts {
 }
 
 /// A pending approval.
-struct Question {
+struct ApprovalSummary {
     /// The unescaped id of the approval.
     id: String,
     approval: String,
@@ -93,7 +93,7 @@ impl RunSummary {
                 self.more_approvals += 1;
                 return;
             }
-            self.questions.push(Question {
+            self.questions.push(ApprovalSummary {
                 id: approval.approval_id.clone(),
                 approval: one_line(&approval.approval_id).into_owned(),
                 session: outcome.session.as_deref().map(|name| one_line(name).into_owned()),
@@ -135,7 +135,7 @@ impl RunSummary {
     }
 
     /// Writes the summary. `sessions` is the number of sessions.
-    pub(super) fn write(&self, sessions: usize, output: &mut Output) -> Result<(), Stop> {
+    pub(super) fn write(&self, sessions: usize, output: &mut Output) -> Result<(), CommandError> {
         if self.calls == 0 {
             return Ok(writeln!(output, "no calls")?);
         }
@@ -171,7 +171,7 @@ impl RunSummary {
         self.write_approvals(output)
     }
 
-    fn write_policies(&self, output: &mut Output) -> Result<(), Stop> {
+    fn write_policies(&self, output: &mut Output) -> Result<(), CommandError> {
         if self.policies.is_empty() {
             return Ok(());
         }
@@ -197,7 +197,7 @@ impl RunSummary {
         Ok(())
     }
 
-    fn write_answer_hint(&self, output: &mut Output) -> Result<(), Stop> {
+    fn write_answer_hint(&self, output: &mut Output) -> Result<(), CommandError> {
         let Some(state) = self.state.as_ref().filter(|state| !state.starts_with("memory:")) else {
             return Ok(());
         };
@@ -212,7 +212,7 @@ impl RunSummary {
         Ok(writeln!(output, "then run the same calls again with --resume.")?)
     }
 
-    fn write_approvals(&self, output: &mut Output) -> Result<(), Stop> {
+    fn write_approvals(&self, output: &mut Output) -> Result<(), CommandError> {
         if self.questions.is_empty() {
             return Ok(());
         }

@@ -2,15 +2,15 @@
 
 use std::io::Write;
 
-use super::{Form, Test};
-use crate::cli::exit::Stop;
+use super::{TestArgs, TestFormat};
+use crate::cli::exit::CommandError;
 use crate::cli::output::{GREEN, Output, YELLOW, print_error};
-use crate::suite::{self, CoverageReport, Report};
+use crate::suite::{self, CoverageReport, SuiteReport};
 
-impl Test {
+impl TestArgs {
     /// Whether the options need coverage.
     pub(super) fn needs_coverage(&self) -> bool {
-        self.coverage || self.coverage_min.is_some() || self.format == Form::Lcov
+        self.coverage || self.coverage_min.is_some() || self.format == TestFormat::Lcov
     }
 }
 
@@ -21,17 +21,21 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// Writes the coverage, if the format supports it. Returns whether it reaches the minimum.
-pub(super) fn write(covered: &CoverageReport, arguments: &Test, output: &mut Output) -> Result<bool, Stop> {
+pub(super) fn write(
+    covered: &CoverageReport,
+    arguments: &TestArgs,
+    output: &mut Output,
+) -> Result<bool, CommandError> {
     match arguments.format {
-        Form::Text => {
+        TestFormat::Text => {
             let style = if covered.covered == covered.total { GREEN } else { YELLOW };
             let summary = output.paint(style, &suite::render::coverage_summary(covered)).into_owned();
             writeln!(output, "\n{}{summary}", suite::render::coverage(covered, output.colour))?;
         }
-        Form::Lcov => write!(output, "{}", suite::render::lcov(covered))?,
-        Form::Github => write!(output, "{}", suite::render::coverage_annotations(covered))?,
+        TestFormat::Lcov => write!(output, "{}", suite::render::lcov(covered))?,
+        TestFormat::Github => write!(output, "{}", suite::render::coverage_annotations(covered))?,
         // Already part of the document, or not supported by the format.
-        Form::Json | Form::Junit => {}
+        TestFormat::Json | TestFormat::Junit => {}
     }
     let Some(least) = arguments.coverage_min.filter(|least| !covered.reaches(*least)) else {
         return Ok(true);
@@ -44,7 +48,7 @@ pub(super) fn write(covered: &CoverageReport, arguments: &Test, output: &mut Out
 }
 
 /// Prints the test results to stderr, as stdout has only the coverage.
-pub(super) fn print_results(report: &Report) {
+pub(super) fn print_results(report: &SuiteReport) {
     // The stream removes the colours where they are not supported. A closed stderr does not stop the command.
     let text = suite::render::text(report, true);
     let _ = writeln!(anstream::stderr(), "{text}{}", suite::render::summary(report));

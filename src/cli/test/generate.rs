@@ -4,24 +4,31 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Component, Path, PathBuf};
 
-use super::Test;
+use super::TestArgs;
 use crate::call::CallRecord;
 use crate::cli::check;
-use crate::cli::exit::{ExitStatus, Stop};
+use crate::cli::exit::{CommandError, ExitStatus};
 use crate::cli::json_inputs::read_tools;
 use crate::cli::output::{Output, amount, note, print_build_errors, quote_shell_word};
 use crate::engine;
 use crate::source::is_policy_test;
-use crate::suite::{self, GeneratedTests, Origin, rules_paths};
+use crate::suite::{self, GeneratedTests, RecordingSource, rules_paths};
 use crate::tools::ToolDescriptor;
 
-pub(super) fn generate(arguments: &Test, calls: &Path, output: &mut Output) -> Result<ExitStatus, Stop> {
+pub(super) fn generate(
+    arguments: &TestArgs,
+    calls: &Path,
+    output: &mut Output,
+) -> Result<ExitStatus, CommandError> {
     if let Some(path) = &arguments.output {
         check_output(path)?;
     }
     let records = read_calls(calls, arguments.filter.as_deref())?;
-    let tools =
-        arguments.tools.as_deref().map(|path| Ok::<_, Stop>((path, read_tools(path)?))).transpose()?;
+    let tools = arguments
+        .tools
+        .as_deref()
+        .map(|path| Ok::<_, CommandError>((path, read_tools(path)?)))
+        .transpose()?;
     let chains = match engine::load(&rules_paths(&arguments.paths)) {
         Ok(chains) => chains,
         Err(error) => {
@@ -33,12 +40,12 @@ pub(super) fn generate(arguments: &Test, calls: &Path, output: &mut Output) -> R
     let named: Option<(String, Vec<ToolDescriptor>)> =
         tools.map(|(path, tools)| (relative(directory, path), tools));
     let name = calls.file_name().map_or_else(|| "stdin".to_owned(), |name| name.display().to_string());
-    let origin = Origin {
+    let origin = RecordingSource {
         calls: if calls == Path::new("-") { "stdin" } else { &name },
         tools: named.as_ref().map(|(path, tools)| (path.as_str(), tools.as_slice())),
     };
-    let generated =
-        suite::generate(records, &chains, origin).map_err(|error| Stop::trouble(error.to_string()))?;
+    let generated = suite::generate(records, &chains, origin)
+        .map_err(|error| CommandError::trouble(error.to_string()))?;
     match &arguments.output {
         Some(path) => write_new_file(path, &generated.text)?,
         None => write!(output, "{}", generated.text)?,
@@ -48,9 +55,9 @@ pub(super) fn generate(arguments: &Test, calls: &Path, output: &mut Output) -> R
     Ok(ExitStatus::Done)
 }
 
-fn check_output(path: &Path) -> Result<(), Stop> {
+fn check_output(path: &Path) -> Result<(), CommandError> {
     if !is_policy_test(path) {
-        return Err(Stop::trouble(format!(
+        return Err(CommandError::trouble(format!(
             "`{}` does not have a test file's name; use a name such as `recorded.test.yaml`",
             path.display()
         )));
@@ -61,22 +68,25 @@ fn check_output(path: &Path) -> Result<(), Stop> {
     Ok(())
 }
 
-fn exists(path: &Path) -> Stop {
-    Stop::trouble(format!("`{}` already exists and may have been reviewed; use another file", path.display()))
+fn exists(path: &Path) -> CommandError {
+    CommandError::trouble(format!(
+        "`{}` already exists and may have been reviewed; use another file",
+        path.display()
+    ))
 }
 
-fn write_new_file(path: &Path, text: &str) -> Result<(), Stop> {
+fn write_new_file(path: &Path, text: &str) -> Result<(), CommandError> {
     let unwritable = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => exists(path),
-        _ => Stop::trouble(format!("`{}` can't be written: {error}", path.display())),
+        _ => CommandError::trouble(format!("`{}` can't be written: {error}", path.display())),
     };
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(unwritable)?;
     file.write_all(text.as_bytes()).map_err(unwritable)
 }
 
 /// Reads the calls whose session name contains the filter, case-insensitively.
-fn read_calls(path: &Path, filter: Option<&str>) -> Result<Vec<CallRecord>, Stop> {
-    let mut lines = crate::cli::run::Lines::open(path)?;
+fn read_calls(path: &Path, filter: Option<&str>) -> Result<Vec<CallRecord>, CommandError> {
+    let mut lines = crate::cli::run::JsonLinesReader::open(path)?;
     let filter = filter.map(str::to_lowercase);
     let mut records = Vec::new();
     while let Some(line) = lines.next(|| Ok(()))? {
@@ -89,12 +99,14 @@ fn read_calls(path: &Path, filter: Option<&str>) -> Result<Vec<CallRecord>, Stop
                     records.push(record);
                 }
             }
-            Err(problem) => return Err(Stop::trouble(format!("{}:{number}: {problem}", lines.name()))),
+            Err(problem) => {
+                return Err(CommandError::trouble(format!("{}:{number}: {problem}", lines.name())));
+            }
         }
     }
     match (&filter, records.is_empty()) {
-        (Some(text), true) => Err(Stop::trouble(format!("no session has `{text}` in its name"))),
-        (None, true) => Err(Stop::trouble(format!("`{}` contains no calls", path.display()))),
+        (Some(text), true) => Err(CommandError::trouble(format!("no session has `{text}` in its name"))),
+        (None, true) => Err(CommandError::trouble(format!("`{}` contains no calls", path.display()))),
         _ => Ok(records),
     }
 }
@@ -111,7 +123,7 @@ fn relative(directory: &Path, path: &Path) -> String {
     way.display().to_string()
 }
 
-fn tell(generated: &GeneratedTests, arguments: &Test) {
+fn tell(generated: &GeneratedTests, arguments: &TestArgs) {
     let GeneratedTests { cases, calls, redacted_by, .. } = generated;
     let written =
         arguments.output.as_ref().map_or_else(String::new, |path| format!(" in `{}`", path.display()));

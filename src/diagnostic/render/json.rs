@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Fix, Location, Severity, Source
 
 /// One diagnostic; the members and their order are part of the API contract.
 #[derive(Serialize)]
-struct Record<'a> {
+struct DiagnosticRecord<'a> {
     code: &'static str,
     name: &'static str,
     severity: Severity,
@@ -49,10 +49,10 @@ pub fn json(diagnostics: &Diagnostics, sources: &SourceMap) -> crate::json::Resu
     crate::json::to_string_pretty(&records)
 }
 
-fn record<'a>(diagnostic: &'a Diagnostic, sources: &SourceMap) -> Record<'a> {
+fn record<'a>(diagnostic: &'a Diagnostic, sources: &SourceMap) -> DiagnosticRecord<'a> {
     let place = diagnostic.span.and_then(|span| sources.locate(span));
     let number = |pick: fn(&Location) -> usize| place.as_ref().map(pick);
-    Record {
+    DiagnosticRecord {
         code: diagnostic.code.id,
         name: diagnostic.code.name,
         severity: diagnostic.severity(),

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Source, SourceId, SourceMap, Span};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceFile, SourceId, SourceMap, Span};
 use crate::unicode::is_invisible;
 
 /// In longer lines only the position is shown: the renderer takes a second per problem for a line of megabytes.
@@ -50,7 +50,7 @@ fn amount(count: usize, word: &str) -> String {
 
 fn file_name<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Option<&'a str> {
     match diagnostic.span {
-        Some(span) => sources.get(span.source).map(Source::name),
+        Some(span) => sources.get(span.source).map(SourceFile::name),
         None => diagnostic.file.as_deref(),
     }
 }
@@ -89,16 +89,16 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Group<'a> {
 }
 
 /// A range to underline: the problem itself, or a labeled secondary position.
-struct Mark<'a> {
+struct Underline<'a> {
     span: Span,
     label: Option<&'a str>,
 }
 
 /// Groups the marks by file, the file of the problem first.
-fn marks_by_file(diagnostic: &Diagnostic, primary: Span) -> Vec<(SourceId, Vec<Mark<'_>>)> {
-    let mut files = vec![(primary.source, vec![Mark { span: primary, label: None }])];
+fn marks_by_file(diagnostic: &Diagnostic, primary: Span) -> Vec<(SourceId, Vec<Underline<'_>>)> {
+    let mut files = vec![(primary.source, vec![Underline { span: primary, label: None }])];
     for label in &diagnostic.labels {
-        let mark = Mark { span: label.span, label: Some(&label.text) };
+        let mark = Underline { span: label.span, label: Some(&label.text) };
         match files.iter_mut().find(|(source, _)| *source == label.span.source) {
             Some((_, marks)) => marks.push(mark),
             None => files.push((label.span.source, vec![mark])),
@@ -108,14 +108,14 @@ fn marks_by_file(diagnostic: &Diagnostic, primary: Span) -> Vec<(SourceId, Vec<M
 }
 
 /// The position of a mark without its source line.
-fn origin<'a>(source: &'a Source, mark: &Mark<'a>) -> Origin<'a> {
+fn origin<'a>(source: &'a SourceFile, mark: &Underline<'a>) -> Origin<'a> {
     let (line, column) = source.position(mark.span.start);
     Origin::path(visible(source.name())).line(line).char_column(column)
 }
 
 /// The source lines of the marks, so that a large file is not walked for each of its problems. Returns `None` if a line is too
 /// long.
-fn snippet<'a>(source: &'a Source, marks: &[Mark<'a>]) -> Option<Snippet<'a, Annotation<'a>>> {
+fn snippet<'a>(source: &'a SourceFile, marks: &[Underline<'a>]) -> Option<Snippet<'a, Annotation<'a>>> {
     let text = source.text();
     let ranges: Vec<_> = marks.iter().map(|mark| align_to_characters(text, mark.span)).collect();
     let first = ranges.iter().map(|range| range.start).min().unwrap_or(0);

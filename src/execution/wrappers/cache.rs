@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::single_flight::{Flight, landed};
 use super::{Next, Wrap, WrapResult, WrapperChain, space_name};
 use crate::call::Verdict;
-use crate::host::{BoxFuture, CacheEntry, CacheSpace, Lookup, ToolExecutor};
+use crate::host::{BoxFuture, CacheEntry, CacheSpace, CacheLookup, ToolExecutor};
 use crate::kernel::{PolicyRef, Source, ToolResponse};
 use crate::middleware::Cache;
 
@@ -69,7 +69,7 @@ impl Wrap for Cache {
 }
 
 impl<E> WrapperChain<'_, E> {
-    fn hit(&mut self, by: PolicyRef, found: &Lookup) -> Option<ToolResponse> {
+    fn hit(&mut self, by: PolicyRef, found: &CacheLookup) -> Option<ToolResponse> {
         let CacheEntry { output, stored_at, .. } = found.entry.as_ref()?;
         self.trace.amend(by, Verdict::Answer);
         let age = self.context.services.clock.now().duration_since(*stored_at);

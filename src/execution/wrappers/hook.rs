@@ -9,7 +9,7 @@ use crate::call::{OutcomeKind, Reason, ToolCall, reason_code};
 use crate::host::{BoxFuture, ToolError, ToolExecutor, guarded};
 use crate::json::Value;
 use crate::kernel::{Broken, Decision, ToolResponse, Wrapper};
-use crate::lifecycle::{Middleware, Next, NextStep};
+use crate::lifecycle::{Middleware, Next, NextHandler};
 
 impl<E: ToolExecutor> WrapperChain<'_, E> {
     /// Runs the call inside of these hooks, and those inside of them of these policies.
@@ -76,7 +76,7 @@ struct HookStep<'s, 'n, E> {
     stopped: Option<Box<Decision<'static>>>,
 }
 
-impl<E: ToolExecutor> NextStep for HookStep<'_, '_, E> {
+impl<E: ToolExecutor> NextHandler for HookStep<'_, '_, E> {
     fn run<'s>(&'s mut self, input: Value, options: Value) -> BoxFuture<'s, Result<Value, ToolError>> {
         Box::pin(async move {
             if let Some(stopped) = &self.stopped {

@@ -17,10 +17,10 @@ use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::host::{BoxFuture, ToolError, ToolExecutor, before, guarded};
 use crate::json::Value;
 use crate::kernel::{
-    Broken, Decision, Effect, Execution, Held, PolicyHandle, Records, StoppedExecution, ToolResponse, Trace,
-    Wrapper,
+    Broken, Decision, Effect, Execution, HeldResources, PolicyHandle, Records, StoppedExecution,
+    ToolResponse, Trace, Wrapper,
 };
-use crate::middleware::Kind;
+use crate::middleware::PolicyKind;
 
 /// Why what is wrapped has no response.
 pub(super) enum Interruption {
@@ -177,10 +177,10 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         let next = Next { chain: self, policy, order: wrapper.order, call, inner };
         // One future for each policy, and none around it: many policies may wrap one call.
         match &policy.policy.kind {
-            Kind::Cache(cache) => cache.wrap(next),
-            Kind::Around(around) => around.wrap(next),
-            Kind::Retry(retry) => retry.wrap(next),
-            Kind::Timeout(timeout) => timeout.wrap(next),
+            PolicyKind::Cache(cache) => cache.wrap(next),
+            PolicyKind::Around(around) => around.wrap(next),
+            PolicyKind::Retry(retry) => retry.wrap(next),
+            PolicyKind::Timeout(timeout) => timeout.wrap(next),
             _ => next.chain.wrapped(call, inner),
         }
     }
@@ -251,7 +251,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
     async fn invalidate(&self, caches: &[PolicyHandle<'_>]) {
         let services = self.context.services;
         for by in caches {
-            if let Kind::Cache(cache) = &by.policy.kind {
+            if let PolicyKind::Cache(cache) = &by.policy.kind {
                 let space = space_name(*by, cache.identity());
                 let _ = services.ask(|| services.store.cache_clear(&space)).await;
             }
@@ -259,8 +259,8 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
     }
 
     /// What the call holds already.
-    fn held(&self) -> Held<'_> {
-        Held { limits: self.limits.held(), permits: &self.attempt.permits }
+    fn held(&self) -> HeldResources<'_> {
+        HeldResources { limits: self.limits.held(), permits: &self.attempt.permits }
     }
 }
 

@@ -5,7 +5,7 @@ use super::WrapperChain;
 use crate::call::ToolCall;
 use crate::execution::admission;
 use crate::host::{ToolError, ToolExecutor};
-use crate::kernel::{Decision, Effect, Held, ToolResponse, Wrapper};
+use crate::kernel::{Decision, Effect, HeldResources, ToolResponse, Wrapper};
 
 /// The decision on a nested call.
 pub(super) enum NestedCall {
@@ -33,14 +33,14 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
             true => None,
             false => Some(context.hooks.before(call.clone()).await),
         };
-        let decide = |held: Held<'_>| match &hooked {
+        let decide = |held: HeldResources<'_>| match &hooked {
             Some(hooked) => hooked.decide(&context.kernel, self.state, held),
             None => context.kernel.decide_holding(call, self.state, held),
         };
         let mut decision = decide(self.held());
         let granted = context.find_grants(self.attempt, &decision, self.held(), self.state).await;
         if let Some((permits, _)) = granted {
-            decision = decide(Held { permits: &permits, ..self.held() });
+            decision = decide(HeldResources { permits: &permits, ..self.held() });
         }
         admission::admit(context, &mut decision, self.limits, self.state).await;
         match decision.effect() {

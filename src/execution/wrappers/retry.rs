@@ -2,7 +2,7 @@
 
 use super::{Next, Wrap, WrapResult};
 use crate::host::{BoxFuture, ToolError, ToolExecutor};
-use crate::kernel::{ErrorAsked, Event, tell};
+use crate::kernel::{ErrorMatched, Event, tell};
 use crate::middleware::Retry;
 
 impl Wrap for Retry {
@@ -13,7 +13,7 @@ impl Wrap for Retry {
             let attempts = if self.is_safe_for(kernel.tools.get(next.call)) { self.attempts } else { 1 };
             let policy = next.policy;
             let is_retried = |error: &ToolError| {
-                let asked = ErrorAsked { policy: policy.policy, layer: policy.layer(), error };
+                let asked = ErrorMatched { policy: policy.policy, layer: policy.layer(), error };
                 tell(kernel.listener, &Event::Error(asked));
                 self.on.concern(error)
             };

@@ -12,7 +12,9 @@ use crate::host::{BoxFuture, CacheEntry, CacheSpace, ToolError, ToolExecutor};
 use crate::json::{Value, json};
 use crate::kernel::{Broken, Decision, Effect as Decided, PolicyHandle, Source, ToolResponse, Wrapper};
 use crate::middleware::Around;
-use crate::script::{Answer, Effect, ExportedValue, Journal, ReplayResult, ScriptException, ScriptRunError};
+use crate::script::{
+    Answer, ExportedValue, Journal, ReplayResult, ScriptEffect, ScriptException, ScriptRunError,
+};
 use crate::work_limit;
 
 /// The number of values that the scripts of one policy may keep.
@@ -91,27 +93,28 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
                 }
             };
             let answered = match &effect {
-                Effect::Next { input, options } => {
+                ScriptEffect::Next { input, options } => {
                     let is_first = origins.iter().all(Origin::is_aside);
                     self.call_inner(script, NextArguments { input, options: options.as_ref(), is_first })
                         .await
                 }
-                Effect::Approve { message } => self.approve(script, message, journal.len()),
-                Effect::Now => Ok(aside(json!(self.context.services.clock.now().as_millisecond()))),
-                Effect::Random => Ok(aside(json!(self.context.services.random()))),
-                Effect::CacheGet { key } => Ok(aside(self.kept_value(script, key).await)),
-                Effect::CacheSet { key, value, ttl } => {
+                ScriptEffect::Approve { message } => self.approve(script, message, journal.len()),
+                ScriptEffect::Now => Ok(aside(json!(self.context.services.clock.now().as_millisecond()))),
+                ScriptEffect::Random => Ok(aside(json!(self.context.services.random()))),
+                ScriptEffect::CacheGet { key } => Ok(aside(self.kept_value(script, key).await)),
+                ScriptEffect::CacheSet { key, value, ttl } => {
                     self.keep_value(script, (key, value), *ttl).await;
                     Ok(aside(Value::Null))
                 }
-                Effect::Audit { fields } => {
+                ScriptEffect::Audit { fields } => {
                     self.records.entries.push((by.reference, fields.clone()));
                     Ok(aside(Value::Null))
                 }
             };
             let (answer, origin) =
                 answered.map_err(|interrupted| script.keep_journal(interrupted, &journal))?;
-            if let (Answer::Value(value), Effect::Next { .. } | Effect::CacheGet { .. }) = (&answer, &effect)
+            if let (Answer::Value(value), ScriptEffect::Next { .. } | ScriptEffect::CacheGet { .. }) =
+                (&answer, &effect)
                 && hides_results
             {
                 self.records.results.push(Arc::clone(value));

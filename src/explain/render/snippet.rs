@@ -1,13 +1,13 @@
 //! Renders a snippet: the line of a location in a rules file, underlined.
 
-use super::terminal_writer::{CYAN, DIM, Page, visible};
+use super::terminal_writer::{CYAN, DIM, TerminalWriter, visible};
 use crate::diagnostic::{Location, SourceMap};
 
 /// The maximum length of a displayed line, in bytes.
 const MAX_LINE_BYTES: usize = 400;
 
 /// Writes the location and, if the file is known, its line with the text underlined.
-pub fn snippet(page: &mut Page, indent: usize, at: &Location, sources: Option<&SourceMap>) {
+pub fn snippet(page: &mut TerminalWriter, indent: usize, at: &Location, sources: Option<&SourceMap>) {
     let place = page.paint(DIM, &place(at));
     page.line(indent, &place);
     let source = sources

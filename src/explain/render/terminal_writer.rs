@@ -11,12 +11,12 @@ pub const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
 /// A text built line by line.
-pub struct Page {
+pub struct TerminalWriter {
     text: String,
     colour: bool,
 }
 
-impl Page {
+impl TerminalWriter {
     pub fn new(colour: bool) -> Self {
         Self { text: String::new(), colour }
     }

@@ -1,11 +1,11 @@
 //! Renders an explanation as text: the outcome and its reason, then every policy by phase.
 
 use super::snippet::{place, snippet};
-use super::terminal_writer::{BOLD, CYAN, DIM, GREEN, Page, RED, YELLOW, padded, visible};
+use super::terminal_writer::{BOLD, CYAN, DIM, GREEN, TerminalWriter, RED, YELLOW, padded, visible};
 use crate::call::{Phase, Verdict};
 use crate::diagnostic::SourceMap;
 use crate::explain::phrases::{self, layer_name};
-use crate::explain::{Changed, Explanation, Heard, Step, WhyNot, WhyNotReason};
+use crate::explain::{ValueChange, Explanation, MatchResult, PolicyStep, WhyNot, WhyNotReason};
 
 /// The maximum width of all columns but the last.
 const MAX_COLUMN_WIDTH: usize = 36;
@@ -13,10 +13,10 @@ const MAX_COLUMN_WIDTH: usize = 36;
 /// Renders the explanation. `sources`: the rules files, if known, for snippets. `all`: also lists the policies for other tools and those
 /// that were not evaluated, each on a line of its own. `colour`: with ANSI escapes, which never come from a value.
 pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool, all: bool) -> String {
-    let mut page = Page::new(colour);
+    let mut page = TerminalWriter::new(colour);
     head(&mut page, explanation, sources);
-    let told = |step: &Step| all || !is_folded(step);
-    let width = |of: fn(&Step) -> &str| {
+    let told = |step: &PolicyStep| all || !is_folded(step);
+    let width = |of: fn(&PolicyStep) -> &str| {
         let widths = explanation.steps.iter().filter(|step| told(step)).map(|step| of(step).chars().count());
         widths.max().unwrap_or(0).min(MAX_COLUMN_WIDTH)
     };
@@ -24,9 +24,9 @@ pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool
     let phases = [Some(Phase::Normalise), Some(Phase::Gate), Some(Phase::Execute), Some(Phase::Settle), None];
     for phase in phases {
         let of_phase = || explanation.steps.iter().filter(|step| step.phase == phase);
-        let unasked = of_phase().filter(|step| step.heard == Heard::NotAsked && !all);
-        let unasked: Vec<&Step> = unasked.collect();
-        let steps: Vec<&Step> = of_phase().filter(|step| told(step)).collect();
+        let unasked = of_phase().filter(|step| step.heard == MatchResult::NotAsked && !all);
+        let unasked: Vec<&PolicyStep> = unasked.collect();
+        let steps: Vec<&PolicyStep> = of_phase().filter(|step| told(step)).collect();
         if steps.is_empty() && (unasked.is_empty() || phase.is_none()) {
             continue;
         }
@@ -45,7 +45,7 @@ pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool
 
 /// Renders why a policy had no effect. `sources` and `colour`: as for [`text`].
 pub fn why_not(why_not: &WhyNot, sources: Option<&SourceMap>, colour: bool) -> String {
-    let mut page = Page::new(colour);
+    let mut page = TerminalWriter::new(colour);
     let (mark, style) = match why_not.because {
         WhyNotReason::ItDecided | WhyNotReason::ItActed => ("✓", GREEN),
         WhyNotReason::Stricter | WhyNotReason::Shadow => ("~", YELLOW),
@@ -60,7 +60,7 @@ pub fn why_not(why_not: &WhyNot, sources: Option<&SourceMap>, colour: bool) -> S
     page.end()
 }
 
-fn head(page: &mut Page, explanation: &Explanation, sources: Option<&SourceMap>) {
+fn head(page: &mut TerminalWriter, explanation: &Explanation, sources: Option<&SourceMap>) {
     let (word, mark, style) = ending(explanation);
     let call = &explanation.call;
     let server = call.server.as_deref().map(|server| format!(" of {}", visible(server))).unwrap_or_default();
@@ -113,11 +113,11 @@ fn phase_name(phase: Option<Phase>) -> &'static str {
 }
 
 /// Whether a step is only counted, unless all are shown.
-fn is_folded(step: &Step) -> bool {
-    matches!(step.heard, Heard::OtherTool | Heard::OtherServer | Heard::NotAsked)
+fn is_folded(step: &PolicyStep) -> bool {
+    matches!(step.heard, MatchResult::OtherTool | MatchResult::OtherServer | MatchResult::NotAsked)
 }
 
-fn write_step(page: &mut Page, step: &Step, (policy_width, kind_width): (usize, usize)) {
+fn write_step(page: &mut TerminalWriter, step: &PolicyStep, (policy_width, kind_width): (usize, usize)) {
     let (mark, style) = appearance(step);
     let policy = padded(&visible(&step.policy), policy_width);
     let kind = page.paint(DIM, &padded(step.kind, kind_width));
@@ -137,7 +137,7 @@ fn write_step(page: &mut Page, step: &Step, (policy_width, kind_width): (usize, 
     }
 }
 
-fn write_change(page: &mut Page, change: &Changed) {
+fn write_change(page: &mut TerminalWriter, change: &ValueChange) {
     let path = visible(&change.path);
     let (before, after) = (visible(&phrases::value(&change.before)), visible(&phrases::value(&change.after)));
     let line = match change.how {
@@ -149,7 +149,7 @@ fn write_change(page: &mut Page, change: &Changed) {
     page.line(8, &line);
 }
 
-fn appearance(step: &Step) -> (&'static str, &'static str) {
+fn appearance(step: &PolicyStep) -> (&'static str, &'static str) {
     match step.verdict {
         None => ("·", DIM),
         Some(_) if step.shadow => ("○", DIM),
@@ -162,7 +162,7 @@ fn appearance(step: &Step) -> (&'static str, &'static str) {
 }
 
 /// Writes the policies that were not evaluated, those with the same reason on one line.
-fn write_skipped(page: &mut Page, steps: &[&Step]) {
+fn write_skipped(page: &mut TerminalWriter, steps: &[&PolicyStep]) {
     let mut reasons: Vec<&str> = steps.iter().map(|step| step.words.as_str()).collect();
     reasons.sort_unstable();
     reasons.dedup();
@@ -181,7 +181,7 @@ fn write_skipped(page: &mut Page, steps: &[&Step]) {
 }
 
 /// Writes the nested calls that a script made for this one.
-fn write_nested_calls(page: &mut Page, explanation: &Explanation) {
+fn write_nested_calls(page: &mut TerminalWriter, explanation: &Explanation) {
     for again in &explanation.again {
         page.line(0, "");
         let head =
@@ -195,13 +195,13 @@ fn write_nested_calls(page: &mut Page, explanation: &Explanation) {
     }
 }
 
-fn write_footer(page: &mut Page, explanation: &Explanation, all: bool) {
+fn write_footer(page: &mut TerminalWriter, explanation: &Explanation, all: bool) {
     let mut told = Vec::new();
     // A policy of two phases counts once.
     let mut elsewhere: Vec<(u32, &str)> = explanation
         .steps
         .iter()
-        .filter(|step| matches!(step.heard, Heard::OtherTool | Heard::OtherServer))
+        .filter(|step| matches!(step.heard, MatchResult::OtherTool | MatchResult::OtherServer))
         .map(|step| (step.layer, step.policy.as_str()))
         .collect();
     elsewhere.sort_unstable();
@@ -211,13 +211,13 @@ fn write_footer(page: &mut Page, explanation: &Explanation, all: bool) {
         count => format!("{count} policies {many}"),
     };
     if !all && !elsewhere.is_empty() {
-        let servers = explanation.steps.iter().any(|step| step.heard == Heard::OtherServer);
+        let servers = explanation.steps.iter().any(|step| step.heard == MatchResult::OtherServer);
         let or_servers = if servers { " or servers" } else { "" };
         let one = format!("is for other tools{or_servers}");
         told.push(amount(elsewhere.len(), &one, &one.replacen("is", "are", 1)));
     }
     let of_run =
-        explanation.steps.iter().filter(|step| step.phase.is_none() && step.heard == Heard::NotAsked);
+        explanation.steps.iter().filter(|step| step.phase.is_none() && step.heard == MatchResult::NotAsked);
     let of_run = of_run.count();
     if !all && of_run > 0 {
         told.push(amount(of_run, "acts on the run", "act on the run"));

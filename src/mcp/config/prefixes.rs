@@ -3,11 +3,11 @@
 use super::ConfigReader;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, Span};
 use crate::safe_text::{cut, inert};
-use crate::source::Node;
+use crate::source::YamlNode;
 
 impl ConfigReader<'_> {
     /// Reports overlapping prefixes: calls are routed by prefix, so no prefix may begin with another.
-    pub(super) fn check_prefixes(&mut self, servers: &[Node]) {
+    pub(super) fn check_prefixes(&mut self, servers: &[YamlNode]) {
         let mut known: Vec<(&str, String, Span)> = Vec::new();
         for node in servers {
             let Some(name_node) = node.get("name") else { continue };

@@ -5,28 +5,40 @@ use std::task::Poll;
 
 use tokio::sync::watch;
 
-use super::{Asked, Asking, LATE_RESPONSE_WINDOW, Link, ResponseProcessing, ServerResponseReceiver, locked};
+use super::{
+    ClientConnection, ClientRequest, ClientResponseReceiver, LATE_RESPONSE_WINDOW, ResponseProcessing,
+    ServerResponseReceiver, locked,
+};
 use crate::json::{Value, json};
 use crate::mcp::client_sender::ClientSender;
-use crate::mcp::jsonrpc::{Frame, Id, Kind, code};
-use crate::mcp::upstream_server::Gone;
+use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
+use crate::mcp::upstream_server::ConnectionClosed;
 use crate::mcp::{method, multiplexing, tasks, tool_calls};
 
-impl Link {
+impl ClientConnection {
     /// Handles a message from the client. Its response, and all messages that belong to it, go to `outlet`.
-    pub(in crate::mcp) async fn handle_client_message(self: &Arc<Self>, frame: Frame, outlet: &ClientSender) {
+    pub(in crate::mcp) async fn handle_client_message(
+        self: &Arc<Self>,
+        frame: JsonRpcMessage,
+        outlet: &ClientSender,
+    ) {
         match frame.kind().clone() {
-            Kind::Request(id) => self.request(frame, id, outlet).await,
-            Kind::Notification => self.notification(frame).await,
-            Kind::Response(id) => self.handle_client_response(frame, &id).await,
-            Kind::UnidentifiedError => self.gateway.log("the client could not parse a message"),
+            MessageKind::Request(id) => self.request(frame, id, outlet).await,
+            MessageKind::Notification => self.notification(frame).await,
+            MessageKind::Response(id) => self.handle_client_response(frame, &id).await,
+            MessageKind::UnidentifiedError => self.gateway.log("the client could not parse a message"),
         }
     }
 
-    pub(super) async fn request(self: &Arc<Self>, frame: Frame, id: Id, outlet: &ClientSender) {
-        let asked = Asked {
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        frame: JsonRpcMessage,
+        id: RequestId,
+        outlet: &ClientSender,
+    ) {
+        let asked = ClientRequest {
             outlet: outlet.clone(),
-            progress: frame.meta("progressToken").and_then(Id::of),
+            progress: frame.meta("progressToken").and_then(RequestId::of),
             subscribes_to_tools: frame.method() == method::LISTEN
                 && frame.param_at(&["notifications", "toolsListChanged"]) == Some(&Value::Bool(true)),
             sent: Vec::new(),
@@ -46,7 +58,7 @@ impl Link {
         if is_taken {
             // Their responses could not be distinguished.
             let message = "a request with this id is still pending";
-            return outlet.send(Frame::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
+            return outlet.send(JsonRpcMessage::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
         }
         match frame.method() {
             method::TOOLS_CALL => {
@@ -66,12 +78,12 @@ impl Link {
             }
             method if method::resembles_tools_call(method) => {
                 let message = "unknown method; call tools by `tools/call`";
-                let answer = Frame::error(Some(&id), code::METHOD_NOT_FOUND, message, None);
+                let answer = JsonRpcMessage::error(Some(&id), code::METHOD_NOT_FOUND, message, None);
                 self.finish(&id, outlet, answer).await;
             }
             method => {
                 if let Some(message) = tasks::misread(&frame) {
-                    let answer = Frame::error(Some(&id), code::INVALID_REQUEST, &message, None);
+                    let answer = JsonRpcMessage::error(Some(&id), code::INVALID_REQUEST, &message, None);
                     return self.finish(&id, outlet, answer).await;
                 }
                 if method == method::INITIALIZE {
@@ -103,16 +115,16 @@ impl Link {
     }
 
     /// Sends the response to a request of the client.
-    pub(super) async fn finish(&self, id: &Id, outlet: &ClientSender, answer: Frame) {
+    pub(super) async fn finish(&self, id: &RequestId, outlet: &ClientSender, answer: JsonRpcMessage) {
         locked(&self.asked).remove(id);
         outlet.send(answer.with_id(id)).await;
     }
 
     /// Answers a request of the client with an error, unless the client cancelled it.
-    pub(super) async fn fail(&self, id: &Id, outlet: &ClientSender, why: &str) {
+    pub(super) async fn fail(&self, id: &RequestId, outlet: &ClientSender, why: &str) {
         let asked = locked(&self.asked).remove(id);
         if asked.is_none_or(|asked| !*asked.cancel.borrow()) {
-            outlet.send(Frame::error(Some(id), code::INTERNAL_ERROR, why, None)).await;
+            outlet.send(JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, why, None)).await;
         }
     }
 
@@ -120,44 +132,44 @@ impl Link {
     pub(super) async fn relay(
         &self,
         index: usize,
-        frame: Frame,
-        id: Id,
+        frame: JsonRpcMessage,
+        id: RequestId,
         outlet: &ClientSender,
         then: ResponseProcessing,
     ) {
         let waits = ServerResponseReceiver::Client { id: id.clone(), outlet: outlet.clone(), then };
-        if let Err(Gone(why)) = self.send_request(index, frame, &id, waits).await {
+        if let Err(ConnectionClosed(why)) = self.send_request(index, frame, &id, waits).await {
             self.fail(&id, outlet, &why).await;
         }
     }
 
     /// Forwards the cancellation of a client's request to its servers.
-    pub(in crate::mcp) async fn forward_cancellation(&self, id: &Id, reason: Option<&Value>) {
+    pub(in crate::mcp) async fn forward_cancellation(&self, id: &RequestId, reason: Option<&Value>) {
         let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
         for (index, sent_as) in sent {
             let mut params = json!({ "requestId": sent_as.to_json() });
             if let (Some(reason), Some(params)) = (reason, params.as_object_mut()) {
                 params.insert("reason".to_owned(), reason.clone());
             }
-            let _ = self.send(index, Frame::notification(method::CANCELLED, params)).await;
+            let _ = self.send(index, JsonRpcMessage::notification(method::CANCELLED, params)).await;
         }
     }
 
     /// Cancels a request that took too long, at all servers that have not answered it.
-    pub(in crate::mcp) async fn cancel_pending(&self, id: &Id) {
+    pub(in crate::mcp) async fn cancel_pending(&self, id: &RequestId) {
         let sent = locked(&self.asked).get(id).map(|asked| asked.sent.clone()).unwrap_or_default();
         for (index, sent_as) in sent {
             let Some(server) = self.servers.get(index) else { continue };
             if locked(&server.awaiting).remove(&sent_as).is_some() {
                 let params = json!({ "requestId": sent_as.to_json(), "reason": "it took too long" });
-                let _ = self.send(index, Frame::notification(method::CANCELLED, params)).await;
+                let _ = self.send(index, JsonRpcMessage::notification(method::CANCELLED, params)).await;
             }
         }
     }
 
-    pub(super) async fn notification(&self, frame: Frame) {
+    pub(super) async fn notification(&self, frame: JsonRpcMessage) {
         if frame.method() == method::CANCELLED {
-            let Some(id) = frame.param("requestId").and_then(Id::of) else { return };
+            let Some(id) = frame.param("requestId").and_then(RequestId::of) else { return };
             if let Some(asked) = locked(&self.asked).get(&id) {
                 asked.cancel.send_replace(true);
             }
@@ -173,12 +185,12 @@ impl Link {
         }
     }
 
-    pub(super) async fn handle_client_response(&self, frame: Frame, id: &Id) {
+    pub(super) async fn handle_client_response(&self, frame: JsonRpcMessage, id: &RequestId) {
         let waits = locked(&self.asking).remove(id);
         match waits {
             None => self.gateway.log("the client sent a response to an unknown request"),
-            Some(Asking::Gateway(tell)) => drop(tell.send(frame)),
-            Some(Asking::Server(index, own)) => {
+            Some(ClientResponseReceiver::Gateway(tell)) => drop(tell.send(frame)),
+            Some(ClientResponseReceiver::Server(index, own)) => {
                 let _ = self.send(index, frame.with_id(&own)).await;
             }
         }
@@ -186,7 +198,7 @@ impl Link {
 }
 
 /// Removes a cancelled request after a delay: it needs no response, but one that arrives in the meantime is forwarded.
-async fn remove_cancelled_later(link: Weak<Link>, id: Id) {
+async fn remove_cancelled_later(link: Weak<ClientConnection>, id: RequestId) {
     tokio::time::sleep(LATE_RESPONSE_WINDOW).await;
     let Some(link) = link.upgrade() else { return };
     let Some(asked) = locked(&link.asked).remove(&id) else { return };

@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::approval_channels::ApprovedContinuation;
-use super::client_info::Client;
+use super::client_info::ClientInfo;
 use super::client_sender::{ClientSender, QUEUE_CAPACITY};
 use super::gateway::Gateway;
 use super::http_headers::META_SUBSCRIPTION;
-use super::jsonrpc::{Frame, Id};
+use super::jsonrpc::{JsonRpcMessage, RequestId};
 use super::method;
 use super::tasks::TaskRegistry;
 use super::tool_list::ToolCache;
-use super::upstream_server::{Connection, Gone, ServerSpec};
+use super::upstream_server::{ConnectionClosed, ServerSpec, UpstreamConnection};
 use crate::call::ToolCall;
 use crate::json::{Value, json};
 use crate::message::RequestPart;
@@ -37,7 +37,7 @@ pub(super) const LATE_RESPONSE_WINDOW: Duration = Duration::from_secs(10);
 
 /// The client of a connection, as far as its transport has verified it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Who {
+pub struct ClientContext {
     /// The verified context of every call: principal, roles, tenant, anything.
     pub context: Value,
     /// The session of its calls, if it outlives the connection; `None` creates a new one.
@@ -47,20 +47,20 @@ pub struct Who {
 }
 
 /// One client's connection.
-pub(super) struct Link {
+pub(super) struct ClientConnection {
     me: Weak<Self>,
     pub(super) gateway: Arc<Gateway>,
     pub(super) session: ConcurrentSession,
     /// The verified context of every call: the operator's, and the client's identity.
     pub(super) context: Value,
-    pub(super) client: Client,
-    servers: Vec<Server>,
+    pub(super) client: ClientInfo,
+    servers: Vec<ConnectedServer>,
     going_on: Mutex<VecDeque<ApprovedContinuation>>,
     pub(super) tasks: TaskRegistry,
     /// The client's pending requests.
-    asked: Mutex<HashMap<Id, Asked>>,
+    asked: Mutex<HashMap<RequestId, ClientRequest>>,
     /// Pending requests to the client.
-    asking: Mutex<HashMap<Id, Asking>>,
+    asking: Mutex<HashMap<RequestId, ClientResponseReceiver>>,
     /// The queue for messages that belong to no request.
     general: ClientSender,
     /// The unguessable prefix of the gateway's own ids.
@@ -69,11 +69,11 @@ pub(super) struct Link {
 }
 
 /// One upstream server of the connection.
-pub(super) struct Server {
+pub(super) struct ConnectedServer {
     pub(super) spec: Arc<ServerSpec>,
     connected: tokio::sync::RwLock<TransportState>,
     /// Pending requests to it, with the generation of the connection that they were sent on.
-    awaiting: Mutex<HashMap<Id, (u64, ServerResponseReceiver)>>,
+    awaiting: Mutex<HashMap<RequestId, (u64, ServerResponseReceiver)>>,
     pub(super) tools: ToolCache,
     /// It timed out, and has sent nothing since.
     pub(super) has_timed_out: AtomicBool,
@@ -81,7 +81,7 @@ pub(super) struct Server {
 
 /// The current transport connection to a server.
 struct TransportState {
-    connection: Option<Connection>,
+    connection: Option<UpstreamConnection>,
     /// The number of the connection, from 0.
     generation: u64,
     /// The times of recent restarts.
@@ -91,14 +91,14 @@ struct TransportState {
 }
 
 /// A pending request of the client.
-struct Asked {
+struct ClientRequest {
     outlet: ClientSender,
     /// Its progress token.
-    progress: Option<Id>,
+    progress: Option<RequestId>,
     /// It subscribes to changes of the tool list.
     subscribes_to_tools: bool,
     /// The servers it was sent to, with its ids there.
-    sent: Vec<(usize, Id)>,
+    sent: Vec<(usize, RequestId)>,
     /// Becomes true when the client cancels it.
     cancel: watch::Sender<bool>,
 }
@@ -106,9 +106,9 @@ struct Asked {
 /// The receiver of a server's response.
 enum ServerResponseReceiver {
     /// The client, with its own id.
-    Client { id: Id, outlet: ClientSender, then: ResponseProcessing },
+    Client { id: RequestId, outlet: ClientSender, then: ResponseProcessing },
     /// The gateway.
-    Gateway(oneshot::Sender<Frame>),
+    Gateway(oneshot::Sender<JsonRpcMessage>),
 }
 
 /// How a server's response is processed before it is forwarded.
@@ -124,11 +124,11 @@ enum ResponseProcessing {
 }
 
 /// The receiver of the client's response.
-enum Asking {
+enum ClientResponseReceiver {
     /// A server, with its own id.
-    Server(usize, Id),
+    Server(usize, RequestId),
     /// The gateway.
-    Gateway(oneshot::Sender<Frame>),
+    Gateway(oneshot::Sender<JsonRpcMessage>),
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -136,9 +136,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Link {
+impl ClientConnection {
     /// Connects a client to all servers, in a session of its own. `general`: the queue for messages that belong to none of its requests.
-    pub(super) fn open(gateway: &Arc<Gateway>, who: &Who, general: ClientSender) -> Result<Arc<Self>, Gone> {
+    pub(super) fn open(
+        gateway: &Arc<Gateway>,
+        who: &ClientContext,
+        general: ClientSender,
+    ) -> Result<Arc<Self>, ConnectionClosed> {
         Self::open_in_session(gateway, gateway.session(who, false), who.context.clone(), general)
     }
 
@@ -148,14 +152,15 @@ impl Link {
         session: ConcurrentSession,
         context: Value,
         general: ClientSender,
-    ) -> Result<Arc<Self>, Gone> {
+    ) -> Result<Arc<Self>, ConnectionClosed> {
         let secret = format!("callgate-{:016x}", fastrand::u64(..));
         let mut opened = Vec::new();
         for spec in &gateway.servers {
             let (events, heard) = mpsc::channel(QUEUE_CAPACITY);
-            let connection = Connection::open(spec, events, gateway.max_message_size)
-                .map_err(|Gone(why)| Gone(format!("the server `{}`: {why}", spec.name)))?;
-            let server = Server {
+            let connection = UpstreamConnection::open(spec, events, gateway.max_message_size).map_err(
+                |ConnectionClosed(why)| ConnectionClosed(format!("the server `{}`: {why}", spec.name)),
+            )?;
+            let server = ConnectedServer {
                 spec: Arc::clone(spec),
                 connected: tokio::sync::RwLock::new(TransportState {
                     connection: Some(connection),
@@ -175,7 +180,7 @@ impl Link {
             gateway: Arc::clone(gateway),
             session,
             context,
-            client: Client::default(),
+            client: ClientInfo::default(),
             servers,
             going_on: Mutex::default(),
             tasks: TaskRegistry::default(),
@@ -192,7 +197,7 @@ impl Link {
         Ok(link)
     }
 
-    pub(super) fn server(&self, index: usize) -> Option<&Server> {
+    pub(super) fn server(&self, index: usize) -> Option<&ConnectedServer> {
         self.servers.get(index)
     }
 
@@ -205,8 +210,8 @@ impl Link {
     }
 
     /// A new id that no peer uses.
-    fn new_id(&self) -> Id {
-        Id::text(&format!("{}-{}", self.secret, self.count.fetch_add(1, Ordering::Relaxed)))
+    fn new_id(&self) -> RequestId {
+        RequestId::text(&format!("{}-{}", self.secret, self.count.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// A new call id, unique in the store.
@@ -239,11 +244,11 @@ impl Link {
         method: &str,
         params: Value,
         outlet: &ClientSender,
-    ) -> Option<Frame> {
+    ) -> Option<JsonRpcMessage> {
         let id = self.new_id();
         let (tell, told) = oneshot::channel();
-        locked(&self.asking).insert(id.clone(), Asking::Gateway(tell));
-        outlet.send(Frame::request(&id, method, params)).await;
+        locked(&self.asking).insert(id.clone(), ClientResponseReceiver::Gateway(tell));
+        outlet.send(JsonRpcMessage::request(&id, method, params)).await;
         let answer = told.await.ok();
         locked(&self.asking).remove(&id);
         answer
@@ -262,7 +267,7 @@ impl Link {
     pub(super) fn goes_on(
         &self,
         call: &ToolCall,
-        frame: &Frame,
+        frame: &JsonRpcMessage,
         question: &RequestPart,
     ) -> Option<ApprovedContinuation> {
         let mut going_on = locked(&self.going_on);
@@ -273,16 +278,16 @@ impl Link {
     /// Notifies the client that its tool list may have changed: on the general stream after a handshake, and on its subscriptions.
     pub(super) async fn tell_tools_changed(&self) {
         if self.client.greeting().is_some() {
-            self.general.send(Frame::notification(method::TOOLS_CHANGED, json!({}))).await;
+            self.general.send(JsonRpcMessage::notification(method::TOOLS_CHANGED, json!({}))).await;
         }
-        let listening: Vec<(Id, ClientSender)> = {
+        let listening: Vec<(RequestId, ClientSender)> = {
             let asked = locked(&self.asked);
             let listening = asked.iter().filter(|(_, asked)| asked.subscribes_to_tools);
             listening.map(|(id, asked)| (id.clone(), asked.outlet.clone())).collect()
         };
         for (id, outlet) in listening {
             let params = json!({ "_meta": { META_SUBSCRIPTION: id.to_json() } });
-            outlet.send(Frame::notification(method::TOOLS_CHANGED, params)).await;
+            outlet.send(JsonRpcMessage::notification(method::TOOLS_CHANGED, params)).await;
         }
     }
 

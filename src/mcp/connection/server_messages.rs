@@ -5,15 +5,18 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
-use super::{Asking, Link, ResponseProcessing, Server, ServerResponseReceiver, locked};
+use super::{
+    ClientConnection, ClientResponseReceiver, ConnectedServer, ResponseProcessing, ServerResponseReceiver,
+    locked,
+};
 use crate::mcp::client_sender::ClientSender;
 use crate::mcp::http_headers::META_SUBSCRIPTION;
-use crate::mcp::jsonrpc::{Frame, Id, Kind, code};
-use crate::mcp::upstream_server::{Gone, UpstreamEvent};
+use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
+use crate::mcp::upstream_server::{ConnectionClosed, UpstreamEvent};
 use crate::mcp::{approval_channels, method, tasks, tool_list};
 use crate::safe_text::inert;
 
-impl Link {
+impl ClientConnection {
     pub(super) async fn handle_server_event(
         self: &Arc<Self>,
         index: usize,
@@ -30,18 +33,20 @@ impl Link {
                         continue;
                     }
                     let message = "the server's response is malformed";
-                    let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, message, None);
+                    let answer = JsonRpcMessage::error(Some(&id), code::INTERNAL_ERROR, message, None);
                     self.handle_server_response(index, server, answer, &id).await;
                 }
             }
             UpstreamEvent::Trouble(why) => self.log_server(index, &inert(&why)),
-            UpstreamEvent::Gone(Gone(why)) => self.lost(index, generation, &why).await,
+            UpstreamEvent::Gone(ConnectionClosed(why)) => self.lost(index, generation, &why).await,
             UpstreamEvent::Frame { frame, about } => {
                 server.has_timed_out.store(false, Ordering::Relaxed);
                 match frame.kind().clone() {
-                    Kind::Response(id) => self.handle_server_response(index, server, frame, &id).await,
-                    Kind::Request(id) => self.handle_server_request(index, frame, id, about.as_ref()).await,
-                    Kind::Notification => {
+                    MessageKind::Response(id) => self.handle_server_response(index, server, frame, &id).await,
+                    MessageKind::Request(id) => {
+                        self.handle_server_request(index, frame, id, about.as_ref()).await
+                    }
+                    MessageKind::Notification => {
                         if frame.method() == method::TOOLS_CHANGED {
                             server.tools.forget();
                         }
@@ -52,7 +57,7 @@ impl Link {
                         };
                         outlet.send(frame).await;
                     }
-                    Kind::UnidentifiedError => {
+                    MessageKind::UnidentifiedError => {
                         let name = &server.spec.name;
                         self.gateway.log(&format!("the server `{name}` could not parse a message"));
                     }
@@ -64,9 +69,9 @@ impl Link {
     pub(super) async fn handle_server_response(
         self: &Arc<Self>,
         index: usize,
-        server: &Server,
-        frame: Frame,
-        id: &Id,
+        server: &ConnectedServer,
+        frame: JsonRpcMessage,
+        id: &RequestId,
     ) {
         let waits = locked(&server.awaiting).remove(id).map(|(_, waits)| waits);
         match waits {
@@ -91,7 +96,13 @@ impl Link {
         }
     }
 
-    pub(super) async fn handle_server_request(&self, index: usize, frame: Frame, id: Id, about: Option<&Id>) {
+    pub(super) async fn handle_server_request(
+        &self,
+        index: usize,
+        frame: JsonRpcMessage,
+        id: RequestId,
+        about: Option<&RequestId>,
+    ) {
         if frame.method() == method::ELICIT && frame.param("message").is_some_and(approval_channels::imitates)
         {
             // Only the gateway may ask in its own name.
@@ -100,14 +111,16 @@ impl Link {
                 "it imitates an approval request of Callgate; the request is not forwarded",
             );
             let message = "a request that mentions Callgate is not forwarded";
-            let _ = self.send(index, Frame::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
+            let _ = self
+                .send(index, JsonRpcMessage::error(Some(&id), code::INVALID_REQUEST, message, None))
+                .await;
             return;
         }
         let outlet = self.select_sender(&frame, about);
         let asked_as = {
             let mut asking = locked(&self.asking);
             let free = if asking.contains_key(&id) { self.new_id() } else { id.clone() };
-            asking.insert(free.clone(), Asking::Server(index, id));
+            asking.insert(free.clone(), ClientResponseReceiver::Server(index, id));
             free
         };
         outlet.send(frame.with_id(&asked_as)).await;
@@ -115,12 +128,12 @@ impl Link {
 
     /// Selects the queue for a server's message: that of the request it belongs to, by its transport, progress token or subscription; else
     /// the general queue; or, if the client does not read that, the queue of the only pending request.
-    pub(super) fn select_sender(&self, frame: &Frame, about: Option<&Id>) -> ClientSender {
+    pub(super) fn select_sender(&self, frame: &JsonRpcMessage, about: Option<&RequestId>) -> ClientSender {
         let asked = locked(&self.asked);
-        let token = frame.param("progressToken").and_then(Id::of);
+        let token = frame.param("progressToken").and_then(RequestId::of);
         let by_token =
             token.and_then(|token| asked.values().find(|asked| asked.progress.as_ref() == Some(&token)));
-        let subscription = frame.meta(META_SUBSCRIPTION).and_then(Id::of);
+        let subscription = frame.meta(META_SUBSCRIPTION).and_then(RequestId::of);
         let by_request = || {
             let about = about.or(subscription.as_ref())?;
             asked.values().find(|asked| asked.sent.iter().any(|(_, id)| id == about))
@@ -136,7 +149,7 @@ impl Link {
 
 /// Handles a server's events until its connection or the client's is closed.
 pub(super) async fn listen(
-    link: Weak<Link>,
+    link: Weak<ClientConnection>,
     index: usize,
     generation: u64,
     mut heard: mpsc::Receiver<UpstreamEvent>,

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::{RwLockReadGuard, mpsc, oneshot};
 
 use super::server_messages::listen;
-use super::{Asking, Link, Server, ServerResponseReceiver, TransportState, locked};
+use super::{
+    ClientConnection, ClientResponseReceiver, ConnectedServer, ServerResponseReceiver, TransportState, locked,
+};
 use crate::host::BoxFuture;
 use crate::json::{Value, json};
 use crate::mcp::client_sender::QUEUE_CAPACITY;
-use crate::mcp::jsonrpc::{Frame, Id, code};
+use crate::mcp::jsonrpc::{JsonRpcMessage, RequestId, code};
 use crate::mcp::method;
-use crate::mcp::upstream_server::{Connection, Gone};
+use crate::mcp::upstream_server::{ConnectionClosed, UpstreamConnection};
 
 /// The maximum number of restarts of a server within a minute.
 const MAX_RESTARTS: usize = 5;
@@ -20,16 +22,16 @@ const RESTART_WINDOW: Duration = Duration::from_secs(60);
 /// Timeout of the handshake with a restarted server.
 const GREETING: Duration = Duration::from_secs(20);
 
-impl Link {
+impl ClientConnection {
     /// Sends a request of the client to a server, under the client's id unless it is in use there.
     pub(super) async fn send_request(
         &self,
         index: usize,
-        frame: Frame,
-        id: &Id,
+        frame: JsonRpcMessage,
+        id: &RequestId,
         waits: ServerResponseReceiver,
-    ) -> Result<(), Gone> {
-        let server = self.servers.get(index).ok_or_else(|| Gone("unknown server".to_owned()))?;
+    ) -> Result<(), ConnectionClosed> {
+        let server = self.servers.get(index).ok_or_else(|| ConnectionClosed("unknown server".to_owned()))?;
         let connected = self.connected(index, server).await?;
         // While the lock is held the connection can't be lost, so a request registered now will be notified of its end.
         let Some(connection) = &connected.connection else { return Err(gone(server)) };
@@ -46,7 +48,7 @@ impl Link {
         let sent = match is_wanted {
             true => connection.send(frame.with_id(&sent_as)).await,
             // It was cancelled during the restart of the server.
-            false => Err(Gone("the client cancelled the request".to_owned())),
+            false => Err(ConnectionClosed("the client cancelled the request".to_owned())),
         };
         if sent.is_err() {
             locked(&server.awaiting).remove(&sent_as);
@@ -55,8 +57,8 @@ impl Link {
     }
 
     /// Sends a message to a server, and restarts the server if its connection was lost.
-    pub(super) async fn send(&self, index: usize, frame: Frame) -> Result<(), Gone> {
-        let server = self.servers.get(index).ok_or_else(|| Gone("unknown server".to_owned()))?;
+    pub(super) async fn send(&self, index: usize, frame: JsonRpcMessage) -> Result<(), ConnectionClosed> {
+        let server = self.servers.get(index).ok_or_else(|| ConnectionClosed("unknown server".to_owned()))?;
         match &self.connected(index, server).await?.connection {
             Some(connection) => connection.send(frame).await,
             None => Err(gone(server)),
@@ -67,8 +69,8 @@ impl Link {
     async fn connected<'s>(
         &self,
         index: usize,
-        server: &'s Server,
-    ) -> Result<RwLockReadGuard<'s, TransportState>, Gone> {
+        server: &'s ConnectedServer,
+    ) -> Result<RwLockReadGuard<'s, TransportState>, ConnectionClosed> {
         let connected = server.connected.read().await;
         if connected.connection.is_some() {
             return Ok(connected);
@@ -82,20 +84,20 @@ impl Link {
     pub(in crate::mcp) async fn request_for_client(
         &self,
         index: usize,
-        frame: Frame,
-        id: &Id,
-    ) -> Result<Frame, Gone> {
+        frame: JsonRpcMessage,
+        id: &RequestId,
+    ) -> Result<JsonRpcMessage, ConnectionClosed> {
         let told = self.start_request_for_client(index, frame, id).await?;
-        told.await.map_err(|_| Gone("the connection to the server was lost".to_owned()))
+        told.await.map_err(|_| ConnectionClosed("the connection to the server was lost".to_owned()))
     }
 
     /// Sends a request of the client, and returns a receiver for the server's response.
     pub(in crate::mcp) async fn start_request_for_client(
         &self,
         index: usize,
-        frame: Frame,
-        id: &Id,
-    ) -> Result<oneshot::Receiver<Frame>, Gone> {
+        frame: JsonRpcMessage,
+        id: &RequestId,
+    ) -> Result<oneshot::Receiver<JsonRpcMessage>, ConnectionClosed> {
         let (tell, told) = oneshot::channel();
         self.send_request(index, frame, id, ServerResponseReceiver::Gateway(tell)).await?;
         Ok(told)
@@ -107,21 +109,21 @@ impl Link {
         index: usize,
         method: &str,
         params: Value,
-    ) -> Result<Frame, Gone> {
+    ) -> Result<JsonRpcMessage, ConnectionClosed> {
         let id = self.new_id();
         let (tell, told) = oneshot::channel();
         self.send_request(
             index,
-            Frame::request(&id, method, params),
+            JsonRpcMessage::request(&id, method, params),
             &id,
             ServerResponseReceiver::Gateway(tell),
         )
         .await?;
-        told.await.map_err(|_| Gone("the connection to the server was lost".to_owned()))
+        told.await.map_err(|_| ConnectionClosed("the connection to the server was lost".to_owned()))
     }
 
     /// Sends a notification of the gateway to a server.
-    pub(in crate::mcp) async fn notify_server(&self, index: usize, frame: Frame) {
+    pub(in crate::mcp) async fn notify_server(&self, index: usize, frame: JsonRpcMessage) {
         let _ = self.send(index, frame).await;
     }
 
@@ -142,7 +144,7 @@ impl Link {
     }
 
     /// Fails all pending requests of a lost connection.
-    async fn fail_pending_requests(&self, server: &Server, generation: u64, why: &str) {
+    async fn fail_pending_requests(&self, server: &ConnectedServer, generation: u64, why: &str) {
         let waiting: Vec<ServerResponseReceiver> = {
             let mut awaiting = locked(&server.awaiting);
             let lost = awaiting.extract_if(|_, (sent_to, _)| *sent_to == generation);
@@ -156,13 +158,14 @@ impl Link {
     }
 
     /// Reconnects to a server, and repeats the client's handshake.
-    pub(super) fn reconnect(&self, index: usize) -> BoxFuture<'_, Result<(), Gone>> {
+    pub(super) fn reconnect(&self, index: usize) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         Box::pin(self.restart_server(index))
     }
 
-    pub(super) async fn restart_server(&self, index: usize) -> Result<(), Gone> {
-        let server = self.servers.get(index).ok_or_else(|| Gone("unknown server".to_owned()))?;
-        let gone = |why: &str| Gone(format!("the server `{}` is unavailable: {why}", server.spec.name));
+    pub(super) async fn restart_server(&self, index: usize) -> Result<(), ConnectionClosed> {
+        let server = self.servers.get(index).ok_or_else(|| ConnectionClosed("unknown server".to_owned()))?;
+        let gone =
+            |why: &str| ConnectionClosed(format!("the server `{}` is unavailable: {why}", server.spec.name));
         let mut connected = server.connected.write().await;
         if connected.connection.is_some() {
             return Ok(());
@@ -178,9 +181,9 @@ impl Link {
         connected.generation += 1;
         let generation = connected.generation;
         let (events, heard) = mpsc::channel(QUEUE_CAPACITY);
-        let connection = Connection::open(&server.spec, events, self.gateway.max_message_size);
+        let connection = UpstreamConnection::open(&server.spec, events, self.gateway.max_message_size);
         // Agents must not see the command of a server.
-        let connection = connection.map_err(|Gone(why)| {
+        let connection = connection.map_err(|ConnectionClosed(why)| {
             self.log_server(index, &why);
             gone("it can't be started")
         })?;
@@ -194,7 +197,7 @@ impl Link {
             if !matches!(&answer, Ok(Ok(answer)) if answer.result_value().is_some()) {
                 return Err(gone("it rejects the handshake after a restart"));
             }
-            connection.send(Frame::notification(method::INITIALIZED, json!({}))).await?;
+            connection.send(JsonRpcMessage::notification(method::INITIALIZED, json!({}))).await?;
         }
         self.log_server(index, "it was restarted");
         connected.connection = Some(connection);
@@ -203,13 +206,14 @@ impl Link {
 
     /// Fails all pending requests to the client, whose input has ended.
     pub(in crate::mcp) async fn fail_server_requests(&self) {
-        let asking: Vec<Asking> = locked(&self.asking).drain().map(|(_, waits)| waits).collect();
+        let asking: Vec<ClientResponseReceiver> =
+            locked(&self.asking).drain().map(|(_, waits)| waits).collect();
         for waits in asking {
             // For the gateway's own requests, dropping the sender is enough.
-            let Asking::Server(index, id) = waits else { continue };
+            let ClientResponseReceiver::Server(index, id) = waits else { continue };
             let Some(server) = self.servers.get(index) else { continue };
             let message = "the client has closed the connection";
-            let answer = Frame::error(Some(&id), code::INTERNAL_ERROR, message, None);
+            let answer = JsonRpcMessage::error(Some(&id), code::INTERNAL_ERROR, message, None);
             // A lost server is not restarted for this.
             if let Some(connection) = &server.connected.read().await.connection {
                 let _ = connection.send(answer).await;
@@ -224,7 +228,7 @@ impl Link {
         for server in &self.servers {
             let mut connected = server.connected.write().await;
             connected.is_closed = true;
-            ends.extend(connected.connection.take().map(Connection::close));
+            ends.extend(connected.connection.take().map(UpstreamConnection::close));
         }
         for mut ended in ends {
             let _ = ended.wait_for(|ended| *ended).await;
@@ -239,6 +243,6 @@ impl Link {
     }
 }
 
-fn gone(server: &Server) -> Gone {
-    Gone(format!("the server `{}` is unavailable: the connection was lost", server.spec.name))
+fn gone(server: &ConnectedServer) -> ConnectionClosed {
+    ConnectionClosed(format!("the server `{}` is unavailable: the connection was lost", server.spec.name))
 }

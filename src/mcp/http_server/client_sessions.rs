@@ -12,17 +12,17 @@ use data_encoding::BASE64URL_NOPAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
-use super::conversations::{Conversation, ConversationStart, Conversations};
+use super::conversations::{ConversationKey, ConversationStart, Conversations};
 use super::headers::said;
 use crate::host::Account;
 use crate::json::{self, Map, Value, json};
 use crate::mcp::client_sender::ClientSender;
-use crate::mcp::connection::{Link, Who};
+use crate::mcp::connection::{ClientConnection, ClientContext};
 use crate::mcp::gateway::Gateway;
 use crate::mcp::identity::Caller;
-use crate::mcp::jsonrpc::Frame;
-use crate::mcp::requester::{self, Unnamed};
-use crate::mcp::upstream_server::Gone;
+use crate::mcp::jsonrpc::JsonRpcMessage;
+use crate::mcp::requester::{self, ClientSource};
+use crate::mcp::upstream_server::ConnectionClosed;
 
 /// A client without requests for this long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -60,7 +60,7 @@ impl SessionNameSource {
     ///
     /// # Errors
     /// The name is too long or not a string.
-    pub(super) fn read(&self, headers: &HeaderMap, frame: &Frame) -> Result<Option<String>, String> {
+    pub(super) fn read(&self, headers: &HeaderMap, frame: &JsonRpcMessage) -> Result<Option<String>, String> {
         let name = match self {
             Self::Header(name) => said(headers, name)?.map(str::to_owned),
             Self::Meta(key) => match frame.meta(key) {
@@ -78,19 +78,19 @@ impl SessionNameSource {
 
 /// The key of a client. Sessions are checked against their caller, and shared clients include it, so no caller finds another's client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
+enum ClientKey {
     Session(String),
-    Shared(Conversation),
+    Shared(ConversationKey),
 }
 
 /// A connected client.
-pub(super) struct Client {
-    pub(super) link: Arc<Link>,
+pub(super) struct ConnectedClient {
+    pub(super) link: Arc<ClientConnection>,
     account: Account,
     /// The digest of its verified context.
     context_digest: String,
     /// The messages that belong to none of its requests.
-    general: Option<Arc<tokio::sync::Mutex<mpsc::Receiver<Frame>>>>,
+    general: Option<Arc<tokio::sync::Mutex<mpsc::Receiver<JsonRpcMessage>>>>,
     requests: AtomicU64,
     under_way: AtomicUsize,
     last: Mutex<Instant>,
@@ -98,12 +98,12 @@ pub(super) struct Client {
 }
 
 /// Keeps a client open while a request of it is served.
-pub(super) struct ClientGuard(Arc<Client>);
+pub(super) struct ClientGuard(Arc<ConnectedClient>);
 
 impl std::ops::Deref for ClientGuard {
-    type Target = Client;
+    type Target = ConnectedClient;
 
-    fn deref(&self) -> &Client {
+    fn deref(&self) -> &ConnectedClient {
         &self.0
     }
 }
@@ -115,14 +115,14 @@ impl Drop for ClientGuard {
     }
 }
 
-impl Client {
+impl ConnectedClient {
     fn serve(self: &Arc<Self>) -> ClientGuard {
         self.under_way.fetch_add(1, Ordering::SeqCst);
         ClientGuard(Arc::clone(self))
     }
 
     /// The messages that belong to none of its requests, for one reader at a time.
-    pub(super) fn general(&self) -> Option<OwnedMutexGuard<mpsc::Receiver<Frame>>> {
+    pub(super) fn general(&self) -> Option<OwnedMutexGuard<mpsc::Receiver<JsonRpcMessage>>> {
         Arc::clone(self.general.as_ref()?).try_lock_owned().ok()
     }
 
@@ -155,18 +155,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct ClientRegistry {
     gateway: Arc<Gateway>,
     most: usize,
-    table: Mutex<Table>,
+    table: Mutex<ClientTable>,
 }
 
-struct Table {
-    connected: HashMap<Key, Arc<Client>>,
+struct ClientTable {
+    connected: HashMap<ClientKey, Arc<ConnectedClient>>,
     conversations: Conversations,
 }
 
-impl Table {
+impl ClientTable {
     /// The idle client to close for a new one of an account: the longest idle one of the heaviest tenant's heaviest caller. Tenants with no
     /// more clients than the account's own lose none, nor do such callers of the same tenant.
-    fn victim(&self, account: &Account) -> Option<Key> {
+    fn victim(&self, account: &Account) -> Option<ClientKey> {
         let mut tenants: HashMap<&[u8], usize> = HashMap::new();
         let mut callers: HashMap<&[u8], usize> = HashMap::new();
         for client in self.connected.values() {
@@ -207,7 +207,7 @@ impl ClientRegistry {
     /// Allows at most `most` connected clients, and keeps at most `most_conversations` of one caller.
     pub(super) fn new(gateway: &Arc<Gateway>, most: usize, most_conversations: usize) -> Arc<Self> {
         let conversations = Conversations::new(most_conversations);
-        let table = Mutex::new(Table { connected: HashMap::new(), conversations });
+        let table = Mutex::new(ClientTable { connected: HashMap::new(), conversations });
         Arc::new(Self { gateway: Arc::clone(gateway), most, table })
     }
 
@@ -221,16 +221,16 @@ impl ClientRegistry {
         let random = SystemRandom::new().fill(&mut secret);
         random.map_err(|_| ClientError::Failed("the system provides no random bytes".to_owned()))?;
         let session = BASE64URL_NOPAD.encode(&secret);
-        let conversation = Conversation { caller: self.name_of(caller), name };
+        let conversation = ConversationKey { caller: self.name_of(caller), name };
         let mut table = locked(&self.table);
-        let client = self.connect(&mut table, Key::Session(session.clone()), caller, &conversation)?;
+        let client = self.connect(&mut table, ClientKey::Session(session.clone()), caller, &conversation)?;
         Ok((session, client))
     }
 
     /// The client of a session, if it belongs to this caller.
     pub(super) fn session(&self, name: &str, caller: &Caller) -> Result<ClientGuard, ClientError> {
         let table = locked(&self.table);
-        let key = Key::Session(name.to_owned());
+        let key = ClientKey::Session(name.to_owned());
         let client =
             table.connected.get(&key).filter(|client| client.context_digest == caller.context_digest());
         let client = client.ok_or(ClientError::Unknown)?;
@@ -239,8 +239,8 @@ impl ClientRegistry {
 
     /// The shared client of a caller's conversation; connects it if necessary.
     pub(super) fn shared(&self, caller: &Caller, name: Option<String>) -> Result<ClientGuard, ClientError> {
-        let conversation = Conversation { caller: self.name_of(caller), name };
-        let key = Key::Shared(conversation.clone());
+        let conversation = ConversationKey { caller: self.name_of(caller), name };
+        let key = ClientKey::Shared(conversation.clone());
         let mut table = locked(&self.table);
         if let Some(client) = table.connected.get(&key) {
             if client.context_digest == caller.context_digest() {
@@ -254,7 +254,7 @@ impl ClientRegistry {
 
     /// Ends a session. Returns `false` if it does not exist or belongs to another caller.
     pub(super) async fn end(&self, name: &str, caller: &Caller) -> bool {
-        let key = Key::Session(name.to_owned());
+        let key = ClientKey::Session(name.to_owned());
         let client = {
             let mut table = locked(&self.table);
             match table.connected.get(&key) {
@@ -275,10 +275,10 @@ impl ClientRegistry {
 
     fn connect(
         &self,
-        table: &mut Table,
-        key: Key,
+        table: &mut ClientTable,
+        key: ClientKey,
         caller: &Caller,
-        conversation: &Conversation,
+        conversation: &ConversationKey,
     ) -> Result<ClientGuard, ClientError> {
         let context = self.context(caller);
         let account = Account::from_context(&context);
@@ -288,19 +288,19 @@ impl ClientRegistry {
         }
         let (outlet, general) = ClientSender::lossy();
         // Only sessions have a general stream.
-        let has_stream = matches!(key, Key::Session(_));
+        let has_stream = matches!(key, ClientKey::Session(_));
         let general = has_stream.then(|| Arc::new(tokio::sync::Mutex::new(general)));
-        let unnamed = Unnamed::Http { session: conversation.name.as_deref() };
+        let unnamed = ClientSource::Http { session: conversation.name.as_deref() };
         let requester = requester::name(&context, unnamed);
         let name = format!("http-{}", json::digest(&json!([conversation.caller, conversation.name])));
-        let who = Who { context: context.clone(), session: Some(name), requester };
+        let who = ClientContext { context: context.clone(), session: Some(name), requester };
         let session = table.conversations.session(conversation, account, |beginning| {
             self.gateway.session(&who, beginning == ConversationStart::MayBeEvicted)
         });
         session.set_context(context.clone());
-        let link = Link::open_in_session(&self.gateway, session, context, outlet)
-            .map_err(|Gone(why)| ClientError::Failed(why))?;
-        let client = Arc::new(Client {
+        let link = ClientConnection::open_in_session(&self.gateway, session, context, outlet)
+            .map_err(|ConnectionClosed(why)| ClientError::Failed(why))?;
+        let client = Arc::new(ConnectedClient {
             link,
             account,
             context_digest: caller.context_digest(),
@@ -331,7 +331,7 @@ impl ClientRegistry {
     }
 
     /// Closes a client. Its conversation stays in memory: a client must not lose labels and facts by disconnecting for a while.
-    fn disconnect(&self, table: &mut Table, key: &Key) {
+    fn disconnect(&self, table: &mut ClientTable, key: &ClientKey) {
         if let Some(client) = table.connected.remove(key) {
             tokio::spawn(client.close());
         }
@@ -342,13 +342,13 @@ impl ClientRegistry {
         loop {
             tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
             let mut table = locked(&self.table);
-            let is_idle = |client: &Arc<Client>| {
+            let is_idle = |client: &Arc<ConnectedClient>| {
                 // A client with an open stream is active.
                 let listens = client.general.as_ref().is_some_and(|general| general.try_lock().is_err());
                 !listens && !client.is_busy() && locked(&client.last).elapsed() > IDLE_TIMEOUT
             };
             let idle = table.connected.iter().filter(|(_, client)| is_idle(client));
-            let idle: Vec<Key> = idle.map(|(key, _)| key.clone()).collect();
+            let idle: Vec<ClientKey> = idle.map(|(key, _)| key.clone()).collect();
             for key in idle {
                 self.disconnect(&mut table, &key);
             }
@@ -357,7 +357,7 @@ impl ClientRegistry {
 
     /// Closes all clients; returns when their servers have ended.
     pub(super) async fn close_all(&self) {
-        let clients: Vec<Arc<Client>> =
+        let clients: Vec<Arc<ConnectedClient>> =
             locked(&self.table).connected.drain().map(|(_, client)| client).collect();
         let closing: Vec<_> = clients.into_iter().map(|client| tokio::spawn(client.close())).collect();
         for closed in closing {

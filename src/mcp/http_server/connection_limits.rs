@@ -37,14 +37,14 @@ pub(super) async fn serve(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
     let open = GracefulShutdown::new();
-    let places = Arc::new(Mutex::new(Places::new(most)));
+    let places = Arc::new(Mutex::new(ConnectionSlots::new(most)));
     let mut end = pin!(end);
     loop {
         let (stream, address) = tokio::select! {
             accepted = accept(&listener) => accepted,
             () = &mut end => break,
         };
-        let Some(place) = Place::acquire(&places, address) else { continue };
+        let Some(place) = ConnectionSlot::acquire(&places, address) else { continue };
         let place = Arc::new(place);
         // Send responses without delay.
         let _ = stream.set_nodelay(true);
@@ -83,28 +83,28 @@ async fn accept(listener: &TcpListener) -> (TcpStream, IpAddr) {
 }
 
 /// The connection slots.
-struct Places {
+struct ConnectionSlots {
     open: CapacityShares,
     /// Connections without a request yet. Limited to half of the slots, so that addresses that only connect leave slots for active ones.
     half_open: CapacityShares,
 }
 
-impl Places {
+impl ConnectionSlots {
     fn new(most: usize) -> Self {
         Self { open: CapacityShares::new(most), half_open: CapacityShares::new(most.div_ceil(2)) }
     }
 }
 
 /// The slot of one connection, released on drop.
-struct Place {
-    places: Arc<Mutex<Places>>,
+struct ConnectionSlot {
+    places: Arc<Mutex<ConnectionSlots>>,
     account: Account,
     is_half_open: Mutex<bool>,
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Returns `None` if the share of the address, or of its network, is used up.
-    fn acquire(places: &Arc<Mutex<Places>>, address: IpAddr) -> Option<Self> {
+    fn acquire(places: &Arc<Mutex<ConnectionSlots>>, address: IpAddr) -> Option<Self> {
         let account = account(address);
         let mut all = locked(places);
         if !all.open.admits(&account, 1) || !all.half_open.admits(&account, 1) {
@@ -122,7 +122,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.request_arrived();
         locked(&self.places).open.release(&self.account, 1);
@@ -155,14 +155,14 @@ fn account(address: IpAddr) -> Account {
 mod tests {
     use super::*;
 
-    fn places(most: usize) -> Arc<Mutex<Places>> {
-        Arc::new(Mutex::new(Places::new(most)))
+    fn places(most: usize) -> Arc<Mutex<ConnectionSlots>> {
+        Arc::new(Mutex::new(ConnectionSlots::new(most)))
     }
 
     /// Connects until no slot is left.
-    fn flood(places: &Arc<Mutex<Places>>, address: &str, sends: bool) -> Vec<Place> {
-        let connect = || Place::acquire(places, address.parse().unwrap());
-        let sent = |place: Place| {
+    fn flood(places: &Arc<Mutex<ConnectionSlots>>, address: &str, sends: bool) -> Vec<ConnectionSlot> {
+        let connect = || ConnectionSlot::acquire(places, address.parse().unwrap());
+        let sent = |place: ConnectionSlot| {
             if sends {
                 place.request_arrived();
             }

@@ -16,7 +16,7 @@ const MAX_CONVERSATIONS: usize = 65_536;
 
 /// Identifies a conversation by caller and name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Conversation {
+pub(super) struct ConversationKey {
     /// The caller's unique name.
     pub(super) caller: String,
     /// The name that the caller's requests give, if any.
@@ -25,7 +25,7 @@ pub(super) struct Conversation {
 
 /// The conversations in memory.
 pub(super) struct Conversations {
-    known: HashMap<Conversation, Remembered>,
+    known: HashMap<ConversationKey, StoredConversation>,
     callers: HashMap<String, CallerConversations>,
     max_per_caller: usize,
     most: usize,
@@ -35,7 +35,7 @@ pub(super) struct Conversations {
     has_removed_callers: bool,
 }
 
-struct Remembered {
+struct StoredConversation {
     session: ConcurrentSession,
     last_use: u64,
 }
@@ -70,7 +70,7 @@ impl Conversations {
     /// The session of a conversation; `begin` creates it if it is not in memory.
     pub(super) fn session(
         &mut self,
-        conversation: &Conversation,
+        conversation: &ConversationKey,
         account: Account,
         begin: impl FnOnce(ConversationStart) -> ConcurrentSession,
     ) -> ConcurrentSession {
@@ -85,7 +85,7 @@ impl Conversations {
             _ => ConversationStart::New,
         };
         let session = begin(beginning);
-        let remembered = Remembered { session: session.clone(), last_use: self.clock };
+        let remembered = StoredConversation { session: session.clone(), last_use: self.clock };
         self.known.insert(conversation.clone(), remembered);
         let new = CallerConversations { account, conversations: 0, has_evicted: false };
         let caller = self.callers.entry(conversation.caller.clone()).or_insert(new);
@@ -131,8 +131,8 @@ mod tests {
     use crate::engine::Engine;
     use crate::json::json;
 
-    fn conversation(caller: &str, name: usize) -> Conversation {
-        Conversation { caller: caller.to_owned(), name: Some(name.to_string()) }
+    fn conversation(caller: &str, name: usize) -> ConversationKey {
+        ConversationKey { caller: caller.to_owned(), name: Some(name.to_string()) }
     }
 
     /// Opens a conversation of a tenant's caller (`tenant/caller`). Returns `None` if it was in memory.

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 
 use crate::json::Value;
 use crate::mcp::http_headers::{self, EVENT_STREAM, HeaderArguments, JSON};
-use crate::mcp::jsonrpc::{Frame, code};
+use crate::mcp::jsonrpc::{JsonRpcMessage, code};
 use crate::mcp::method;
 
 /// The value of a header that may occur once.
@@ -45,7 +45,7 @@ pub(super) fn has_json_body(headers: &HeaderMap) -> bool {
 }
 
 /// Validates the headers and `_meta` of a stateless request; returns the code and message of the first error.
-pub(super) fn find_mismatch(headers: &HeaderMap, frame: &Frame) -> Option<(i64, String)> {
+pub(super) fn find_mismatch(headers: &HeaderMap, frame: &JsonRpcMessage) -> Option<(i64, String)> {
     let Some(version) = http_headers::protocol_version(frame) else {
         let member = http_headers::META_VERSION;
         return Some((code::INVALID_PARAMS, format!("`_meta` must have the protocol version in `{member}`")));
@@ -88,7 +88,7 @@ pub(super) fn find_mismatch(headers: &HeaderMap, frame: &Frame) -> Option<(i64, 
 /// Validates the headers that repeat arguments; returns the message of the first error.
 pub(super) fn find_argument_mismatch(
     headers: &HeaderMap,
-    frame: &Frame,
+    frame: &JsonRpcMessage,
     repeated: &HeaderArguments,
 ) -> Option<String> {
     let none = Value::Null;

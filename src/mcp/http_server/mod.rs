@@ -30,7 +30,9 @@ use self::origin_policy::OriginPolicy;
 use self::responses::status;
 use crate::mcp::gateway::Gateway;
 use crate::mcp::http_headers;
-use crate::mcp::identity::{Caller, Identity, IdentityFile, ReloadableAuthenticator, Unknown, WatchedFile};
+use crate::mcp::identity::{
+    AuthenticationError, Authenticator, Caller, IdentityFile, ReloadableAuthenticator, WatchedFile,
+};
 
 pub use client_sessions::SessionNameSource;
 pub use conversations::DEFAULT_MAX_CONVERSATIONS;
@@ -94,7 +96,7 @@ impl HttpServer {
 
     /// Requires authentication; policies see the authenticated caller.
     #[must_use]
-    pub fn with_identity(mut self, identity: Identity) -> Self {
+    pub fn with_identity(mut self, identity: Authenticator) -> Self {
         self.identity = Some(ReloadableAuthenticator::fixed(identity));
         self
     }
@@ -277,12 +279,12 @@ impl ServerState {
         let said = headers::said(request.headers(), header::AUTHORIZATION.as_str());
         let known = match said {
             Ok(said) => identity.caller(said),
-            Err(why) => Err(Unknown::Refused(why)),
+            Err(why) => Err(AuthenticationError::Refused(why)),
         };
         known.map_err(|unknown| {
             let challenge = match unknown {
-                Unknown::Silent => "Bearer",
-                Unknown::Refused(why) => {
+                AuthenticationError::Silent => "Bearer",
+                AuthenticationError::Refused(why) => {
                     self.gateway.log(&format!("authentication failed: {}", crate::safe_text::inert(&why)));
                     "Bearer error=\"invalid_token\""
                 }

@@ -13,13 +13,13 @@ use super::responses::{empty, status};
 use super::sse_response::{MessageSource, stream};
 use crate::mcp::http_headers::{EVENT_STREAM, SESSION};
 use crate::mcp::identity::Caller;
-use crate::mcp::jsonrpc::Frame;
+use crate::mcp::jsonrpc::JsonRpcMessage;
 
 /// The messages of a session that belong to no request, for one reader at a time.
-struct GeneralMessages(OwnedMutexGuard<mpsc::Receiver<Frame>>);
+struct GeneralMessages(OwnedMutexGuard<mpsc::Receiver<JsonRpcMessage>>);
 
 impl MessageSource for GeneralMessages {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<JsonRpcMessage>> {
         self.0.poll_recv(context)
     }
 }

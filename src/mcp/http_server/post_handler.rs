@@ -21,7 +21,7 @@ use crate::json::json;
 use crate::mcp::client_sender::ClientSender;
 use crate::mcp::http_headers::{self, HANDSHAKE_VERSIONS, SESSION};
 use crate::mcp::identity::Caller;
-use crate::mcp::jsonrpc::{Frame, Id, Kind, code};
+use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::mcp::method;
 use crate::mcp::tool_list;
 
@@ -73,12 +73,17 @@ impl ServerState {
     }
 
     /// Handles a stateless message, without a session.
-    async fn handle_stateless(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
+    async fn handle_stateless(
+        &self,
+        frame: JsonRpcMessage,
+        headers: &HeaderMap,
+        caller: &Caller,
+    ) -> Response {
         let id = match frame.kind().clone() {
-            Kind::Request(id) => id,
+            MessageKind::Request(id) => id,
             // Clients cancel their requests by closing the streams. An id could belong to a request of another client.
-            Kind::Notification if frame.method() == method::CANCELLED => return empty(202),
-            Kind::Notification => {
+            MessageKind::Notification if frame.method() == method::CANCELLED => return empty(202),
+            MessageKind::Notification => {
                 return match self.alone(&frame, headers, caller) {
                     Ok(client) => {
                         client.link.handle_client_message(frame, &ClientSender::new().0).await;
@@ -87,7 +92,7 @@ impl ServerState {
                     Err(response) => *response,
                 };
             }
-            Kind::Response(_) | Kind::UnidentifiedError => {
+            MessageKind::Response(_) | MessageKind::UnidentifiedError => {
                 return status(400, "this protocol version does not allow responses by POST");
             }
         };
@@ -104,12 +109,12 @@ impl ServerState {
             return refused(&frame, code::HEADER_MISMATCH, &why);
         }
         let (names, frame) = RequestIds::of(frame, &id, client.number());
-        self.answer(frame, Asked { client, names, is_alone: true, is_answered: false }, caller).await
+        self.answer(frame, ActiveRequest { client, names, is_alone: true, is_answered: false }, caller).await
     }
 
     fn alone(
         &self,
-        frame: &Frame,
+        frame: &JsonRpcMessage,
         headers: &HeaderMap,
         caller: &Caller,
     ) -> Result<ClientGuard, Box<Response>> {
@@ -118,13 +123,17 @@ impl ServerState {
     }
 
     /// The name of the caller's conversation, if the request has one.
-    fn conversation(&self, frame: &Frame, headers: &HeaderMap) -> Result<Option<String>, Box<Response>> {
+    fn conversation(
+        &self,
+        frame: &JsonRpcMessage,
+        headers: &HeaderMap,
+    ) -> Result<Option<String>, Box<Response>> {
         let name = self.session_from.as_ref().map(|from| from.read(headers, frame)).transpose();
         Ok(name.map_err(|why| Box::new(refused(frame, code::INVALID_PARAMS, &why)))?.flatten())
     }
 
     /// Handles a message of a session, or the `initialize` that begins one.
-    async fn post_in_session(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
+    async fn post_in_session(&self, frame: JsonRpcMessage, headers: &HeaderMap, caller: &Caller) -> Response {
         if frame.method() == method::INITIALIZE && !headers.contains_key(SESSION) {
             return self.begin_session(frame, headers, caller).await;
         }
@@ -133,9 +142,14 @@ impl ServerState {
             Err(response) => return *response,
         };
         match frame.kind().clone() {
-            Kind::Request(id) => {
+            MessageKind::Request(id) => {
                 let names = RequestIds::kept(&id);
-                self.answer(frame, Asked { client, names, is_alone: false, is_answered: false }, caller).await
+                self.answer(
+                    frame,
+                    ActiveRequest { client, names, is_alone: false, is_answered: false },
+                    caller,
+                )
+                .await
             }
             _ => {
                 client.link.handle_client_message(frame, &ClientSender::new().0).await;
@@ -144,8 +158,8 @@ impl ServerState {
         }
     }
 
-    async fn begin_session(&self, frame: Frame, headers: &HeaderMap, caller: &Caller) -> Response {
-        let Kind::Request(id) = frame.kind().clone() else {
+    async fn begin_session(&self, frame: JsonRpcMessage, headers: &HeaderMap, caller: &Caller) -> Response {
+        let MessageKind::Request(id) = frame.kind().clone() else {
             return status(400, "`initialize` must be a request with an `id`");
         };
         let conversation = match self.conversation(&frame, headers) {
@@ -157,7 +171,7 @@ impl ServerState {
             Err(why) => return client_error_response(&why),
         };
         let names = RequestIds::kept(&id);
-        let asked = Asked { client, names, is_alone: false, is_answered: false };
+        let asked = ActiveRequest { client, names, is_alone: false, is_answered: false };
         let begun = self.begin(frame, asked, HANDSHAKE).await;
         if let Some(refusal) = begun.answer().filter(|answer| answer.error_value().is_some()).cloned() {
             // A failed handshake leaves no session.
@@ -173,13 +187,13 @@ impl ServerState {
     }
 
     /// Answers a request: by one message if nothing but the response arrives, else by a stream.
-    async fn answer(&self, frame: Frame, asked: Asked, caller: &Caller) -> Response {
+    async fn answer(&self, frame: JsonRpcMessage, asked: ActiveRequest, caller: &Caller) -> Response {
         let begun = self.begin(frame, asked, PATIENCE).await;
         self.finish(begun, caller)
     }
 
     /// Sends a request to the servers, and waits for the first message that belongs to it.
-    async fn begin(&self, frame: Frame, asked: Asked, patience: Duration) -> StartedRequest {
+    async fn begin(&self, frame: JsonRpcMessage, asked: ActiveRequest, patience: Duration) -> StartedRequest {
         let (outlet, mut messages, given_up) = ClientSender::of_several();
         // A subscription is answered when it ends, if ever.
         let goes_on = frame.method() == method::LISTEN;
@@ -191,7 +205,7 @@ impl ServerState {
             first = tokio::time::timeout(patience, messages.recv()) => first.ok().flatten(),
             _ = closed.wait_for(|closed| *closed) => None,
         };
-        StartedRequest { answer: Answer { asked, first, messages }, goes_on, closed, given_up }
+        StartedRequest { answer: ResponseMessages { asked, first, messages }, goes_on, closed, given_up }
     }
 
     /// Responds by one message if the first message is the response and its server did not stream it, else by a stream.
@@ -213,7 +227,7 @@ impl ServerState {
 
 /// A request sent to the servers, with its first message.
 struct StartedRequest {
-    answer: Answer,
+    answer: ResponseMessages,
     /// A subscription: answered when it ends, if ever.
     goes_on: bool,
     closed: watch::Receiver<bool>,
@@ -222,13 +236,13 @@ struct StartedRequest {
 
 impl StartedRequest {
     /// The response, if it is the first message.
-    fn answer(&self) -> Option<&Frame> {
+    fn answer(&self) -> Option<&JsonRpcMessage> {
         self.answer.first.as_ref().filter(|frame| self.answer.asked.names.is_answer(frame))
     }
 }
 
 /// A request in progress. Dropping it unanswered cancels it if it is stateless.
-struct Asked {
+struct ActiveRequest {
     client: ClientGuard,
     names: RequestIds,
     /// It is stateless, so closing its stream cancels it.
@@ -236,7 +250,7 @@ struct Asked {
     is_answered: bool,
 }
 
-impl Drop for Asked {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         if !self.is_alone || self.is_answered {
             return;
@@ -245,7 +259,7 @@ impl Drop for Asked {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let cancelled = json!({ "requestId": id.to_json(), "reason": "the client disconnected" });
-                let frame = Frame::notification(method::CANCELLED, cancelled);
+                let frame = JsonRpcMessage::notification(method::CANCELLED, cancelled);
                 link.handle_client_message(frame, &ClientSender::new().0).await;
             });
         }
@@ -253,14 +267,14 @@ impl Drop for Asked {
 }
 
 /// The messages that belong to a request, up to its response.
-struct Answer {
-    asked: Asked,
-    first: Option<Frame>,
-    messages: mpsc::Receiver<Frame>,
+struct ResponseMessages {
+    asked: ActiveRequest,
+    first: Option<JsonRpcMessage>,
+    messages: mpsc::Receiver<JsonRpcMessage>,
 }
 
-impl MessageSource for Answer {
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame>> {
+impl MessageSource for ResponseMessages {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<JsonRpcMessage>> {
         if self.asked.is_answered {
             return Poll::Ready(None);
         }
@@ -275,10 +289,10 @@ impl MessageSource for Answer {
 }
 
 /// The error response to an invalid message.
-fn refused(frame: &Frame, code: i64, why: &str) -> Response {
+fn refused(frame: &JsonRpcMessage, code: i64, why: &str) -> Response {
     let id = match frame.kind() {
-        Kind::Request(id) => Some(id),
-        _ => None::<&Id>,
+        MessageKind::Request(id) => Some(id),
+        _ => None::<&RequestId>,
     };
-    message(400, &Frame::error(id, code, why, None))
+    message(400, &JsonRpcMessage::error(id, code, why, None))
 }

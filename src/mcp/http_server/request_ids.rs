@@ -3,27 +3,27 @@
 
 use crate::json::{Value, json};
 use crate::mcp::http_headers::META_SUBSCRIPTION;
-use crate::mcp::jsonrpc::{Frame, Id, Kind};
+use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId};
 use crate::mcp::method;
 
 /// The ids of one request.
 #[derive(Clone, Debug)]
 pub(super) struct RequestIds {
-    pub(super) own: Id,
-    client: Id,
+    pub(super) own: RequestId,
+    client: RequestId,
     /// The client's progress token.
     progress: Option<Value>,
 }
 
 impl RequestIds {
     /// Keeps the id of a request.
-    pub(super) fn kept(id: &Id) -> Self {
+    pub(super) fn kept(id: &RequestId) -> Self {
         Self { own: id.clone(), client: id.clone(), progress: None }
     }
 
     /// Rewrites the id and the progress token of a request.
-    pub(super) fn of(frame: Frame, id: &Id, number: u64) -> (Self, Frame) {
-        let own = Id::of(&json!(number)).unwrap_or_else(|| id.clone());
+    pub(super) fn of(frame: JsonRpcMessage, id: &RequestId, number: u64) -> (Self, JsonRpcMessage) {
+        let own = RequestId::of(&json!(number)).unwrap_or_else(|| id.clone());
         let progress = frame.meta("progressToken").cloned();
         let mut frame = frame.with_id(&own);
         if progress.is_some() {
@@ -33,12 +33,12 @@ impl RequestIds {
     }
 
     /// Whether a message answers the request.
-    pub(super) fn is_answer(&self, frame: &Frame) -> bool {
-        *frame.kind() == Kind::Response(self.own.clone())
+    pub(super) fn is_answer(&self, frame: &JsonRpcMessage) -> bool {
+        *frame.kind() == MessageKind::Response(self.own.clone())
     }
 
     /// Restores the client's id and progress token in a message.
-    pub(super) fn for_client(&self, mut frame: Frame) -> Frame {
+    pub(super) fn for_client(&self, mut frame: JsonRpcMessage) -> JsonRpcMessage {
         if self.own == self.client && self.progress.is_none() {
             return frame;
         }
@@ -70,31 +70,37 @@ mod tests {
 
     #[test]
     fn restores_the_ids_of_the_client() {
-        let request = Frame::request(
-            &Id::text("a"),
+        let request = JsonRpcMessage::request(
+            &RequestId::text("a"),
             "subscriptions/listen",
             json!({ "_meta": { "progressToken": "mine", "x": 1 } }),
         );
-        let (names, sent) = RequestIds::of(request, &Id::text("a"), 7);
+        let (names, sent) = RequestIds::of(request, &RequestId::text("a"), 7);
         assert_eq!(
             sent.to_string(),
             r#"{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"_meta":{"progressToken":7,"x":1}}}"#
         );
         for (message, expected) in [
             (
-                Frame::notification("notifications/progress", json!({ "progressToken": 7, "progress": 1 })),
+                JsonRpcMessage::notification(
+                    "notifications/progress",
+                    json!({ "progressToken": 7, "progress": 1 }),
+                ),
                 r#"{"progressToken":"mine","progress":1}"#,
             ),
             (
-                Frame::notification("x", json!({ "_meta": { META_SUBSCRIPTION: 7 } })),
+                JsonRpcMessage::notification("x", json!({ "_meta": { META_SUBSCRIPTION: 7 } })),
                 r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":"a"}}"#,
             ),
-            (Frame::notification(method::CANCELLED, json!({ "requestId": 7 })), r#"{"requestId":"a"}"#),
+            (
+                JsonRpcMessage::notification(method::CANCELLED, json!({ "requestId": 7 })),
+                r#"{"requestId":"a"}"#,
+            ),
         ] {
             let message = names.for_client(message).into_json();
             assert_eq!(message["params"].to_string(), expected);
         }
-        let answer = Frame::result(&names.own, json!({ "_meta": { META_SUBSCRIPTION: 7 } }));
+        let answer = JsonRpcMessage::result(&names.own, json!({ "_meta": { META_SUBSCRIPTION: 7 } }));
         assert_eq!(
             names.for_client(answer).to_string(),
             r#"{"jsonrpc":"2.0","id":"a","result":{"_meta":{"io.modelcontextprotocol/subscriptionId":"a"}}}"#

@@ -6,7 +6,7 @@ use axum::response::Response;
 
 use crate::json::Value;
 use crate::mcp::http_headers::JSON;
-use crate::mcp::jsonrpc::{Frame, code};
+use crate::mcp::jsonrpc::{JsonRpcMessage, code};
 
 /// A response without a body.
 pub(super) fn empty(status: u16) -> Response {
@@ -16,7 +16,7 @@ pub(super) fn empty(status: u16) -> Response {
 }
 
 /// A response with one message.
-pub(super) fn message(status: u16, frame: &Frame) -> Response {
+pub(super) fn message(status: u16, frame: &JsonRpcMessage) -> Response {
     let mut response = empty(status);
     *response.body_mut() = Body::from(frame.to_string());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
@@ -25,11 +25,11 @@ pub(super) fn message(status: u16, frame: &Frame) -> Response {
 
 /// The response to a request that is rejected before its message is handled.
 pub(super) fn status(status: u16, why: &str) -> Response {
-    message(status, &Frame::error(None, code::INVALID_REQUEST, why, None))
+    message(status, &JsonRpcMessage::error(None, code::INVALID_REQUEST, why, None))
 }
 
 /// The HTTP status of the response to a stateless request.
-pub(super) fn http_status(answer: &Frame) -> u16 {
+pub(super) fn http_status(answer: &JsonRpcMessage) -> u16 {
     let said = answer.error_value().and_then(|error| error.get("code")).and_then(Value::as_i64);
     match said {
         Some(code::METHOD_NOT_FOUND) => 404,

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep};
 
 use super::responses;
 use crate::mcp::http_headers::EVENT_STREAM;
-use crate::mcp::jsonrpc::Frame;
+use crate::mcp::jsonrpc::JsonRpcMessage;
 
 /// The interval of keep-alive comments in an idle stream.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
@@ -20,11 +20,11 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// A source of messages for a stream.
 pub(super) trait MessageSource: Send + Unpin + 'static {
     /// Polls the next message; `None` at the end.
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Frame>>;
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<JsonRpcMessage>>;
 }
 
 /// The body of a streamed response.
-struct Events<M> {
+struct SseBody<M> {
     messages: M,
     alive: Interval,
     /// When the caller's credential expires.
@@ -45,7 +45,7 @@ pub(super) fn stream(
     });
     let until = lasts.map(|lasts| Box::pin(tokio::time::sleep(lasts)));
     let mut response = responses::empty(200);
-    *response.body_mut() = Body::new(Events { messages, alive, until, closing });
+    *response.body_mut() = Body::new(SseBody { messages, alive, until, closing });
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -53,7 +53,7 @@ pub(super) fn stream(
     response
 }
 
-impl<M: MessageSource> HttpBody for Events<M> {
+impl<M: MessageSource> HttpBody for SseBody<M> {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 

@@ -78,7 +78,7 @@ pub(super) enum HttpMethod {
 }
 
 /// An HTTP response: its status and headers, and its body as a stream.
-pub(super) struct Reply(Response);
+pub(super) struct HttpResponse(Response);
 
 impl HttpClient {
     pub(super) fn new(spec: &HttpSpec) -> Result<Self, String> {
@@ -113,7 +113,7 @@ impl HttpClient {
         verb: HttpMethod,
         headers: &[(&str, String)],
         body: Option<String>,
-    ) -> Result<Reply, String> {
+    ) -> Result<HttpResponse, String> {
         let mut request = match verb {
             HttpMethod::Post => self.client.post(self.url.clone()),
             HttpMethod::Get => self.client.get(self.url.clone()),
@@ -128,12 +128,12 @@ impl HttpClient {
         }
         let reply = request.send().await;
         reply
-            .map(Reply)
+            .map(HttpResponse)
             .map_err(|error| format!("it can't be reached: {}", error_chain(&error.without_url())))
     }
 }
 
-impl Reply {
+impl HttpResponse {
     pub(super) fn status(&self) -> u16 {
         self.0.status().as_u16()
     }

@@ -15,12 +15,12 @@ use std::time::Duration;
 use tokio::sync::{RwLock, oneshot, watch};
 
 use self::http_client::{HttpClient, HttpMethod};
-use self::server_session::Peer;
+use self::server_session::ServerSession;
 use crate::json::json;
 use crate::mcp::http_headers::{EVENT_STREAM, JSON};
-use crate::mcp::jsonrpc::{Frame, Id, Kind, code};
+use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::mcp::method;
-use crate::mcp::upstream_server::{Gone, UpstreamEvent, UpstreamEventSender};
+use crate::mcp::upstream_server::{ConnectionClosed, UpstreamEvent, UpstreamEventSender};
 
 pub use http_client::HttpSpec;
 
@@ -29,21 +29,21 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// A connection to an HTTP server.
 pub(super) struct HttpUpstream {
-    talk: Arc<Talk>,
+    talk: Arc<SharedConnection>,
     /// Becomes true at close; ends all tasks of the connection.
     closing: watch::Sender<bool>,
 }
 
 /// The shared state of a connection's tasks.
-struct Talk {
+struct SharedConnection {
     wire: HttpClient,
-    peer: Peer,
+    peer: ServerSession,
     events: UpstreamEventSender,
     /// The maximum size of a message, in bytes.
     limit: usize,
     closing: watch::Receiver<bool>,
     /// Pending requests.
-    under_way: Mutex<HashMap<Id, UpstreamRequest>>,
+    under_way: Mutex<HashMap<RequestId, UpstreamRequest>>,
     /// Held for writing while the notification that completes the handshake is sent: requests wait for it.
     order: Arc<RwLock<()>>,
     renewing: tokio::sync::Mutex<()>,
@@ -59,11 +59,15 @@ struct UpstreamRequest {
 
 impl HttpUpstream {
     /// Prepares the connection; nothing is sent before the client's first message.
-    pub(super) fn open(spec: &HttpSpec, events: UpstreamEventSender, limit: usize) -> Result<Self, Gone> {
+    pub(super) fn open(
+        spec: &HttpSpec,
+        events: UpstreamEventSender,
+        limit: usize,
+    ) -> Result<Self, ConnectionClosed> {
         let (closing, closed) = watch::channel(false);
-        let talk = Talk {
-            wire: HttpClient::new(spec).map_err(Gone)?,
-            peer: Peer::default(),
+        let talk = SharedConnection {
+            wire: HttpClient::new(spec).map_err(ConnectionClosed)?,
+            peer: ServerSession::default(),
             events,
             limit,
             closing: closed,
@@ -76,12 +80,12 @@ impl HttpUpstream {
     }
 
     /// Sends a message. The failure of a request is reported as its response; it does not end the connection.
-    pub(super) async fn send(&self, frame: Frame) -> Result<(), Gone> {
+    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), ConnectionClosed> {
         let talk = &self.talk;
         match frame.kind().clone() {
-            Kind::Request(id) => talk.ask(frame, id),
-            Kind::Notification if frame.method() == method::CANCELLED && talk.stop(&frame) => {}
-            Kind::Notification if frame.method() == method::INITIALIZED => {
+            MessageKind::Request(id) => talk.ask(frame, id),
+            MessageKind::Notification if frame.method() == method::CANCELLED && talk.stop(&frame) => {}
+            MessageKind::Notification if frame.method() == method::INITIALIZED => {
                 let talk = Arc::clone(talk);
                 let first = Arc::clone(&talk.order).write_owned().await;
                 tokio::spawn(async move {
@@ -116,8 +120,8 @@ impl HttpUpstream {
     }
 }
 
-impl Talk {
-    fn under_way(&self) -> MutexGuard<'_, HashMap<Id, UpstreamRequest>> {
+impl SharedConnection {
+    fn under_way(&self) -> MutexGuard<'_, HashMap<RequestId, UpstreamRequest>> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -127,7 +131,7 @@ impl Talk {
         let _ = closing.wait_for(|closing| *closing).await;
     }
 
-    async fn say(&self, frame: Frame, about: Option<&Id>) {
+    async fn say(&self, frame: JsonRpcMessage, about: Option<&RequestId>) {
         let _ = self.events.send(UpstreamEvent::Frame { frame, about: about.cloned() }).await;
     }
 
@@ -136,13 +140,13 @@ impl Talk {
     }
 
     /// Answers a request with an error on behalf of the server.
-    async fn fail(&self, id: &Id, why: &str, status: Option<u16>) {
+    async fn fail(&self, id: &RequestId, why: &str, status: Option<u16>) {
         let data = status.map(|status| json!({ "httpStatus": status }));
-        self.say(Frame::error(Some(id), code::INTERNAL_ERROR, why, data), Some(id)).await;
+        self.say(JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, why, data), Some(id)).await;
     }
 
     /// Sends a message that needs no response. Returns whether the server accepted it.
-    async fn tell(&self, frame: &Frame) -> bool {
+    async fn tell(&self, frame: &JsonRpcMessage) -> bool {
         match self.post(frame).await {
             Ok(reply) if reply.is_success() => true,
             Ok(reply) => {
@@ -157,7 +161,7 @@ impl Talk {
         }
     }
 
-    async fn post(&self, frame: &Frame) -> Result<http_client::Reply, String> {
+    async fn post(&self, frame: &JsonRpcMessage) -> Result<http_client::HttpResponse, String> {
         let own = self.peer.headers(frame);
         let repeated = self.peer.repeated(frame);
         let mut headers =
@@ -168,8 +172,8 @@ impl Talk {
     }
 
     /// Cancels the request that a notification names by closing its stream. Returns `false` if the notification must be sent instead.
-    fn stop(&self, cancellation: &Frame) -> bool {
-        let Some(id) = cancellation.param("requestId").and_then(Id::of) else { return false };
+    fn stop(&self, cancellation: &JsonRpcMessage) -> bool {
+        let Some(id) = cancellation.param("requestId").and_then(RequestId::of) else { return false };
         let mut under_way = self.under_way();
         if under_way.get(&id).is_none_or(|request| !request.is_modern) {
             return false;

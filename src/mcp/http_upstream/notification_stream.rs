@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use super::Talk;
-use super::response_reader::{Cursor, Incoming, Next};
+use super::SharedConnection;
+use super::response_reader::{ResponseItem, ResponseReader, StreamCursor};
 use crate::mcp::http_headers::EVENT_STREAM;
 use crate::mcp::upstream_server::UpstreamEvent;
 
 /// The maximum backoff between two attempts to open the stream.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-impl Talk {
+impl SharedConnection {
     /// Reads the stream until the connection is closed, or the server has no such stream. Returns at once if another task reads it.
     pub(super) async fn listen(&self) {
         let Ok(_listening) = self.listening.try_lock() else { return };
@@ -21,7 +21,7 @@ impl Talk {
     }
 
     async fn read_notifications_with_retry(&self) {
-        let mut cursor = Cursor::default();
+        let mut cursor = StreamCursor::default();
         let mut failures = 0;
         loop {
             match self.open_stream(&cursor).await {
@@ -39,16 +39,16 @@ impl Talk {
     }
 
     /// Forwards the messages of one response. Returns whether there were any.
-    async fn hear(&self, reply: super::http_client::Reply, cursor: &mut Cursor) -> bool {
-        let mut messages = Incoming::of(reply, self.limit, cursor);
+    async fn hear(&self, reply: super::http_client::HttpResponse, cursor: &mut StreamCursor) -> bool {
+        let mut messages = ResponseReader::of(reply, self.limit, cursor);
         let mut heard = false;
         loop {
             match messages.next().await {
-                Next::Frame(frame) => self.say(frame, None).await,
-                Next::Malformed(why) => {
+                ResponseItem::Frame(frame) => self.say(frame, None).await,
+                ResponseItem::Malformed(why) => {
                     drop(self.events.send(UpstreamEvent::Malformed { why, answers: Vec::new() }).await)
                 }
-                Next::End(_) => return heard,
+                ResponseItem::End(_) => return heard,
             }
             heard = true;
         }

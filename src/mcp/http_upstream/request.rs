@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::http_client::{HttpMethod, Reply};
-use super::response_reader::{self, Cursor, Incoming, Next};
+use super::http_client::{HttpMethod, HttpResponse};
+use super::response_reader::{self, ResponseItem, ResponseReader, StreamCursor};
 use super::server_session;
-use super::{Talk, UpstreamRequest};
+use super::{SharedConnection, UpstreamRequest};
 use crate::json::{Value, json};
 use crate::mcp::http_headers::{EVENT_STREAM, LAST_EVENT, read_message};
-use crate::mcp::jsonrpc::{Frame, Id, Kind, code};
+use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::mcp::method;
 use crate::mcp::upstream_server::UpstreamEvent;
 
@@ -20,9 +20,9 @@ const MAX_RESUMPTIONS: u32 = 5;
 /// How long to wait for the end of a stream after the response, so that its connection can be reused.
 const STREAM_END_TIMEOUT: Duration = Duration::from_millis(500);
 
-impl Talk {
+impl SharedConnection {
     /// Sends a request; its response and messages go to the events.
-    pub(super) fn ask(self: &Arc<Self>, frame: Frame, id: Id) {
+    pub(super) fn ask(self: &Arc<Self>, frame: JsonRpcMessage, id: RequestId) {
         let (stop, stopped) = oneshot::channel();
         let is_modern = server_session::is_modern(&frame);
         self.under_way().insert(id.clone(), UpstreamRequest { is_modern, stop });
@@ -40,7 +40,7 @@ impl Talk {
         });
     }
 
-    async fn exchange(self: &Arc<Self>, frame: &Frame, id: &Id) {
+    async fn exchange(self: &Arc<Self>, frame: &JsonRpcMessage, id: &RequestId) {
         let reply = match self.post_in_session(frame).await {
             Ok(reply) => reply,
             Err(why) => return self.fail(id, &why, None).await,
@@ -49,14 +49,14 @@ impl Talk {
         if !reply.is_success() {
             return self.refused(frame, id, reply).await;
         }
-        let mut cursor = Cursor::default();
+        let mut cursor = StreamCursor::default();
         if let Some(why) = self.read_response(frame, id, reply, &mut cursor).await {
             self.fail(id, &why, None).await;
         }
     }
 
     /// Sends a request; if the server has lost the session, sends it again in a new one.
-    async fn post_in_session(self: &Arc<Self>, frame: &Frame) -> Result<Reply, String> {
+    async fn post_in_session(self: &Arc<Self>, frame: &JsonRpcMessage) -> Result<HttpResponse, String> {
         let session = self.peer.session();
         let reply = self.post(frame).await?;
         match session {
@@ -73,15 +73,15 @@ impl Talk {
     }
 
     /// Handles an HTTP error: forwards its body if that is a JSON-RPC error, else creates one.
-    async fn refused(&self, request: &Frame, id: &Id, mut reply: Reply) {
+    async fn refused(&self, request: &JsonRpcMessage, id: &RequestId, mut reply: HttpResponse) {
         let (status, text) = (reply.status(), reply.status_text());
         let body = response_reader::body(&mut reply, self.limit).await.unwrap_or_default();
         let answer = read_message(&body).ok();
-        match answer.as_ref().and_then(Frame::error_value) {
+        match answer.as_ref().and_then(JsonRpcMessage::error_value) {
             Some(error) if is_header_mismatch(error) && request.method() == method::TOOLS_CALL => {
                 self.retry_with_headers(request, id, error).await;
             }
-            Some(error) => self.say(Frame::failed(id, error.clone()), Some(id)).await,
+            Some(error) => self.say(JsonRpcMessage::failed(id, error.clone()), Some(id)).await,
             None => {
                 let mut why = format!("it responds with {text}");
                 if let (300..=399, Some(place)) = (status, reply.header("location")) {
@@ -95,36 +95,37 @@ impl Talk {
     }
 
     /// Lists the tools and repeats a call once: the set of arguments that the tool requires in headers may have changed.
-    async fn retry_with_headers(&self, request: &Frame, id: &Id, error: &Value) {
-        let list = Frame::request(
+    async fn retry_with_headers(&self, request: &JsonRpcMessage, id: &RequestId, error: &Value) {
+        let list = JsonRpcMessage::request(
             id,
             method::TOOLS_LIST,
             json!({ "_meta": request.param("_meta").cloned().unwrap_or_default() }),
         );
-        let mut cursor = Cursor::default();
+        let mut cursor = StreamCursor::default();
         if let Ok(reply) = self.post(&list).await {
-            let mut messages = Incoming::of(reply, self.limit, &mut cursor);
-            while let Next::Frame(frame) = messages.next().await {
+            let mut messages = ResponseReader::of(reply, self.limit, &mut cursor);
+            while let ResponseItem::Frame(frame) = messages.next().await {
                 self.peer.said(&list, &frame);
             }
         }
         match self.post(request).await {
             Ok(reply) if reply.is_success() => {
-                if let Some(why) = self.read_response(request, id, reply, &mut Cursor::default()).await {
+                if let Some(why) = self.read_response(request, id, reply, &mut StreamCursor::default()).await
+                {
                     self.fail(id, &why, None).await;
                 }
             }
-            _ => self.say(Frame::failed(id, error.clone()), Some(id)).await,
+            _ => self.say(JsonRpcMessage::failed(id, error.clone()), Some(id)).await,
         }
     }
 
     /// Forwards the response to a request and the messages that belong to it. Returns the reason if there was no response.
     async fn read_response(
         &self,
-        request: &Frame,
-        id: &Id,
-        reply: Reply,
-        cursor: &mut Cursor,
+        request: &JsonRpcMessage,
+        id: &RequestId,
+        reply: HttpResponse,
+        cursor: &mut StreamCursor,
     ) -> Option<String> {
         let mut reply = reply;
         let mut failures = 0;
@@ -158,35 +159,35 @@ impl Talk {
     /// It ended without the response to the request.
     async fn pass_on(
         &self,
-        request: &Frame,
-        id: &Id,
-        reply: Reply,
-        cursor: &mut Cursor,
+        request: &JsonRpcMessage,
+        id: &RequestId,
+        reply: HttpResponse,
+        cursor: &mut StreamCursor,
     ) -> Result<(), String> {
         let is_stream = reply.is(EVENT_STREAM);
-        let mut messages = Incoming::of(reply, self.limit, cursor);
+        let mut messages = ResponseReader::of(reply, self.limit, cursor);
         loop {
             match messages.next().await {
-                Next::Frame(frame) if *frame.kind() == Kind::Response(id.clone()) => {
+                ResponseItem::Frame(frame) if *frame.kind() == MessageKind::Response(id.clone()) => {
                     self.peer.said(request, &frame);
                     self.say(frame, Some(id)).await;
-                    let tail = async { while !matches!(messages.next().await, Next::End(_)) {} };
+                    let tail = async { while !matches!(messages.next().await, ResponseItem::End(_)) {} };
                     let _ = tokio::time::timeout(STREAM_END_TIMEOUT, tail).await;
                     return Ok(());
                 }
-                Next::Frame(frame) if is_stream => self.say(frame, Some(id)).await,
-                Next::Frame(frame) => {
+                ResponseItem::Frame(frame) if is_stream => self.say(frame, Some(id)).await,
+                ResponseItem::Frame(frame) => {
                     let error = frame.error_value().cloned();
                     let Some(error) = error else { return Err("it responds to another request".to_owned()) };
-                    self.say(Frame::failed(id, error), Some(id)).await;
+                    self.say(JsonRpcMessage::failed(id, error), Some(id)).await;
                     return Ok(());
                 }
-                Next::Malformed(why) if is_stream => {
+                ResponseItem::Malformed(why) if is_stream => {
                     let _ = self.events.send(UpstreamEvent::Malformed { why, answers: Vec::new() }).await;
                 }
-                Next::Malformed(why) => return Err(format!("its response is malformed: {why}")),
-                Next::End(Some(why)) => return Err(why),
-                Next::End(None) => {
+                ResponseItem::Malformed(why) => return Err(format!("its response is malformed: {why}")),
+                ResponseItem::End(Some(why)) => return Err(why),
+                ResponseItem::End(None) => {
                     return Err("its HTTP response ended without a response to the request".to_owned());
                 }
             }
@@ -194,7 +195,7 @@ impl Talk {
     }
 
     /// Opens the stream of a session, or resumes it at the cursor.
-    pub(super) async fn open_stream(&self, cursor: &Cursor) -> Result<Reply, String> {
+    pub(super) async fn open_stream(&self, cursor: &StreamCursor) -> Result<HttpResponse, String> {
         let mut headers = vec![("accept", EVENT_STREAM.to_owned())];
         headers.extend(self.peer.session_headers());
         headers.extend(cursor.last.iter().map(|last| (LAST_EVENT, last.clone())));
@@ -215,27 +216,27 @@ impl Talk {
             return Err(format!("{}, and responds with {} to a new handshake", lost(), reply.status_text()));
         }
         self.peer.answered(&initialize, &reply);
-        let mut cursor = Cursor::default();
-        let mut messages = Incoming::of(reply, self.limit, &mut cursor);
+        let mut cursor = StreamCursor::default();
+        let mut messages = ResponseReader::of(reply, self.limit, &mut cursor);
         loop {
             match messages.next().await {
-                Next::Frame(frame) if frame.result_value().is_some() => {
+                ResponseItem::Frame(frame) if frame.result_value().is_some() => {
                     self.peer.said(&initialize, &frame);
                     break;
                 }
-                Next::Frame(frame) if frame.error_value().is_some() => return Err(lost()),
-                Next::End(_) => return Err(lost()),
+                ResponseItem::Frame(frame) if frame.error_value().is_some() => return Err(lost()),
+                ResponseItem::End(_) => return Err(lost()),
                 _ => {}
             }
         }
         drop(messages);
-        if self.tell(&Frame::notification(method::INITIALIZED, json!({}))).await {
+        if self.tell(&JsonRpcMessage::notification(method::INITIALIZED, json!({}))).await {
             let talk = Arc::clone(self);
             tokio::spawn(async move { talk.listen().await });
         }
         self.trouble("it had lost the session; a new one was started".to_owned()).await;
         // A restarted server may have other tools.
-        self.say(Frame::notification(method::TOOLS_CHANGED, json!({})), None).await;
+        self.say(JsonRpcMessage::notification(method::TOOLS_CHANGED, json!({})), None).await;
         Ok(())
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::http_client::Reply;
-use super::sse::{Event, Parser};
+use super::http_client::HttpResponse;
+use super::sse::{SseEvent, SseParser};
 use crate::mcp::http_headers::{self, EVENT_STREAM};
-use crate::mcp::jsonrpc::Frame;
+use crate::mcp::jsonrpc::JsonRpcMessage;
 
 /// The default delay before reconnecting to a broken stream.
 const DEFAULT_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -14,21 +14,21 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// The position in a stream, to resume it.
 #[derive(Clone, Debug)]
-pub(super) struct Cursor {
+pub(super) struct StreamCursor {
     /// The id of the last event that has one.
     pub(super) last: Option<String>,
     pub(super) retry: Duration,
 }
 
-impl Default for Cursor {
+impl Default for StreamCursor {
     fn default() -> Self {
         Self { last: None, retry: DEFAULT_RETRY_DELAY }
     }
 }
 
 /// The next item of a response.
-pub(super) enum Next {
-    Frame(Frame),
+pub(super) enum ResponseItem {
+    Frame(JsonRpcMessage),
     /// A malformed message: the problem.
     Malformed(String),
     /// The end of the response; with the reason if it broke off.
@@ -36,26 +36,26 @@ pub(super) enum Next {
 }
 
 /// Reads the messages of a response.
-pub(super) struct Incoming<'c> {
-    reply: Reply,
+pub(super) struct ResponseReader<'c> {
+    reply: HttpResponse,
     /// The parser, if the response is a stream.
-    parser: Option<Parser>,
-    waiting: std::collections::VecDeque<Event>,
-    cursor: &'c mut Cursor,
+    parser: Option<SseParser>,
+    waiting: std::collections::VecDeque<SseEvent>,
+    cursor: &'c mut StreamCursor,
     limit: usize,
     is_over: bool,
 }
 
-impl<'c> Incoming<'c> {
+impl<'c> ResponseReader<'c> {
     /// Creates a reader. `limit`: the maximum size of a message, in bytes.
-    pub(super) fn of(reply: Reply, limit: usize, cursor: &'c mut Cursor) -> Self {
-        let parser = reply.is(EVENT_STREAM).then(|| Parser::new(limit));
+    pub(super) fn of(reply: HttpResponse, limit: usize, cursor: &'c mut StreamCursor) -> Self {
+        let parser = reply.is(EVENT_STREAM).then(|| SseParser::new(limit));
         Self { reply, parser, waiting: std::collections::VecDeque::new(), cursor, limit, is_over: false }
     }
 
-    pub(super) async fn next(&mut self) -> Next {
+    pub(super) async fn next(&mut self) -> ResponseItem {
         if self.is_over {
-            return Next::End(None);
+            return ResponseItem::End(None);
         }
         if self.parser.is_none() {
             self.is_over = true;
@@ -83,12 +83,12 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    fn end(&mut self, why: Option<String>) -> Next {
+    fn end(&mut self, why: Option<String>) -> ResponseItem {
         self.is_over = true;
-        Next::End(why)
+        ResponseItem::End(why)
     }
 
-    fn take(&mut self, event: Event) -> Option<Next> {
+    fn take(&mut self, event: SseEvent) -> Option<ResponseItem> {
         if let Some(milliseconds) = event.retry {
             self.cursor.retry = Duration::from_millis(milliseconds).min(MAX_RETRY_DELAY);
         }
@@ -101,26 +101,26 @@ impl<'c> Incoming<'c> {
             return None;
         }
         Some(match http_headers::read_message(&event.data) {
-            Ok(frame) => Next::Frame(frame.into_event()),
-            Err(why) => Next::Malformed(why.message),
+            Ok(frame) => ResponseItem::Frame(frame.into_event()),
+            Err(why) => ResponseItem::Malformed(why.message),
         })
     }
 
     /// Reads a body that is one message.
-    async fn whole(&mut self) -> Next {
+    async fn whole(&mut self) -> ResponseItem {
         match body(&mut self.reply, self.limit).await {
-            Err(why) => Next::End(Some(why)),
-            Ok(body) if body.iter().all(u8::is_ascii_whitespace) => Next::End(None),
+            Err(why) => ResponseItem::End(Some(why)),
+            Ok(body) if body.iter().all(u8::is_ascii_whitespace) => ResponseItem::End(None),
             Ok(body) => match http_headers::read_message(&body) {
-                Ok(frame) => Next::Frame(frame),
-                Err(why) => Next::Malformed(why.message),
+                Ok(frame) => ResponseItem::Frame(frame),
+                Err(why) => ResponseItem::Malformed(why.message),
             },
         }
     }
 }
 
 /// Reads the whole body of a response.
-pub(super) async fn body(reply: &mut Reply, limit: usize) -> Result<Vec<u8>, String> {
+pub(super) async fn body(reply: &mut HttpResponse, limit: usize) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
     while let Some(bytes) = reply.bytes().await? {
         if body.len() + bytes.len() > limit {

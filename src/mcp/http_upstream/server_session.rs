@@ -3,33 +3,33 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::http_client::Reply;
+use super::http_client::HttpResponse;
 use crate::json::Value;
 use crate::mcp::http_headers::{self, HeaderArguments};
-use crate::mcp::jsonrpc::Frame;
+use crate::mcp::jsonrpc::JsonRpcMessage;
 use crate::mcp::method;
 
 /// The state that the server has reported.
 #[derive(Default)]
-pub(super) struct Peer {
-    known: Mutex<Known>,
+pub(super) struct ServerSession {
+    known: Mutex<ServerSessionData>,
 }
 
 #[derive(Default)]
-struct Known {
+struct ServerSessionData {
     /// The session that it opened in the handshake.
     session: Option<String>,
     /// The protocol version negotiated in the handshake.
     version: Option<String>,
     /// The client's `initialize`, repeated if the server loses the session.
-    initialize: Option<Frame>,
+    initialize: Option<JsonRpcMessage>,
     /// The protocol version of requests without a handshake.
     stateless_version: Option<String>,
     repeated: HashMap<String, HeaderArguments>,
 }
 
-impl Peer {
-    fn known(&self) -> MutexGuard<'_, Known> {
+impl ServerSession {
+    fn known(&self) -> MutexGuard<'_, ServerSessionData> {
         // Every update is a single step, so a panic elsewhere leaves the data consistent.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -38,7 +38,7 @@ impl Peer {
         self.known().session.clone()
     }
 
-    pub(super) fn initialize(&self) -> Option<Frame> {
+    pub(super) fn initialize(&self) -> Option<JsonRpcMessage> {
         self.known().initialize.clone()
     }
 
@@ -50,7 +50,7 @@ impl Peer {
     }
 
     /// The headers for a message.
-    pub(super) fn headers(&self, frame: &Frame) -> Vec<(&'static str, String)> {
+    pub(super) fn headers(&self, frame: &JsonRpcMessage) -> Vec<(&'static str, String)> {
         let mut known = self.known();
         let said = http_headers::protocol_version(frame).filter(|version| http_headers::is_modern(version));
         if let Some(version) = said {
@@ -74,7 +74,7 @@ impl Peer {
     }
 
     /// The headers that repeat a call's arguments, as sent to the server, not as received from the client.
-    pub(super) fn repeated(&self, frame: &Frame) -> Vec<(String, String)> {
+    pub(super) fn repeated(&self, frame: &JsonRpcMessage) -> Vec<(String, String)> {
         if frame.method() != method::TOOLS_CALL || http_headers::protocol_version(frame).is_none() {
             return Vec::new();
         }
@@ -93,7 +93,7 @@ impl Peer {
     }
 
     /// Stores the session from the headers of a response.
-    pub(super) fn answered(&self, request: &Frame, reply: &Reply) {
+    pub(super) fn answered(&self, request: &JsonRpcMessage, reply: &HttpResponse) {
         if request.method() == method::INITIALIZE && reply.is_success() {
             let mut known = self.known();
             known.session = reply.header(http_headers::SESSION).map(str::to_owned);
@@ -102,7 +102,7 @@ impl Peer {
     }
 
     /// Stores the protocol version, or the arguments that tools require in headers, from a response.
-    pub(super) fn said(&self, request: &Frame, answer: &Frame) {
+    pub(super) fn said(&self, request: &JsonRpcMessage, answer: &JsonRpcMessage) {
         let Some(result) = answer.result_value() else { return };
         match request.method() {
             method::INITIALIZE => {
@@ -125,8 +125,8 @@ impl Peer {
     }
 }
 
-impl Known {
-    fn legacy_headers(&self, frame: &Frame) -> Vec<(&'static str, String)> {
+impl ServerSessionData {
+    fn legacy_headers(&self, frame: &JsonRpcMessage) -> Vec<(&'static str, String)> {
         // Neither is known before the handshake.
         if frame.method() == method::INITIALIZE {
             return Vec::new();
@@ -137,6 +137,6 @@ impl Known {
 }
 
 /// Whether a request is stateless: it has its protocol version itself, and is cancelled by closing its stream.
-pub(super) fn is_modern(frame: &Frame) -> bool {
+pub(super) fn is_modern(frame: &JsonRpcMessage) -> bool {
     http_headers::protocol_version(frame).is_some_and(http_headers::is_modern)
 }

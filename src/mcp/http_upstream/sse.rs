@@ -2,7 +2,7 @@
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct SseEvent {
     /// Its data, lines joined. Empty for an event that has only an id or a retry delay.
     pub(super) data: Vec<u8>,
     /// Its id, if it has one.
@@ -15,27 +15,27 @@ pub(super) struct Event {
 
 /// The error of an event above the size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(super) struct EventSizeError;
 
 /// Parses events.
 #[derive(Debug)]
-pub(super) struct Parser {
+pub(super) struct SseParser {
     /// The maximum size of an event, in bytes.
     limit: usize,
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     /// The last byte was a carriage return, which a line feed may follow as part of the same line end.
     after_return: bool,
     is_first_line: bool,
 }
 
-impl Parser {
+impl SseParser {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
             line: Vec::new(),
-            event: Event::default(),
+            event: SseEvent::default(),
             has_data: false,
             after_return: false,
             is_first_line: true,
@@ -43,7 +43,7 @@ impl Parser {
     }
 
     /// Feeds bytes; returns the events that are now complete.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, EventSizeError> {
         let mut events = Vec::new();
         for part in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             let (text, end) = match part.split_last() {
@@ -51,7 +51,7 @@ impl Parser {
                 _ => (part, None),
             };
             if self.line.len() + self.event.data.len() + text.len() > self.limit {
-                return Err(TooLong);
+                return Err(EventSizeError);
             }
             let belongs_to_return = self.after_return && text.is_empty() && end == Some(b'\n');
             self.after_return = end == Some(b'\r');
@@ -67,7 +67,7 @@ impl Parser {
         Ok(events)
     }
 
-    fn process_line(&mut self, line: &[u8], events: &mut Vec<Event>) {
+    fn process_line(&mut self, line: &[u8], events: &mut Vec<SseEvent>) {
         let mark = [0xef, 0xbb, 0xbf];
         let line = match std::mem::take(&mut self.is_first_line) {
             true => line.strip_prefix(&mark).unwrap_or(line),
@@ -107,8 +107,8 @@ impl Parser {
 mod tests {
     use super::*;
 
-    fn event(data: &str) -> Event {
-        Event { data: data.as_bytes().to_vec(), ..Event::default() }
+    fn event(data: &str) -> SseEvent {
+        SseEvent { data: data.as_bytes().to_vec(), ..SseEvent::default() }
     }
 
     #[test]
@@ -117,12 +117,17 @@ mod tests {
             id: 8\rdata\r\r: end\n\n";
         let expected = [
             event("{\"a\":\n1}"),
-            Event { kind: Some("message".into()), id: Some("7".into()), retry: Some(250), ..event("\u{e9}") },
-            Event { id: Some("8".into()), ..event("") },
+            SseEvent {
+                kind: Some("message".into()),
+                id: Some("7".into()),
+                retry: Some(250),
+                ..event("\u{e9}")
+            },
+            SseEvent { id: Some("8".into()), ..event("") },
         ];
         for size in 1..stream.len() {
-            let mut parser = Parser::new(1000);
-            let events: Vec<Event> =
+            let mut parser = SseParser::new(1000);
+            let events: Vec<SseEvent> =
                 stream.as_bytes().chunks(size).flat_map(|bytes| parser.feed(bytes).unwrap()).collect();
             assert_eq!(events, expected, "in pieces of {size}");
         }
@@ -130,8 +135,8 @@ mod tests {
 
     #[test]
     fn rejects_an_event_above_the_size_limit() {
-        let mut parser = Parser::new(20);
+        let mut parser = SseParser::new(20);
         assert_eq!(parser.feed(b"data: 0123456789\n"), Ok(vec![]));
-        assert_eq!(parser.feed(b"data: 0123456789\n"), Err(TooLong));
+        assert_eq!(parser.feed(b"data: 0123456789\n"), Err(EventSizeError));
     }
 }

@@ -1,11 +1,11 @@
 //! Maps the claims of a token to the context of calls.
 
 use crate::json::{Map, Value};
-use crate::principal::{Comparison, Principal};
+use crate::principal::{Principal, PrincipalComparison};
 
 /// Which claim is mapped to which member of the context.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mapping {
+pub(super) struct ClaimMapping {
     pub(super) principal: String,
     /// Prepended to each principal, so that two issuers never name the same one.
     pub(super) prefix: String,
@@ -17,7 +17,7 @@ pub(super) struct Mapping {
     pub(super) context: Map,
 }
 
-impl Mapping {
+impl ClaimMapping {
     /// Maps claims to a context.
     ///
     /// # Errors
@@ -26,7 +26,7 @@ impl Mapping {
         let mut context = self.context.clone();
         let principal = text(claims, &self.principal)?
             .ok_or_else(|| format!("the token lacks the claim `{}`, the principal", self.principal))?;
-        if Principal::parse(&principal, Comparison::Canonical).is_none() {
+        if Principal::parse(&principal, PrincipalComparison::Canonical).is_none() {
             return Err(format!(
                 "the claim `{}` of the token is blank or has control characters",
                 self.principal
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn context(claims: Value) -> Result<Value, String> {
-        let mapping = Mapping {
+        let mapping = ClaimMapping {
             principal: "sub".into(),
             prefix: String::new(),
             roles: Some("realm_access.roles".into()),

@@ -7,18 +7,18 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use jsonwebtoken::{Algorithm, AlgorithmFamily};
 use ring::digest;
 
-use super::Identity;
-use super::claims::Mapping;
+use super::Authenticator;
+use super::claims::ClaimMapping;
 use super::config_schema::identity_record;
-use super::issuer::{Issuer, Key};
+use super::issuer::{Issuer, VerificationKey};
 use crate::diagnostic::{
     CONFLICTING_KEYS, Diagnostic, Diagnostics, MISSING_KEY, SourceMap, UNKNOWN_VALUE, WRONG_TYPE, render,
 };
 use crate::json::{Map, Value};
 use crate::policy;
-use crate::principal::{Comparison, Principal};
-use crate::rules_schema::{Reader, Shape};
-use crate::source::{self, Node};
+use crate::principal::{Principal, PrincipalComparison};
+use crate::rules_schema::{PolicyReader, Shape};
+use crate::source::{self, YamlNode};
 
 /// The default tolerance for clock skew.
 const LEEWAY: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ impl std::fmt::Display for IdentityError {
 
 impl std::error::Error for IdentityError {}
 
-impl Identity {
+impl Authenticator {
     /// Reads an identity file, with its key files and environment variables.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Identity {
         for file in &loaded.files {
             Shape::Record(identity_record()).check(&file.root, "an identity file", &mut diagnostics);
             policy::check_version(&file.root, &mut diagnostics);
-            let mut reader = FileReader { reader: Reader::new(&mut diagnostics, &mut sources) };
+            let mut reader = IdentityReader { reader: PolicyReader::new(&mut diagnostics, &mut sources) };
             if let Some(identity) = &mut identity {
                 reader.fill(identity, &file.root);
             }
@@ -80,13 +80,13 @@ impl Identity {
     }
 }
 
-struct FileReader<'a> {
-    reader: Reader<'a>,
+struct IdentityReader<'a> {
+    reader: PolicyReader<'a>,
 }
 
-impl FileReader<'_> {
-    fn fill(&mut self, identity: &mut Identity, root: &Node) {
-        let tokens = root.get("tokens").and_then(Node::items).unwrap_or_default();
+impl IdentityReader<'_> {
+    fn fill(&mut self, identity: &mut Authenticator, root: &YamlNode) {
+        let tokens = root.get("tokens").and_then(YamlNode::items).unwrap_or_default();
         for node in tokens {
             if let Some(digest) = self.digest(node) {
                 identity.add_token(&digest, self.token_context(node));
@@ -103,12 +103,12 @@ impl FileReader<'_> {
     }
 
     /// Reports issuers that could name the same principal as another issuer or a token. A single issuer needs no prefix.
-    fn check_prefixes(&mut self, tokens: &[Node], issuers: &[Node]) {
+    fn check_prefixes(&mut self, tokens: &[YamlNode], issuers: &[YamlNode]) {
         if issuers.len() + usize::from(!tokens.is_empty()) < 2 {
             return;
         }
         // Principals that differ only in case are equal.
-        let folded = |node: &Node| node.as_str().unwrap_or_default().to_lowercase();
+        let folded = |node: &YamlNode| node.as_str().unwrap_or_default().to_lowercase();
         let mut known: Vec<String> = Vec::new();
         for issuer in issuers {
             let Some(prefix) =
@@ -138,7 +138,7 @@ impl FileReader<'_> {
     }
 
     /// Reads the digest of a token.
-    fn digest(&mut self, node: &Node) -> Option<Vec<u8>> {
+    fn digest(&mut self, node: &YamlNode) -> Option<Vec<u8>> {
         match self.one_of(node, &["sha256", "env"])? {
             ("sha256", said) => {
                 let digest = HEXLOWER_PERMISSIVE.decode(said.as_str()?.as_bytes()).ok();
@@ -160,10 +160,12 @@ impl FileReader<'_> {
         }
     }
 
-    fn token_context(&mut self, node: &Node) -> Map {
+    fn token_context(&mut self, node: &YamlNode) -> Map {
         let mut context = self.context(node);
         if let Some(principal) = node.get("principal")
-            && principal.as_str().is_some_and(|name| Principal::parse(name, Comparison::Canonical).is_none())
+            && principal
+                .as_str()
+                .is_some_and(|name| Principal::parse(name, PrincipalComparison::Canonical).is_none())
         {
             self.wrong(
                 principal,
@@ -179,17 +181,17 @@ impl FileReader<'_> {
         context
     }
 
-    fn issuer(&mut self, node: &Node) -> Option<Issuer> {
+    fn issuer(&mut self, node: &YamlNode) -> Option<Issuer> {
         let texts = |key: &str| -> Vec<String> {
             let nodes = node.get(key).map(one_or_many).unwrap_or_default();
             nodes.iter().filter_map(|node| node.as_str().map(str::to_owned)).collect()
         };
-        let text = |key: &str| node.get(key).and_then(Node::as_str).map(str::to_owned);
+        let text = |key: &str| node.get(key).and_then(YamlNode::as_str).map(str::to_owned);
         let algorithms: Vec<Algorithm> =
             texts("algorithms").iter().filter_map(|name| name.parse().ok()).collect();
         let keys = self.keys(node, &algorithms);
         let leeway = node.get("leeway").and_then(|node| self.reader.duration(node)).unwrap_or(LEEWAY);
-        let mapping = Mapping {
+        let mapping = ClaimMapping {
             principal: text("principal").unwrap_or_else(|| "sub".to_owned()),
             prefix: text("prefix").unwrap_or_default(),
             roles: text("roles"),
@@ -207,7 +209,7 @@ impl FileReader<'_> {
         })
     }
 
-    fn keys(&mut self, node: &Node, algorithms: &[Algorithm]) -> Option<Vec<Key>> {
+    fn keys(&mut self, node: &YamlNode, algorithms: &[Algorithm]) -> Option<Vec<VerificationKey>> {
         let (kind, named) = self.one_of(node, &["jwks", "pem", "secret_env"])?;
         let first = *algorithms.first()?;
         let is_secret = |algorithm: &Algorithm| algorithm.family() == AlgorithmFamily::Hmac;
@@ -231,12 +233,12 @@ impl FileReader<'_> {
                 self.wrong(named, &message, "a short secret can be found by brute force: use a longer one");
                 return None;
             }
-            return Some(vec![Key::secret(secret.as_bytes())]);
+            return Some(vec![VerificationKey::secret(secret.as_bytes())]);
         }
         let (_, text) = self.reader.draw_file(named, "")?;
         let keys = match kind {
-            "jwks" => Key::from_jwks(&text),
-            _ => Key::from_pem(&text, first).map(|key| vec![key]),
+            "jwks" => VerificationKey::from_jwks(&text),
+            _ => VerificationKey::from_pem(&text, first).map(|key| vec![key]),
         };
         match keys {
             Ok(keys) if !keys.is_empty() => Some(keys),
@@ -253,7 +255,11 @@ impl FileReader<'_> {
     }
 
     /// The only one of these keys that is present; reports if there is none or several.
-    fn one_of<'n>(&mut self, node: &'n Node, keys: &[&'static str]) -> Option<(&'static str, &'n Node)> {
+    fn one_of<'n>(
+        &mut self,
+        node: &'n YamlNode,
+        keys: &[&'static str],
+    ) -> Option<(&'static str, &'n YamlNode)> {
         node.entries()?;
         let names = || keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" or ");
         let mut there = keys.iter().filter_map(|key| node.get(key).map(|value| (*key, value)));
@@ -275,7 +281,7 @@ impl FileReader<'_> {
     }
 
     /// Reads an environment variable.
-    fn variable(&mut self, name: &Node) -> Option<String> {
+    fn variable(&mut self, name: &YamlNode) -> Option<String> {
         match std::env::var(name.as_str()?) {
             Ok(value) if !value.trim().is_empty() => Some(value),
             _ => {
@@ -287,7 +293,7 @@ impl FileReader<'_> {
     }
 
     /// Reads `context`.
-    fn context(&mut self, node: &Node) -> Map {
+    fn context(&mut self, node: &YamlNode) -> Map {
         let Some(said) = node.get("context") else { return Map::new() };
         let Some(entries) = said.entries() else {
             let message = format!("`context` must be a mapping, this is {}", said.type_name());
@@ -307,11 +313,11 @@ impl FileReader<'_> {
         }
     }
 
-    fn wrong(&mut self, node: &Node, message: &str, help: &str) {
+    fn wrong(&mut self, node: &YamlNode, message: &str, help: &str) {
         self.reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, message).help(help));
     }
 }
 
-fn one_or_many(node: &Node) -> &[Node] {
+fn one_or_many(node: &YamlNode) -> &[YamlNode] {
     node.items().unwrap_or(std::slice::from_ref(node))
 }

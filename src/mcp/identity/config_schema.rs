@@ -1,6 +1,6 @@
 //! The schema of an identity file, as tables.
 
-use crate::rules_schema::{Field, Record, Shape};
+use crate::rules_schema::{FieldShape, RecordShape, Shape};
 
 pub(super) const ALGORITHMS: Shape = Shape::Word(&[
     ("RS256", "RSA with SHA-256"),
@@ -19,82 +19,90 @@ pub(super) const ALGORITHMS: Shape = Shape::Word(&[
 
 const CLAIM: Shape = Shape::Text("the name of a claim, or its path such as `realm_access.roles`");
 
-const CONTEXT: Field = Field::optional(
+const CONTEXT: FieldShape = FieldShape::optional(
     "context",
     Shape::Any,
     "More context of the caller: a mapping, which policies read as members of `$.context`.",
 );
 
-static TOKEN: Record = Record {
+static TOKEN: RecordShape = RecordShape {
     name: "token",
     doc: "A bearer token, given by its digest (`sha256`) or by an environment variable (`env`).",
     fields: &[
-        Field::optional(
+        FieldShape::optional(
             "sha256",
             Shape::Text("64 hexadecimal digits"),
             "The SHA-256 digest of the token, as `printf %s TOKEN | sha256sum` prints it.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "env",
             Shape::Text("the name of an environment variable"),
             "The environment variable with the token.",
         ),
-        Field::required(
+        FieldShape::required(
             "principal",
             Shape::Text("a name"),
             "The caller that uses it: `$.context.principal`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "roles",
             Shape::Items(&Shape::Text("a role")),
             "The roles of the caller: `$.context.roles`.",
         ),
-        Field::optional("tenant", Shape::Text("a name"), "The tenant of the caller: `$.context.tenant`."),
+        FieldShape::optional(
+            "tenant",
+            Shape::Text("a name"),
+            "The tenant of the caller: `$.context.tenant`.",
+        ),
         CONTEXT,
     ],
 };
 
-static ISSUER: Record = Record {
+static ISSUER: RecordShape = RecordShape {
     name: "issuer",
     doc: "A trusted issuer of tokens (JWT). Its keys are given by one of `jwks`, `pem` and `secret_env`.",
     fields: &[
-        Field::required("issuer", Shape::Text("a URL or name"), "The `iss` claim of its tokens."),
-        Field::required(
+        FieldShape::required("issuer", Shape::Text("a URL or name"), "The `iss` claim of its tokens."),
+        FieldShape::required(
             "audience",
             Shape::OneOrMany(&Shape::Text("a URL or name")),
             "The audience: the `aud` claim of its tokens must contain one of these.",
         ),
-        Field::required(
+        FieldShape::required(
             "algorithms",
             Shape::OneOrMany(&ALGORITHMS),
             "The allowed signature algorithms of its tokens.",
         ),
-        Field::optional("jwks", Shape::Text("a file"), "A file with its public keys, as a JSON Web Key Set."),
-        Field::optional("pem", Shape::Text("a file"), "A file with its public key, in PEM."),
-        Field::optional(
+        FieldShape::optional(
+            "jwks",
+            Shape::Text("a file"),
+            "A file with its public keys, as a JSON Web Key Set.",
+        ),
+        FieldShape::optional("pem", Shape::Text("a file"), "A file with its public key, in PEM."),
+        FieldShape::optional(
             "secret_env",
             Shape::Text("the name of an environment variable"),
             "The environment variable with the shared secret, for `HS256`, `HS384` and `HS512`.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "leeway",
             Shape::Text("a duration such as `30s`"),
             "The tolerated clock skew. Default: `30s`.",
         ),
-        Field::optional("principal", CLAIM, "The claim with the principal. Default: `sub`."),
-        Field::optional(
+        FieldShape::optional("principal", CLAIM, "The claim with the principal. Default: `sub`."),
+        FieldShape::optional(
             "prefix",
             Shape::Text("a string such as `staff:`"),
             "A string that is prepended to each principal of this issuer. Required if principals come from several issuers or tokens, so \
              that no two callers have the same name.",
         ),
-        Field::optional(
+        FieldShape::optional(
             "roles",
             CLAIM,
             "The claim with the roles: an array of strings, or one string separated by spaces. Without it callers have no roles.",
         ),
-        Field::optional("tenant", CLAIM, "The claim with the tenant; tokens without it are rejected."),
-        Field::optional(
+        FieldShape::optional("tenant", CLAIM, "The claim with the tenant; tokens without it are rejected."),
+        FieldShape::optional(
             "claims",
             Shape::List(&CLAIM),
             "Claims that are copied to `$.context.claims`, for policies.",
@@ -103,17 +111,25 @@ static ISSUER: Record = Record {
     ],
 };
 
-static IDENTITY: Record = Record {
+static IDENTITY: RecordShape = RecordShape {
     name: "identity",
     doc: "Who may use a gateway over HTTP, and the context that policies see.",
     fields: &[
-        Field::optional("callgate", Shape::Number, "The version of the format: 1."),
-        Field::optional("tokens", Shape::List(&Shape::Record(&TOKEN)), "Bearer tokens and their callers."),
-        Field::optional("jwt", Shape::OneOrMany(&Shape::Record(&ISSUER)), "Trusted issuers of tokens (JWT)."),
+        FieldShape::optional("callgate", Shape::Number, "The version of the format: 1."),
+        FieldShape::optional(
+            "tokens",
+            Shape::List(&Shape::Record(&TOKEN)),
+            "Bearer tokens and their callers.",
+        ),
+        FieldShape::optional(
+            "jwt",
+            Shape::OneOrMany(&Shape::Record(&ISSUER)),
+            "Trusted issuers of tokens (JWT).",
+        ),
     ],
 };
 
 /// The schema of an identity file.
-pub fn identity_record() -> &'static Record {
+pub fn identity_record() -> &'static RecordShape {
     &IDENTITY
 }

@@ -6,7 +6,7 @@ use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
 use serde::de::IgnoredAny;
 
-use super::claims::Mapping;
+use super::claims::ClaimMapping;
 use super::{Caller, jwt, signature_verification};
 use crate::json::Map;
 
@@ -17,21 +17,21 @@ pub(super) struct Issuer {
     /// Its tokens' `aud` must contain one of these.
     pub(super) audience: Vec<String>,
     pub(super) algorithms: Vec<Algorithm>,
-    pub(super) keys: Vec<Key>,
+    pub(super) keys: Vec<VerificationKey>,
     /// The tolerated clock skew.
     pub(super) leeway: Duration,
-    pub(super) mapping: Mapping,
+    pub(super) mapping: ClaimMapping,
 }
 
 /// A key that verifies tokens.
-pub(super) struct Key {
+pub(super) struct VerificationKey {
     /// Its id and algorithm, if given.
     id: Option<String>,
     algorithm: Option<String>,
     key: DecodingKey,
 }
 
-impl Key {
+impl VerificationKey {
     pub(super) fn secret(secret: &[u8]) -> Self {
         Self { id: None, algorithm: None, key: DecodingKey::from_secret(secret) }
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ring::{digest, hmac as keyed, rand};
 
 use crate::json::{self, Map, Value, json};
-use crate::principal::{Comparison, Named};
+use crate::principal::{PrincipalComparison, PrincipalValue};
 
 use self::issuer::Issuer;
 
@@ -28,14 +28,14 @@ pub(super) use reload::{ReloadableAuthenticator, WatchedFile};
 const MAX_TOKEN_LENGTH: usize = 16 << 10;
 
 /// The configured tokens and trusted issuers.
-pub struct Identity {
+pub struct Authenticator {
     tokens: Vec<BearerToken>,
     issuers: Vec<Issuer>,
     /// A random key for constant-time comparison of token digests.
     comparing: keyed::Key,
 }
 
-impl std::fmt::Debug for Identity {
+impl std::fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Identity").finish_non_exhaustive()
     }
@@ -80,11 +80,11 @@ impl Caller {
 
     /// The unique name of the caller: issuer, tenant and principal, the latter in the form in which principals are compared. It identifies
     /// the caller's conversations, whatever else its credential contains.
-    pub(super) fn name(&self, comparison: Comparison) -> String {
+    pub(super) fn name(&self, comparison: PrincipalComparison) -> String {
         let principal = self.context.get("principal");
-        let principal = match Named::from_value(principal, comparison) {
-            Named::Principal(principal) => Value::from(principal.key()),
-            Named::Nobody | Named::Invalid(_) => json!([principal]),
+        let principal = match PrincipalValue::from_value(principal, comparison) {
+            PrincipalValue::Principal(principal) => Value::from(principal.key()),
+            PrincipalValue::Nobody | PrincipalValue::Invalid(_) => json!([principal]),
         };
         json::digest(&json!([self.issuer, self.context.get("tenant"), principal, comparison])).to_string()
     }
@@ -103,14 +103,14 @@ impl Caller {
 
 /// The reason why authentication failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unknown {
+pub(super) enum AuthenticationError {
     /// The token is missing.
     Silent,
     /// The token is rejected, with a reason for the operator's log that does not contain the token.
     Refused(String),
 }
 
-impl Identity {
+impl Authenticator {
     fn new() -> Result<Self, String> {
         let comparing = keyed::Key::generate(keyed::HMAC_SHA256, &rand::SystemRandom::new())
             .map_err(|_| "the system provides no random bytes".to_owned())?;
@@ -123,9 +123,9 @@ impl Identity {
     }
 
     /// Authenticates the caller by the `Authorization` header of the request.
-    pub(super) fn caller(&self, authorization: Option<&str>) -> Result<Caller, Unknown> {
-        let refused = |why: &str| Err(Unknown::Refused(why.to_owned()));
-        let Some(authorization) = authorization else { return Err(Unknown::Silent) };
+    pub(super) fn caller(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
+        let refused = |why: &str| Err(AuthenticationError::Refused(why.to_owned()));
+        let Some(authorization) = authorization else { return Err(AuthenticationError::Silent) };
         let (scheme, token) = authorization.split_once(' ').unwrap_or((authorization, ""));
         let token = token.trim();
         if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
@@ -145,7 +145,7 @@ impl Identity {
         let mut caller = match found {
             Some(caller) => caller.clone(),
             None if self.issuers.is_empty() => return refused("the token is unknown"),
-            None => issuer::caller(&self.issuers, token).map_err(Unknown::Refused)?,
+            None => issuer::caller(&self.issuers, token).map_err(AuthenticationError::Refused)?,
         };
         caller.credential = Some(authorization.into());
         Ok(caller)
@@ -162,7 +162,7 @@ impl Identity {
 mod tests {
     use super::*;
 
-    fn names(context: &Value, comparison: Comparison) -> String {
+    fn names(context: &Value, comparison: PrincipalComparison) -> String {
         Caller::new("token", context.as_object().unwrap().clone()).name(comparison)
     }
 
@@ -178,11 +178,11 @@ mod tests {
             (json!({ "roles": ["a"] }), false, false),
         ] {
             let is_same = |comparison| names(&ann, comparison) == names(&other, comparison);
-            let found = (is_same(Comparison::Canonical), is_same(Comparison::Exact));
+            let found = (is_same(PrincipalComparison::Canonical), is_same(PrincipalComparison::Exact));
             assert_eq!(found, (canonical, exact), "{other}");
         }
         // No conversation passes to another caller when the rules switch to exact comparison.
-        assert_ne!(names(&ann, Comparison::Canonical), names(&ann, Comparison::Exact));
+        assert_ne!(names(&ann, PrincipalComparison::Canonical), names(&ann, PrincipalComparison::Exact));
     }
 
     #[test]

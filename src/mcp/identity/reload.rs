@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use super::{Caller, Identity, IdentityError, Unknown};
+use super::{AuthenticationError, Authenticator, Caller, IdentityError};
 use crate::diagnostic::SourceMap;
 use crate::json::{self, Digest, json};
 
@@ -17,7 +17,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// A parsed identity file, for [`HttpServer::with_identity_file`](crate::mcp::HttpDoor::with_identity_file).
 pub struct IdentityFile {
     path: PathBuf,
-    identity: Identity,
+    identity: Authenticator,
     /// The digest of the file and its key files.
     contents: Digest,
 }
@@ -34,7 +34,7 @@ impl IdentityFile {
     /// # Errors
     /// The file is invalid; the error has all problems.
     pub fn open(path: &Path) -> Result<Self, IdentityError> {
-        let (identity, sources) = Identity::read(path)?;
+        let (identity, sources) = Authenticator::read(path)?;
         Ok(Self { path: path.to_owned(), identity, contents: digest(&sources) })
     }
 }
@@ -46,14 +46,14 @@ fn digest(sources: &SourceMap) -> Digest {
 
 /// The currently valid identities.
 pub(in crate::mcp) struct ReloadableAuthenticator {
-    identity: ArcSwap<Identity>,
+    identity: ArcSwap<Authenticator>,
     /// Changes with every reload.
     changed: watch::Sender<u64>,
 }
 
 impl ReloadableAuthenticator {
     /// Identities that never change.
-    pub(in crate::mcp) fn fixed(identity: Identity) -> Self {
+    pub(in crate::mcp) fn fixed(identity: Authenticator) -> Self {
         Self { identity: ArcSwap::from_pointee(identity), changed: watch::Sender::new(0) }
     }
 
@@ -64,7 +64,7 @@ impl ReloadableAuthenticator {
     }
 
     /// Authenticates a caller by the `Authorization` header of its request.
-    pub(in crate::mcp) fn caller(&self, authorization: Option<&str>) -> Result<Caller, Unknown> {
+    pub(in crate::mcp) fn caller(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
         self.identity.load().caller(authorization)
     }
 
@@ -73,7 +73,9 @@ impl ReloadableAuthenticator {
         loop {
             tokio::time::sleep(INTERVAL).await;
             let path = followed.path.clone();
-            let Ok(read) = tokio::task::spawn_blocking(move || Identity::read(&path)).await else { continue };
+            let Ok(read) = tokio::task::spawn_blocking(move || Authenticator::read(&path)).await else {
+                continue;
+            };
             let contents = match &read {
                 Ok((_, sources)) => digest(sources),
                 Err(error) => digest(&error.sources),

@@ -6,9 +6,9 @@ use crate::json::Value;
 
 /// The id of a request: a string or an integer, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Id(String);
+pub struct RequestId(String);
 
-impl Id {
+impl RequestId {
     /// Creates a string id.
     pub fn text(text: &str) -> Self {
         Self(Value::from(text).to_string())
@@ -37,7 +37,7 @@ impl Id {
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -1,6 +1,6 @@
 //! Malformed messages, and the JSON-RPC errors that answer them.
 
-use super::{Frame, Id};
+use super::{JsonRpcMessage, RequestId};
 use crate::json::{ParseError, ParseErrorKind};
 use crate::mcp::malformed_recovery;
 use crate::safe_text::{cut, inert};
@@ -27,17 +27,17 @@ pub mod code {
 
 /// The error of a malformed message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Malformed {
+pub struct MessageError {
     /// The id of the request, if it could be determined.
-    pub id: Option<Id>,
+    pub id: Option<RequestId>,
     /// One of [`code`].
     pub code: i64,
     /// The problem. Excerpts of the message are escaped, so they can't break out of their line or backticks.
     pub message: String,
 }
 
-impl Malformed {
-    pub(super) fn new(id: Option<Id>, code: i64, message: impl Into<String>) -> Self {
+impl MessageError {
+    pub(super) fn new(id: Option<RequestId>, code: i64, message: impl Into<String>) -> Self {
         Self { id, code, message: message.into() }
     }
 
@@ -52,8 +52,8 @@ impl Malformed {
     }
 
     /// The error response.
-    pub fn answer(&self) -> Frame {
-        Frame::error(self.id.as_ref(), self.code, &self.message, None)
+    pub fn answer(&self) -> JsonRpcMessage {
+        JsonRpcMessage::error(self.id.as_ref(), self.code, &self.message, None)
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn escapes_and_truncates_message_text_in_errors() {
-        let said = |text: &str| Frame::parse(text).expect_err("it is none").message;
+        let said = |text: &str| JsonRpcMessage::parse(text).expect_err("it is none").message;
         let cases = [
             (r#"{"id":1.5}"#, "`id` must be a string or an integer of at most 18 digits"),
             (r#"{"id" 1}"#, "invalid JSON: expected `:` at line 1 column 7"),

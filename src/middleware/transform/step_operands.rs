@@ -5,11 +5,11 @@ use regex::Regex;
 use super::CLAMP;
 use crate::diagnostic::{Diagnostic, INVALID_OPERAND, MISSING_KEY, OUT_OF_RANGE};
 use crate::json::Number;
-use crate::rules_schema::Reader;
-use crate::source::Node;
+use crate::rules_schema::PolicyReader;
+use crate::source::YamlNode;
 
 /// Reads the new name of a member.
-pub(super) fn name(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
+pub(super) fn name(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<String> {
     let name = node.as_str()?;
     if name.starts_with("$.") || name.is_empty() {
         let last = name.rsplit(['.', '\'', '"', ']', '[']).find(|word| !word.is_empty()).unwrap_or("query");
@@ -27,8 +27,11 @@ pub(super) fn name(node: &Node, reader: &mut Reader<'_>) -> Option<String> {
 }
 
 /// Reads the bounds of `clamp`.
-pub(super) fn bounds(node: &Node, reader: &mut Reader<'_>) -> Option<(Option<Number>, Option<Number>)> {
-    let bound = |key| node.get(key).and_then(Node::as_number).cloned();
+pub(super) fn bounds(
+    node: &YamlNode,
+    reader: &mut PolicyReader<'_>,
+) -> Option<(Option<Number>, Option<Number>)> {
+    let bound = |key| node.get(key).and_then(YamlNode::as_number).cloned();
     let (min, max) = (bound("min"), bound("max"));
     if node.entries().is_none() || ["min", "max"].iter().any(|key| CLAMP.has_misspelling_of(node, key)) {
         return None;
@@ -49,7 +52,10 @@ pub(super) fn bounds(node: &Node, reader: &mut Reader<'_>) -> Option<(Option<Num
 }
 
 /// Reads `replace`: the pattern, and the replacement, whose `$1` and `$name` must be groups of the pattern.
-pub(in crate::middleware) fn replacement(node: &Node, reader: &mut Reader<'_>) -> Option<(Regex, String)> {
+pub(in crate::middleware) fn replacement(
+    node: &YamlNode,
+    reader: &mut PolicyReader<'_>,
+) -> Option<(Regex, String)> {
     let pattern = reader.regex(node.get("pattern")?)?;
     let with_node = node.get("with")?;
     let with = with_node.as_str()?;

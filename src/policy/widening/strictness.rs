@@ -6,13 +6,13 @@ use std::time::Duration;
 use crate::durations;
 use crate::json::{Map, Value};
 use crate::matcher::NamePattern;
-use crate::middleware::Kind;
+use crate::middleware::PolicyKind;
 use crate::policy::Policy;
 use crate::rules_schema::Polarity;
 
 /// Facts about the bundles that affect the comparison.
 #[derive(Clone, Copy)]
-pub(super) struct Around {
+pub(super) struct ComparisonContext {
     /// Whether the message of a denial can make a difference, because a script may read it.
     pub(super) messages_matter: bool,
     /// Whether an `approval` policy permits calls that nothing else permits.
@@ -20,11 +20,15 @@ pub(super) struct Around {
 }
 
 /// Returns the members of a policy that may allow more than before; empty if the policy is certain to be at least as strict.
-pub(super) fn less_strict_members(before: &Policy, after: &Policy, around: Around) -> Vec<&'static str> {
+pub(super) fn less_strict_members(
+    before: &Policy,
+    after: &Policy,
+    around: ComparisonContext,
+) -> Vec<&'static str> {
     let mut looser = Vec::new();
     let matcher_is_fine = match &after.kind {
-        Kind::Approval(_) if around.approval_permits => member_is_equal(before, after, "match"),
-        Kind::Allow(_) => covers(before, after),
+        PolicyKind::Approval(_) if around.approval_permits => member_is_equal(before, after, "match"),
+        PolicyKind::Allow(_) => covers(before, after),
         kind if kind.entry().polarity == Polarity::Restricting => covers(after, before),
         _ => member_is_equal(before, after, "match"),
     };
@@ -115,34 +119,34 @@ fn is_subset(small: &Value, large: &Value) -> bool {
 }
 
 fn less_strict_settings(
-    kind: &Kind,
+    kind: &PolicyKind,
     was: Option<&Value>,
     is: Option<&Value>,
-    around: Around,
+    around: ComparisonContext,
 ) -> Vec<&'static str> {
-    let compare = Compare { was: was.and_then(Value::as_object), is: is.and_then(Value::as_object) };
+    let compare = MemberComparison { was: was.and_then(Value::as_object), is: is.and_then(Value::as_object) };
     match kind {
-        Kind::Timeout(_) => {
+        PolicyKind::Timeout(_) => {
             let shorter = span(is).is_some_and(|is| span(was).is_some_and(|was| is <= was));
             if same(was, is) || shorter { Vec::new() } else { vec!["timeout"] }
         }
-        Kind::Deny(_) | Kind::Halt(_) if !around.messages_matter => {
+        PolicyKind::Deny(_) | PolicyKind::Halt(_) if !around.messages_matter => {
             compare.changed_members(&["message", "code"], |_| true)
         }
-        Kind::RateLimit(_) | Kind::Concurrency(_) => {
+        PolicyKind::RateLimit(_) | PolicyKind::Concurrency(_) => {
             compare.changed_members(&["limit", "burst", "max", "message"], |member| match member {
                 "message" => !around.messages_matter,
                 _ => at_most(compare.after(member), compare.before(member)),
             })
         }
-        Kind::Budget(_) => {
+        PolicyKind::Budget(_) => {
             compare.changed_members(&["tokens", "cost", "calls", "iterations", "message"], |member| {
                 member == "message"
                     || compare.before(member).is_none()
                     || at_most(compare.after(member), compare.before(member))
             })
         }
-        Kind::Approval(_) => {
+        PolicyKind::Approval(_) => {
             compare.changed_members(&["expires", "approvers", "quorum", "edits", "remember"], |member| {
                 let (old, new) = (compare.before(member), compare.after(member));
                 match member {
@@ -154,7 +158,7 @@ fn less_strict_settings(
             })
         }
         // Masks and digests leave no piece of the original; other replacements can join pieces, or keep some.
-        Kind::Redact(_) | Kind::Stream(_) => {
+        PolicyKind::Redact(_) | PolicyKind::Stream(_) => {
             let masks = matches!(compare.after("with").and_then(Value::as_str), None | Some("mask" | "hash"));
             compare.changed_members(&["detect", "redact", "patterns", "in"], |member| match member {
                 // Without `in`: everywhere.
@@ -164,9 +168,9 @@ fn less_strict_settings(
                 _ => masks && compare.grows(member),
             })
         }
-        Kind::Model(_) => {
+        PolicyKind::Model(_) => {
             compare.changed_members(&["temperature", "top_p", "max_tokens", "tools"], |member| {
-                let inner = Compare {
+                let inner = MemberComparison {
                     was: compare.before(member).and_then(Value::as_object),
                     is: compare.after(member).and_then(Value::as_object),
                 };
@@ -199,12 +203,12 @@ fn span(value: Option<&Value>) -> Option<Duration> {
 }
 
 /// The members of a kind before and after.
-struct Compare<'v> {
+struct MemberComparison<'v> {
     was: Option<&'v Map>,
     is: Option<&'v Map>,
 }
 
-impl<'v> Compare<'v> {
+impl<'v> MemberComparison<'v> {
     fn before(&self, member: &str) -> Option<&'v Value> {
         self.was?.get(member)
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::diagnostic::SourceMap;
 
-fn tree(text: &str) -> Node {
+fn tree(text: &str) -> YamlNode {
     let mut diagnostics = Diagnostics::default();
     let source = SourceMap::default().add("a.yaml", text);
     let root = parse(source, text, &mut diagnostics);
@@ -9,7 +9,7 @@ fn tree(text: &str) -> Node {
     root.unwrap()
 }
 
-fn collect<'t>(node: &Node, text: &'t str, places: &mut Vec<&'t str>) {
+fn collect<'t>(node: &YamlNode, text: &'t str, places: &mut Vec<&'t str>) {
     places.push(text.get(node.span.start..node.span.end).unwrap());
     for entry in node.entries().unwrap_or_default() {
         places.push(text.get(entry.key_span.start..entry.key_span.end).unwrap());

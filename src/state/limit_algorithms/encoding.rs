@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::gcra::Gcra;
-use super::resettable_count::Count;
-use super::sliding_window::Sliding;
+use super::resettable_count::ResettableCount;
+use super::sliding_window::SlidingLog;
 use super::{LimitUsage, Micros};
 use crate::host::{Allowance, Amount};
 
@@ -18,12 +18,12 @@ pub fn is_in_range(micros: Micros) -> bool {
 
 /// Writes numbers one after the other.
 #[derive(Default)]
-pub struct Writer(Vec<u8>);
+pub struct LimitEncoder(Vec<u8>);
 
 /// Reads what a [`Writer`] wrote. Its methods return `None` if there is no such number.
-pub struct Reader<'a>(&'a [u8]);
+pub struct LimitDecoder<'a>(&'a [u8]);
 
-impl Writer {
+impl LimitEncoder {
     pub fn number(&mut self, number: impl Into<u128>) {
         let mut rest: u128 = number.into();
         loop {
@@ -67,7 +67,7 @@ impl Writer {
     }
 }
 
-impl Reader<'_> {
+impl LimitDecoder<'_> {
     pub fn number<T: TryFrom<u128>>(&mut self) -> Option<T> {
         let mut number = 0_u128;
         for shift in (0..u128::BITS).step_by(7) {
@@ -120,7 +120,7 @@ impl Reader<'_> {
 
 /// Encodes a limit with the allowance of its latest acquisition.
 pub fn write(spent: &LimitUsage, allowance: &Allowance) -> Vec<u8> {
-    let mut writer = Writer(vec![FORMAT]);
+    let mut writer = LimitEncoder(vec![FORMAT]);
     writer.allowance(allowance);
     match spent {
         LimitUsage::Gcra(gcra) => gcra.write(&mut writer),
@@ -135,13 +135,13 @@ pub fn write(spent: &LimitUsage, allowance: &Allowance) -> Vec<u8> {
 /// limit forbids.
 pub fn read(bytes: &[u8]) -> Option<(LimitUsage, Allowance)> {
     let (&FORMAT, rest) = bytes.split_first()? else { return None };
-    let mut reader = Reader(rest);
+    let mut reader = LimitDecoder(rest);
     let allowance = reader.allowance()?;
     let spent = match allowance {
         Allowance::Gcra { .. } => LimitUsage::Gcra(Gcra::read(&mut reader)?),
-        Allowance::FixedWindow { .. } => LimitUsage::Window(Count::read(&mut reader)?),
-        Allowance::SlidingWindow { .. } => LimitUsage::Sliding(Sliding::read(&mut reader)?),
-        Allowance::Total { .. } => LimitUsage::Total(Count::read(&mut reader)?),
+        Allowance::FixedWindow { .. } => LimitUsage::Window(ResettableCount::read(&mut reader)?),
+        Allowance::SlidingWindow { .. } => LimitUsage::Sliding(SlidingLog::read(&mut reader)?),
+        Allowance::Total { .. } => LimitUsage::Total(ResettableCount::read(&mut reader)?),
         Allowance::Slots { .. } => LimitUsage::Slots(reader.number()?),
     };
     reader.is_at_end().then_some((spent, allowance))

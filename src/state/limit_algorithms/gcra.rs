@@ -2,8 +2,8 @@
 //! rounded.
 
 #[cfg(feature = "file-store")]
-use super::encoding::{Reader, Writer};
-use super::{Answer, Micros};
+use super::encoding::{LimitDecoder, LimitEncoder};
+use super::{LimitAnswer, Micros};
 use crate::host::Amount;
 
 /// The bucket. In every `per` an amount of `limit` drains, and the level never exceeds `burst`.
@@ -33,15 +33,15 @@ impl Gcra {
         self.at = now;
     }
 
-    pub fn answer(&self, limit: Amount, burst: Amount, cost: u128) -> Answer {
-        let Some(room) = u128::from(burst.millionths()).checked_sub(cost) else { return Answer::Never };
+    pub fn answer(&self, limit: Amount, burst: Amount, cost: u128) -> LimitAnswer {
+        let Some(room) = u128::from(burst.millionths()).checked_sub(cost) else { return LimitAnswer::Never };
         let over = self.level.saturating_sub(room * wide(self.per));
         if over == 0 {
-            return Answer::Admitted;
+            return LimitAnswer::Admitted;
         }
         match limit.millionths() {
-            0 => Answer::Never,
-            limit => Answer::After(whole(over.div_ceil(u128::from(limit)))),
+            0 => LimitAnswer::Never,
+            limit => LimitAnswer::After(whole(over.div_ceil(u128::from(limit)))),
         }
     }
 
@@ -68,13 +68,13 @@ impl Gcra {
 
 #[cfg(feature = "file-store")]
 impl Gcra {
-    pub fn write(&self, writer: &mut Writer) {
+    pub fn write(&self, writer: &mut LimitEncoder) {
         writer.number(self.level);
         writer.micros(self.per);
         writer.micros(self.at);
     }
 
-    pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    pub fn read(reader: &mut LimitDecoder<'_>) -> Option<Self> {
         let gcra = Self { level: reader.number()?, per: reader.micros()?, at: reader.micros()? };
         (gcra.per > 0 && gcra.level <= gcra.scaled(u64::MAX)).then_some(gcra)
     }

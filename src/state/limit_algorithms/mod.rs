@@ -19,8 +19,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use self::gcra::Gcra;
-use self::resettable_count::Count;
-use self::sliding_window::Sliding;
+use self::resettable_count::ResettableCount;
+use self::sliding_window::SlidingLog;
 use crate::host::{Allowance, Amount};
 
 /// A time since the Unix epoch, or a duration, in microseconds. Both stay below 2^62, so that their sum fits.
@@ -28,7 +28,7 @@ pub type Micros = i64;
 
 /// The answer of a limit to a requested amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum LimitAnswer {
     /// Enough is left.
     Admitted,
     /// Enough is left after this duration and not before, if nobody else acquires any.
@@ -41,9 +41,9 @@ pub enum Answer {
 #[derive(Debug)]
 pub enum LimitUsage {
     Gcra(Gcra),
-    Window(Count),
-    Sliding(Sliding),
-    Total(Count),
+    Window(ResettableCount),
+    Sliding(SlidingLog),
+    Total(ResettableCount),
     Slots(u64),
 }
 
@@ -52,25 +52,25 @@ impl LimitUsage {
     pub fn new(allowance: &Allowance, now: Micros) -> Self {
         match allowance {
             Allowance::Gcra { per, .. } => Self::Gcra(Gcra::new(now, micros(*per))),
-            Allowance::FixedWindow { .. } => Self::Window(Count::new(now)),
-            Allowance::SlidingWindow { .. } => Self::Sliding(Sliding::default()),
-            Allowance::Total { .. } => Self::Total(Count::new(now)),
+            Allowance::FixedWindow { .. } => Self::Window(ResettableCount::new(now)),
+            Allowance::SlidingWindow { .. } => Self::Sliding(SlidingLog::default()),
+            Allowance::Total { .. } => Self::Total(ResettableCount::new(now)),
             Allowance::Slots { .. } => Self::Slots(0),
         }
     }
 
     /// Checks whether this amount is available now, without acquiring it. If the algorithm has changed, the limit is reset.
-    pub fn peek(&mut self, allowance: &Allowance, now: Micros, cost: u128) -> Answer {
+    pub fn peek(&mut self, allowance: &Allowance, now: Micros, cost: u128) -> LimitAnswer {
         self.clamp_to(now);
         let answer = self.answer(allowance, now, cost);
         answer.unwrap_or_else(|| {
             *self = Self::new(allowance, now);
-            self.answer(allowance, now, cost).unwrap_or(Answer::Never)
+            self.answer(allowance, now, cost).unwrap_or(LimitAnswer::Never)
         })
     }
 
     /// Returns `None` if the allowance has another algorithm.
-    fn answer(&mut self, allowance: &Allowance, now: Micros, cost: u128) -> Option<Answer> {
+    fn answer(&mut self, allowance: &Allowance, now: Micros, cost: u128) -> Option<LimitAnswer> {
         Some(match (self, allowance) {
             (Self::Gcra(gcra), Allowance::Gcra { limit, per, burst }) => {
                 gcra.settle(now, *limit, micros(*per), *burst);
@@ -88,9 +88,9 @@ impl LimitUsage {
             }
             (Self::Slots(held), Allowance::Slots { max }) => {
                 if u128::from(*held) + cost <= u128::from(*max) {
-                    Answer::Admitted
+                    LimitAnswer::Admitted
                 } else {
-                    Answer::Never
+                    LimitAnswer::Never
                 }
             }
             _ => return None,

@@ -1,25 +1,25 @@
 //! A sum that is reset as a whole: at the end of its window, or when nothing was acquired for a while.
 
 #[cfg(feature = "file-store")]
-use super::encoding::{Reader, Writer};
-use super::{Answer, Micros};
+use super::encoding::{LimitDecoder, LimitEncoder};
+use super::{LimitAnswer, Micros};
 use crate::host::Amount;
 
 /// The acquired amount, and the time of the latest acquisition.
 #[derive(Debug)]
-pub struct Count {
+pub struct ResettableCount {
     taken: u64,
     last: Micros,
 }
 
-impl Count {
+impl ResettableCount {
     pub fn new(now: Micros) -> Self {
         Self { taken: 0, last: now }
     }
 
     /// Checks a fixed window. Windows of length `per` are aligned to the epoch. If `per` has changed, the whole sum counts
     /// if its latest part was acquired in the current window.
-    pub fn check_window(&mut self, now: Micros, limit: Amount, per: Micros, cost: u128) -> Answer {
+    pub fn check_window(&mut self, now: Micros, limit: Amount, per: Micros, cost: u128) -> LimitAnswer {
         let passed = now.rem_euclid(per);
         if self.last < now - passed {
             self.taken = 0;
@@ -28,7 +28,7 @@ impl Count {
     }
 
     /// Checks a total, which is reset when nothing was acquired for `keep`.
-    pub fn check_total(&mut self, now: Micros, limit: Amount, keep: Micros, cost: u128) -> Answer {
+    pub fn check_total(&mut self, now: Micros, limit: Amount, keep: Micros, cost: u128) -> LimitAnswer {
         let forgotten = self.last + keep;
         if forgotten <= now {
             self.taken = 0;
@@ -36,14 +36,14 @@ impl Count {
         self.answer(limit, cost, forgotten - now)
     }
 
-    fn answer(&self, limit: Amount, cost: u128, forgotten_after: Micros) -> Answer {
+    fn answer(&self, limit: Amount, cost: u128, forgotten_after: Micros) -> LimitAnswer {
         let limit = u128::from(limit.millionths());
         if u128::from(self.taken) + cost <= limit {
-            Answer::Admitted
+            LimitAnswer::Admitted
         } else if cost <= limit {
-            Answer::After(forgotten_after)
+            LimitAnswer::After(forgotten_after)
         } else {
-            Answer::Never
+            LimitAnswer::Never
         }
     }
 
@@ -62,13 +62,13 @@ impl Count {
 }
 
 #[cfg(feature = "file-store")]
-impl Count {
-    pub fn write(&self, writer: &mut Writer) {
+impl ResettableCount {
+    pub fn write(&self, writer: &mut LimitEncoder) {
         writer.number(self.taken);
         writer.micros(self.last);
     }
 
-    pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    pub fn read(reader: &mut LimitDecoder<'_>) -> Option<Self> {
         Some(Self { taken: reader.number()?, last: reader.micros()? })
     }
 }

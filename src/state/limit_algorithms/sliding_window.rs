@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 #[cfg(feature = "file-store")]
-use super::encoding::{Reader, Writer, is_in_range};
-use super::{Answer, Micros};
+use super::encoding::{LimitDecoder, LimitEncoder, is_in_range};
+use super::{LimitAnswer, Micros};
 use crate::host::Amount;
 
 /// The maximum length of the log.
@@ -12,12 +12,12 @@ const MAX_LOG_LENGTH: usize = 65_536;
 
 /// Acquired amounts by time, oldest first, each time once.
 #[derive(Debug, Default)]
-pub struct Sliding {
+pub struct SlidingLog {
     log: VecDeque<(Micros, u64)>,
     sum: u64,
 }
 
-impl Sliding {
+impl SlidingLog {
     /// Removes entries that are older than `per`. If `per` has increased, the remaining entries count for longer.
     pub fn settle(&mut self, now: Micros, per: Micros) {
         while let Some((_, amount)) = self.log.pop_front_if(|(time, _)| *time + per <= now) {
@@ -25,23 +25,23 @@ impl Sliding {
         }
     }
 
-    pub fn answer(&self, now: Micros, limit: Amount, per: Micros, cost: u128) -> Answer {
+    pub fn answer(&self, now: Micros, limit: Amount, per: Micros, cost: u128) -> LimitAnswer {
         let limit = u128::from(limit.millionths());
         let over = (u128::from(self.sum) + cost).saturating_sub(limit);
         if over == 0 {
-            return Answer::Admitted;
+            return LimitAnswer::Admitted;
         }
         if cost > limit {
-            return Answer::Never;
+            return LimitAnswer::Never;
         }
         let mut freed = 0;
         for (time, amount) in &self.log {
             freed += u128::from(*amount);
             if freed >= over {
-                return Answer::After(time + per - now);
+                return LimitAnswer::After(time + per - now);
             }
         }
-        Answer::Never
+        LimitAnswer::Never
     }
 
     pub fn take(&mut self, now: Micros, cost: u64) {
@@ -92,9 +92,9 @@ impl Sliding {
 }
 
 #[cfg(feature = "file-store")]
-impl Sliding {
+impl SlidingLog {
     /// Writes each time as the difference from the one before it.
-    pub fn write(&self, writer: &mut Writer) {
+    pub fn write(&self, writer: &mut LimitEncoder) {
         let mut before = 0;
         for (time, amount) in &self.log {
             writer.micros(*time - before);
@@ -103,7 +103,7 @@ impl Sliding {
         }
     }
 
-    pub fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    pub fn read(reader: &mut LimitDecoder<'_>) -> Option<Self> {
         let mut sliding = Self::default();
         let mut before: Option<Micros> = None;
         while !reader.is_at_end() {

@@ -21,9 +21,9 @@ fn total(limit: u64) -> Allowance {
 }
 
 /// Acquires the amount if it is admitted.
-fn take(spent: &mut LimitUsage, allowance: &Allowance, now: Micros, cost: u64) -> Answer {
+fn take(spent: &mut LimitUsage, allowance: &Allowance, now: Micros, cost: u64) -> LimitAnswer {
     let answer = spent.peek(allowance, now, u128::from(cost));
-    if answer == Answer::Admitted {
+    if answer == LimitAnswer::Admitted {
         spent.take(now, cost);
     }
     answer
@@ -34,15 +34,15 @@ fn only_reported_waits_are_rounded_up() {
     // 3 in 10 µs: what is refilled in 3.33 µs is available after 4, and an earlier check loses nothing.
     let allowance = gcra(3, 3);
     let mut spent = LimitUsage::new(&allowance, 0);
-    assert_eq!(take(&mut spent, &allowance, 0, 3), Answer::Admitted);
+    assert_eq!(take(&mut spent, &allowance, 0, 3), LimitAnswer::Admitted);
     for (now, answer) in [
-        (0, Answer::After(4)),
-        (3, Answer::After(1)),
-        (4, Answer::Admitted),
-        (5, Answer::After(2)),
-        (7, Answer::Admitted),
-        (9, Answer::After(1)),
-        (10, Answer::Admitted),
+        (0, LimitAnswer::After(4)),
+        (3, LimitAnswer::After(1)),
+        (4, LimitAnswer::Admitted),
+        (5, LimitAnswer::After(2)),
+        (7, LimitAnswer::Admitted),
+        (9, LimitAnswer::After(1)),
+        (10, LimitAnswer::Admitted),
     ] {
         assert_eq!(take(&mut spent, &allowance, now, 1), answer, "{now}");
     }
@@ -53,12 +53,12 @@ fn windows_before_the_epoch_have_full_length() {
     let allowance = fixed(1);
     let mut spent = LimitUsage::new(&allowance, -11);
     for (now, answer) in [
-        (-11, Answer::Admitted),
-        (-11, Answer::After(1)),
-        (-10, Answer::Admitted),
-        (-1, Answer::After(1)),
-        (0, Answer::Admitted),
-        (9, Answer::After(1)),
+        (-11, LimitAnswer::Admitted),
+        (-11, LimitAnswer::After(1)),
+        (-10, LimitAnswer::Admitted),
+        (-1, LimitAnswer::After(1)),
+        (0, LimitAnswer::Admitted),
+        (9, LimitAnswer::After(1)),
     ] {
         assert_eq!(take(&mut spent, &allowance, now, 1), answer, "{now}");
     }
@@ -90,14 +90,14 @@ fn durations_are_rounded_up_and_never_zero() {
 fn a_limit_is_reset_when_its_full_amount_is_available_again() {
     for allowance in [gcra(3, 6), fixed(6), sliding(6), total(6)] {
         let mut spent = LimitUsage::new(&allowance, 0);
-        assert_eq!(take(&mut spent, &allowance, 0, 2), Answer::Admitted);
-        assert_eq!(take(&mut spent, &allowance, 5, 4), Answer::Admitted);
+        assert_eq!(take(&mut spent, &allowance, 0, 2), LimitAnswer::Admitted);
+        assert_eq!(take(&mut spent, &allowance, 5, 4), LimitAnswer::Admitted);
         let reset_at = spent.reset_at(&allowance).unwrap();
-        assert_eq!(spent.peek(&allowance, reset_at, 6), Answer::Admitted, "{allowance:?}");
+        assert_eq!(spent.peek(&allowance, reset_at, 6), LimitAnswer::Admitted, "{allowance:?}");
     }
     for (allowance, cost) in [(gcra(0, 6), 1), (Allowance::Slots { max: 1 }, 1)] {
         let mut spent = LimitUsage::new(&allowance, 0);
-        assert_eq!(take(&mut spent, &allowance, 0, cost), Answer::Admitted);
+        assert_eq!(take(&mut spent, &allowance, 0, cost), LimitAnswer::Admitted);
         assert_eq!(spent.reset_at(&allowance), None, "{allowance:?}");
     }
 }
@@ -106,12 +106,12 @@ fn a_limit_is_reset_when_its_full_amount_is_available_again() {
 fn everything_counts_as_acquired_when_the_clock_steps_back() {
     for (allowance, wait) in [(gcra(3, 3), 4), (fixed(3), 8), (sliding(3), 10), (total(3), 10)] {
         let mut spent = LimitUsage::new(&allowance, 1_000_000);
-        assert_eq!(take(&mut spent, &allowance, 1_000_000, 1), Answer::Admitted);
-        assert_eq!(take(&mut spent, &allowance, 1_000_001, 2), Answer::Admitted);
+        assert_eq!(take(&mut spent, &allowance, 1_000_000, 1), LimitAnswer::Admitted);
+        assert_eq!(take(&mut spent, &allowance, 1_000_001, 2), LimitAnswer::Admitted);
         // What was refilled before the step stays refilled.
         let wait = if matches!(allowance, Allowance::Gcra { .. }) { wait - 1 } else { wait };
-        assert_eq!(spent.peek(&allowance, 502, 1), Answer::After(wait), "{allowance:?}");
-        assert_eq!(spent.peek(&allowance, 502 + wait, 1), Answer::Admitted, "{allowance:?}");
+        assert_eq!(spent.peek(&allowance, 502, 1), LimitAnswer::After(wait), "{allowance:?}");
+        assert_eq!(spent.peek(&allowance, 502 + wait, 1), LimitAnswer::Admitted, "{allowance:?}");
     }
 }
 
@@ -122,15 +122,15 @@ fn merging_a_long_log_is_stricter_and_bounded() {
     let allowance = Allowance::SlidingWindow { limit: Amount::from_millionths(150_000), per };
     let mut spent = LimitUsage::new(&allowance, 0);
     for now in 0..TAKES {
-        assert_eq!(take(&mut spent, &allowance, now, 1), Answer::Admitted);
+        assert_eq!(take(&mut spent, &allowance, now, 1), LimitAnswer::Admitted);
         assert!(spent.size() <= 65_536);
     }
-    assert_eq!(spent.peek(&allowance, TAKES, 1), Answer::After(50_007), "the first eight count as one");
+    assert_eq!(spent.peek(&allowance, TAKES, 1), LimitAnswer::After(50_007), "the first eight count as one");
     for now in (200_000..350_000).step_by(1000) {
         let free = u128::from((now - 200_000_u64) + 1);
         let now = i64::try_from(now).unwrap();
-        assert_ne!(spent.peek(&allowance, now, free + 1), Answer::Admitted, "{now}");
-        assert_eq!(spent.peek(&allowance, now, free.saturating_sub(8)), Answer::Admitted, "{now}");
+        assert_ne!(spent.peek(&allowance, now, free + 1), LimitAnswer::Admitted, "{now}");
+        assert_eq!(spent.peek(&allowance, now, free.saturating_sub(8)), LimitAnswer::Admitted, "{now}");
     }
 }
 
@@ -181,9 +181,9 @@ proptest! {
                 let answer = take(&mut spent, &allowance, now, cost);
                 let reset_at = spent.reset_at(&allowance);
                 match answer {
-                    Answer::After(wait) => prop_assert!(wait > 0),
-                    Answer::Admitted if cost > 0 => prop_assert!(reset_at.is_none_or(|reset_at| reset_at > now)),
-                    Answer::Admitted | Answer::Never => {}
+                    LimitAnswer::After(wait) => prop_assert!(wait > 0),
+                    LimitAnswer::Admitted if cost > 0 => prop_assert!(reset_at.is_none_or(|reset_at| reset_at > now)),
+                    LimitAnswer::Admitted | LimitAnswer::Never => {}
                 }
             }
         }

@@ -8,9 +8,9 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::host::{Account, Allowance, Amount, LimitAcquisition, Refusal, StoreError};
+use crate::host::{Account, Allowance, Amount, LimitAcquisition, LimitRefusal, StoreError};
 use crate::state::capacity::{AccountCharges, CapacityShares};
-use crate::state::limit_algorithms::{Answer, LimitUsage, Micros, cost};
+use crate::state::limit_algorithms::{LimitAnswer, LimitUsage, Micros, cost};
 
 /// Callers read the clock before they wait for the lock. So a time that is earlier by at most this much is attributed to a
 /// late caller, and the latest known time is used instead. Treating it as a step of the clock would refill the time in
@@ -22,7 +22,7 @@ const DUE_CHECKS: usize = 4;
 
 /// All limits in use.
 #[derive(Debug)]
-pub struct Limits {
+pub struct LimitTable {
     keys: HashMap<Arc<str>, TrackedLimit>,
     /// When to check whether a key can be removed: its [`TrackedLimit::due`].
     due: BTreeSet<(Micros, Arc<str>)>,
@@ -45,13 +45,13 @@ struct TrackedLimit {
 }
 
 /// What a batch has requested of a key so far.
-struct Asked<'a> {
+struct RequestedAmount<'a> {
     allowance: &'a Allowance,
     account: Account,
     cost: u128,
 }
 
-impl Limits {
+impl LimitTable {
     /// Limits with this capacity in keys, of which each account has a share. A sliding window takes one more unit for each
     /// further time in its log.
     pub fn new(capacity: usize) -> Self {
@@ -60,17 +60,17 @@ impl Limits {
     }
 
     /// Acquires all or nothing. Returns the limits without enough left.
-    pub fn take(&mut self, time: Micros, takes: &[LimitAcquisition]) -> Result<Vec<Refusal>, StoreError> {
+    pub fn take(&mut self, time: Micros, takes: &[LimitAcquisition]) -> Result<Vec<LimitRefusal>, StoreError> {
         self.reach(time);
         self.remove_some_due();
         let takes = || takes.iter().enumerate().filter(|(_, take)| cost(&take.allowance, take.cost) > 0);
 
-        let mut asked: HashMap<&str, Asked> = HashMap::new();
+        let mut asked: HashMap<&str, RequestedAmount> = HashMap::new();
         let mut refusals = Vec::new();
         for (index, take) in takes() {
             let key = take.key.as_str();
             let (allowance, account) = (&take.allowance, take.account);
-            let wanted = asked.entry(key).or_insert(Asked { allowance, account, cost: 0 });
+            let wanted = asked.entry(key).or_insert(RequestedAmount { allowance, account, cost: 0 });
             if *wanted.allowance != take.allowance {
                 return Err(StoreError::Unavailable(format!(
                     "acquisition {index} of the batch has the key of an earlier one, but a different allowance"
@@ -78,12 +78,12 @@ impl Limits {
             }
             wanted.cost += u128::from(cost(&take.allowance, take.cost));
             let retry_after = match self.peek(key, &take.allowance, wanted.cost) {
-                Answer::Admitted => continue,
+                LimitAnswer::Admitted => continue,
                 // The wait is relative to the time that the caller passed in.
-                Answer::After(wait) => Some(span(wait.saturating_add(self.now - time))),
-                Answer::Never => None,
+                LimitAnswer::After(wait) => Some(span(wait.saturating_add(self.now - time))),
+                LimitAnswer::Never => None,
             };
-            refusals.push(Refusal { index, retry_after });
+            refusals.push(LimitRefusal { index, retry_after });
         }
         if !refusals.is_empty() {
             return Ok(refusals);
@@ -104,8 +104,8 @@ impl Limits {
         while refused - admitted > 1 {
             let cost = admitted + (refused - admitted) / 2;
             match self.peek(&take.key, &take.allowance, u128::from(cost)) {
-                Answer::Admitted => admitted = cost,
-                Answer::After(_) | Answer::Never => refused = cost,
+                LimitAnswer::Admitted => admitted = cost,
+                LimitAnswer::After(_) | LimitAnswer::Never => refused = cost,
             }
         }
         match take.allowance {
@@ -143,7 +143,7 @@ impl Limits {
         }
     }
 
-    fn peek(&mut self, key: &str, allowance: &Allowance, cost: u128) -> Answer {
+    fn peek(&mut self, key: &str, allowance: &Allowance, cost: u128) -> LimitAnswer {
         let now = self.now;
         let tracked = self.change(key, &Account::NOBODY, |tracked| {
             tracked.allowance = *allowance;
@@ -203,7 +203,7 @@ impl Limits {
     ///
     /// # Errors
     /// If there is none for one of the accounts. A limit in use is never dropped.
-    fn make_room(&mut self, asked: &HashMap<&str, Asked>) -> Result<(), StoreError> {
+    fn make_room(&mut self, asked: &HashMap<&str, RequestedAmount>) -> Result<(), StoreError> {
         while !self.has_room(asked) {
             let Some(key) = self.next_due() else {
                 return Err(StoreError::QuotaExceeded(format!(
@@ -216,7 +216,7 @@ impl Limits {
         Ok(())
     }
 
-    fn has_room(&self, asked: &HashMap<&str, Asked>) -> bool {
+    fn has_room(&self, asked: &HashMap<&str, RequestedAmount>) -> bool {
         let mut needed: HashMap<Account, usize> = HashMap::new();
         for (key, asked) in asked {
             // A limit is charged to the account that created it; only its growth is charged to the account that makes it

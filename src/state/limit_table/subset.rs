@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{CLOCK_TOLERANCE, DUE_CHECKS, Limits, TrackedLimit};
+use super::{CLOCK_TOLERANCE, DUE_CHECKS, LimitTable, TrackedLimit};
 use crate::host::{Allowance, LimitAcquisition};
 use crate::state::capacity::{AccountCharges, CapacityShares};
 use crate::state::limit_algorithms::{LimitUsage, Micros};
@@ -13,7 +13,7 @@ const DUE_CHECKS_WHEN_FULL: usize = 256;
 
 /// The state that all limits of the store share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Whole {
+pub struct SharedLimitState {
     /// The usage by account, as far as it was loaded.
     pub shares: CapacityShares,
     /// The latest known time.
@@ -21,7 +21,7 @@ pub struct Whole {
 }
 
 /// The state of one limit.
-pub struct Limit<'a> {
+pub struct LimitView<'a> {
     pub spent: &'a LimitUsage,
     pub charges: &'a AccountCharges,
     pub allowance: &'a Allowance,
@@ -36,7 +36,7 @@ pub struct LoadedLimit {
     pub allowance: Allowance,
 }
 
-impl Whole {
+impl SharedLimitState {
     /// Whether a batch at this time changes every limit, so that all of them must be loaded.
     pub fn is_step_back(&self, time: Micros) -> bool {
         time < self.now.saturating_sub(CLOCK_TOLERANCE)
@@ -49,9 +49,9 @@ impl Whole {
     }
 }
 
-impl Limits {
+impl LimitTable {
     /// A subset without any limit yet.
-    pub fn part(whole: Whole) -> Self {
+    pub fn part(whole: SharedLimitState) -> Self {
         Self { keys: HashMap::new(), due: BTreeSet::new(), shares: whole.shares, now: whole.now }
     }
 
@@ -64,14 +64,14 @@ impl Limits {
     }
 
     /// The current state of a limit that was loaded or acquired. Returns `None` if it was removed.
-    pub fn brought(&self, key: &str) -> Option<Limit<'_>> {
+    pub fn brought(&self, key: &str) -> Option<LimitView<'_>> {
         let tracked = self.keys.get(key)?;
         let TrackedLimit { spent, charges, allowance, due } = tracked;
-        Some(Limit { spent, charges, allowance, due: *due })
+        Some(LimitView { spent, charges, allowance, due: *due })
     }
 
     /// The current shared state.
-    pub fn whole(&self) -> Whole {
-        Whole { shares: self.shares.clone(), now: self.now }
+    pub fn whole(&self) -> SharedLimitState {
+        SharedLimitState { shares: self.shares.clone(), now: self.now }
     }
 }

@@ -4,8 +4,8 @@ use super::*;
 use crate::host::Amount;
 
 /// Capacity for this many keys of one account, whose share is a third.
-fn room_for(keys: usize) -> Limits {
-    Limits::new(3 * keys)
+fn room_for(keys: usize) -> LimitTable {
+    LimitTable::new(3 * keys)
 }
 
 const PER: Duration = Duration::from_micros(100);
@@ -29,7 +29,7 @@ fn one(key: impl ToString, allowance: Allowance) -> LimitAcquisition {
 }
 
 /// The shares and the due times match the keys.
-fn assert_in_step(limits: &Limits) {
+fn assert_in_step(limits: &LimitTable) {
     let size: usize = limits.keys.values().map(|tracked| tracked.spent.size()).sum();
     assert_eq!(limits.shares.used(), size);
     assert!(limits.shares.used() <= limits.shares.capacity());
@@ -130,7 +130,7 @@ fn a_caller_that_invents_keys_exhausts_only_its_own_share() {
         account: account(name),
         ..one(format!("{name}{key}"), gcra(9))
     };
-    let mut limits = Limits::new(90);
+    let mut limits = LimitTable::new(90);
     let taken = (0..1_000).take_while(|key| limits.take(0, &[of("hostile", *key)]).is_ok()).count();
     assert_eq!(taken, 30);
     for key in 0..10 {
@@ -144,7 +144,7 @@ fn a_caller_that_invents_keys_exhausts_only_its_own_share() {
 #[test]
 fn growth_of_a_shared_window_is_charged_to_its_cause() {
     let of = |name: &str, key: &str| LimitAcquisition { account: account(name), ..one(key, sliding(1_000)) };
-    let mut limits = Limits::new(90);
+    let mut limits = LimitTable::new(90);
     // The hostile caller creates it, and fills its share with other keys.
     assert_eq!(limits.take(0, &[of("hostile", "shared")]), Ok(Vec::new()));
     let full = (0..).take_while(|key| limits.take(0, &[of("hostile", &key.to_string())]).is_ok()).count();

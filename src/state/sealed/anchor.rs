@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::altered;
 use super::envelope::Envelope;
 use crate::host::{
-    Account, Allowance, Amount, Clock, LimitAcquisition, RecordKey, Refusal, StateStore, StoreError, Write,
+    Account, Allowance, Amount, Clock, LimitAcquisition, RecordKey, LimitRefusal, StateStore, StoreError, ConditionalWrite,
 };
 use crate::json::{Value, canonical, json};
 
@@ -34,7 +34,7 @@ pub struct Anchor {
 }
 
 /// What the anchor stores about a record.
-pub struct Known {
+pub struct AnchoredRecord {
     /// Serial numbers with version names, latest last.
     versions: Vec<(u64, String)>,
     forget_at: Option<Timestamp>,
@@ -42,7 +42,7 @@ pub struct Known {
     version: u64,
 }
 
-impl Known {
+impl AnchoredRecord {
     /// The latest serial number.
     pub fn latest(&self) -> u64 {
         self.versions.last().map_or(0, |(serial, _)| *serial)
@@ -69,7 +69,7 @@ pub enum VersionStatus {
 
 /// The link between an anchor and its store.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bound {
+pub struct AnchorLink {
     /// The anchor's name, which is also in the store.
     pub anchor: String,
     /// The store's name.
@@ -85,7 +85,7 @@ impl Anchor {
     }
 
     /// Acquires the limits that the store has granted.
-    pub async fn take(&self, now: Timestamp, takes: &[LimitAcquisition]) -> Result<Vec<Refusal>, StoreError> {
+    pub async fn take(&self, now: Timestamp, takes: &[LimitAcquisition]) -> Result<Vec<LimitRefusal>, StoreError> {
         self.counted_at.store(now.as_microsecond(), Ordering::Relaxed);
         self.store.take(now, takes).await
     }
@@ -105,37 +105,37 @@ impl Anchor {
     }
 
     /// The store that the anchor belongs to, and the version of that record.
-    pub async fn bound(&self) -> Result<Option<(Bound, u64)>, StoreError> {
+    pub async fn bound(&self) -> Result<Option<(AnchorLink, u64)>, StoreError> {
         let Some(record) = self.store.record(BOUND).await? else { return Ok(None) };
         let text = |name: &str| Some(record.value.get(name)?.as_str()?.to_owned());
         let read = || {
             let is_done = record.value.get("is_done")?.as_bool()?;
-            Some(Bound { anchor: text("anchor")?, store: text("store")?, is_done })
+            Some(AnchorLink { anchor: text("anchor")?, store: text("store")?, is_done })
         };
         Ok(Some((read().ok_or_else(damaged)?, record.version)))
     }
 
     /// Records the store that the anchor belongs to. Returns `false` after a concurrent write.
-    pub async fn bind(&self, bound: &Bound, over: Option<u64>) -> Result<bool, StoreError> {
+    pub async fn bind(&self, bound: &AnchorLink, over: Option<u64>) -> Result<bool, StoreError> {
         let value = json!({ "anchor": bound.anchor, "store": bound.store, "is_done": bound.is_done });
-        let write = Write { over, ..Write::new(BOUND, &value, Account::NOBODY) };
+        let write = ConditionalWrite { over, ..ConditionalWrite::new(BOUND, &value, Account::NOBODY) };
         self.store.write_record(self.clock.now(), write).await
     }
 
     /// What the anchor stores about a record.
-    pub async fn known(&self, key: RecordKey<'_>) -> Result<Option<Known>, StoreError> {
+    pub async fn known(&self, key: RecordKey<'_>) -> Result<Option<AnchoredRecord>, StoreError> {
         let at = place(key);
         let Some(record) = self.store.record(RecordKey { space: RECORDS, key: &at }).await? else {
             return Ok(None);
         };
-        Known::read(&record.value, record.version).map(Some).ok_or_else(damaged)
+        AnchoredRecord::read(&record.value, record.version).map(Some).ok_or_else(damaged)
     }
 
     /// Checks that the stored record is the latest version, or one that is newer than `known`, which was read before it.
     pub async fn check(
         &self,
         key: RecordKey<'_>,
-        known: Option<Known>,
+        known: Option<AnchoredRecord>,
         found: Option<&Envelope>,
     ) -> Result<VersionStatus, StoreError> {
         match (known, found) {
@@ -175,7 +175,7 @@ impl Anchor {
             let forget_at = written.forget_at.map(|at| at.to_string());
             let value = json!({ "versions": versions, "forget_at": forget_at });
             let key = RecordKey { space: RECORDS, key: &at };
-            let write = Write { over, forget_at: written.forget_at, ..Write::new(key, &value, account) };
+            let write = ConditionalWrite { over, forget_at: written.forget_at, ..ConditionalWrite::new(key, &value, account) };
             if self.store.write_record(now, write).await? {
                 return Ok(VersionStatus::Counts);
             }
@@ -187,7 +187,7 @@ impl Anchor {
 }
 
 /// Checks a version whose serial number is not newer than the latest one against the stored name.
-fn judge(key: RecordKey<'_>, known: &Known, found: &Envelope) -> Result<VersionStatus, StoreError> {
+fn judge(key: RecordKey<'_>, known: &AnchoredRecord, found: &Envelope) -> Result<VersionStatus, StoreError> {
     let is_it = |(serial, name): &(u64, String)| *serial == found.serial && *name == found.name;
     if known.versions.iter().any(is_it) {
         return Ok(VersionStatus::Counts);

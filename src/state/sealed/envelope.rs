@@ -27,7 +27,7 @@ impl Envelope {
     /// Encrypts a value. Returns the envelope, and the JSON for the inner store.
     pub fn seal(
         keys: &Keys,
-        place: Place<'_>,
+        place: RecordLocation<'_>,
         serial: u64,
         forget_at: Option<Timestamp>,
         value: &Value,
@@ -47,7 +47,7 @@ impl Envelope {
 
     /// Decrypts what [`seal`](Self::seal) returned. Returns `None` unless all of it was written there by a holder of the
     /// keys.
-    pub fn open(keys: &Keys, place: Place<'_>, stored: &Value) -> Option<Self> {
+    pub fn open(keys: &Keys, place: RecordLocation<'_>, stored: &Value) -> Option<Self> {
         let serial = stored.get("serial")?.as_u64()?;
         let forget_at = match stored.get("forget_at")? {
             Value::Null => None,
@@ -75,12 +75,12 @@ pub fn is_current(keys: &Keys, stored: &Value) -> bool {
 
 /// A location: the store, and the key in it.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct RecordLocation<'a> {
     pub store: &'a str,
     pub key: RecordKey<'a>,
 }
 
-impl Place<'_> {
+impl RecordLocation<'_> {
     fn record_context(self, serial: u64, forget_at: Option<Timestamp>) -> Value {
         let forget_at = forget_at.map(|at| at.to_string());
         json!(["record", self.store, self.key.space, self.key.key, serial, forget_at])
@@ -93,14 +93,14 @@ impl Place<'_> {
 }
 
 /// Encrypts a cached result.
-pub fn seal_cached(keys: &Keys, place: Place<'_>, entry: CacheEntry) -> Result<CacheEntry, EncryptError> {
+pub fn seal_cached(keys: &Keys, place: RecordLocation<'_>, entry: CacheEntry) -> Result<CacheEntry, EncryptError> {
     let text = entry.output.to_string();
     let sealed = keys.encrypt(Purpose::Record, &place.cache_context(&entry), text.as_bytes())?;
     Ok(CacheEntry { output: sealed.into(), ..entry })
 }
 
 /// Decrypts what [`seal_cached`] returned. Returns `None` unless all of it was written there by a holder of the keys.
-pub fn open_cached(keys: &Keys, place: Place<'_>, entry: CacheEntry) -> Option<CacheEntry> {
+pub fn open_cached(keys: &Keys, place: RecordLocation<'_>, entry: CacheEntry) -> Option<CacheEntry> {
     let text = keys.decrypt(Purpose::Record, &place.cache_context(&entry), entry.output.as_str()?).ok()?;
     let output = json::parse(str::from_utf8(&text).ok()?).ok()?;
     Some(CacheEntry { output, ..entry })

@@ -1,10 +1,10 @@
 //! The identity of a sealed store: its name, the keys that own it, and its anchor. A replaced or emptied store, or one with
 //! other keys, is rejected.
 
-use super::anchor::{Anchor, Bound};
+use super::anchor::{Anchor, AnchorLink};
 use super::envelope::{Envelope, is_current};
 use super::{SealedStore, seal_error};
-use crate::host::{Account, RecordKey, StateStore, StoreError, Write, space};
+use crate::host::{Account, RecordKey, StateStore, StoreError, ConditionalWrite, space};
 use crate::json::{Value, json};
 use crate::seal::{Keys, Purpose, random_hex};
 
@@ -46,7 +46,7 @@ impl From<IntegrityError> for StoreError {
 
 /// The identity that a store has recorded.
 #[derive(Clone)]
-struct Owner {
+struct StoreOwner {
     store: String,
     /// The name of its anchor, if it has one.
     anchor: Option<String>,
@@ -55,7 +55,7 @@ struct Owner {
     version: u64,
 }
 
-impl Owner {
+impl StoreOwner {
     fn sealed(&self, keys: &Keys) -> Value {
         let seal = keys.seal(Purpose::Store, &json!([self.store, self.anchor]));
         json!({ "store": self.store, "anchor": self.anchor, "seal": seal })
@@ -98,46 +98,46 @@ impl SealedStore {
             .into())
     }
 
-    async fn owner(&self) -> Result<Option<Owner>, IntegrityError> {
+    async fn owner(&self) -> Result<Option<StoreOwner>, IntegrityError> {
         let found = self.inner.record(OWNER).await?;
-        found.map(|record| Owner::read(&record.value, &self.keys, record.version)).transpose()
+        found.map(|record| StoreOwner::read(&record.value, &self.keys, record.version)).transpose()
     }
 
     /// One step of linking a store and an anchor with each other. Returns the owner once they are linked.
     async fn bind(
         &self,
         anchor: &Anchor,
-        owner: Option<Owner>,
+        owner: Option<StoreOwner>,
         accepts: bool,
-    ) -> Result<Option<Owner>, IntegrityError> {
+    ) -> Result<Option<StoreOwner>, IntegrityError> {
         let bound = anchor.bound().await?;
         match (owner, bound) {
             (None, None) => {
-                let bound = Bound { anchor: name()?, store: name()?, is_done: false };
+                let bound = AnchorLink { anchor: name()?, store: name()?, is_done: false };
                 anchor.bind(&bound, None).await?;
             }
             (None, Some((bound, _))) if !bound.is_done => self.make(bound.store, Some(bound.anchor)).await?,
             (None, Some(_)) => return Err(IntegrityError::Lost),
             (Some(owner), None) if owner.anchor.is_none() || accepts => {
-                let bound = Bound { anchor: name()?, store: owner.store, is_done: false };
+                let bound = AnchorLink { anchor: name()?, store: owner.store, is_done: false };
                 anchor.bind(&bound, None).await?;
             }
             (Some(owner), Some((bound, version))) if owner.store == bound.store => {
                 match owner.anchor.as_ref() == Some(&bound.anchor) {
                     true if bound.is_done => return Ok(Some(owner)),
                     true => {
-                        anchor.bind(&Bound { is_done: true, ..bound }, Some(version)).await?;
+                        anchor.bind(&AnchorLink { is_done: true, ..bound }, Some(version)).await?;
                     }
                     false if !bound.is_done && (owner.anchor.is_none() || accepts) => {
                         let over = Some(owner.version);
-                        self.put(&Owner { anchor: Some(bound.anchor), ..owner }, over).await?;
+                        self.put(&StoreOwner { anchor: Some(bound.anchor), ..owner }, over).await?;
                     }
                     false => return Err(IntegrityError::OtherAnchor),
                 }
             }
             // A process without an anchor has created the store in the meantime.
             (Some(owner), Some((bound, version))) if !bound.is_done && owner.anchor.is_none() => {
-                anchor.bind(&Bound { store: owner.store, ..bound }, Some(version)).await?;
+                anchor.bind(&AnchorLink { store: owner.store, ..bound }, Some(version)).await?;
             }
             (Some(_), _) => return Err(IntegrityError::OtherAnchor),
         }
@@ -152,20 +152,20 @@ impl SealedStore {
                 return Err(IntegrityError::Unsealed);
             }
         }
-        self.put(&Owner { store, anchor, is_current: true, version: 0 }, None).await?;
+        self.put(&StoreOwner { store, anchor, is_current: true, version: 0 }, None).await?;
         Ok(())
     }
 
-    async fn put(&self, owner: &Owner, over: Option<u64>) -> Result<bool, StoreError> {
+    async fn put(&self, owner: &StoreOwner, over: Option<u64>) -> Result<bool, StoreError> {
         let value = owner.sealed(&self.keys);
-        let write = Write { over, ..Write::new(OWNER, &value, Account::NOBODY) };
+        let write = ConditionalWrite { over, ..ConditionalWrite::new(OWNER, &value, Account::NOBODY) };
         // No record expires at this time.
         self.inner.write_record(jiff::Timestamp::MIN, write).await
     }
 
     /// Re-seals everything that was sealed with an older key, the identity of the store last, so that the older key can be
     /// retired.
-    async fn reseal(&self, owner: &Owner) -> Result<(), StoreError> {
+    async fn reseal(&self, owner: &StoreOwner) -> Result<(), StoreError> {
         for space in space::ALL {
             let mut after: Option<String> = None;
             loop {
@@ -182,7 +182,7 @@ impl SealedStore {
                     let over = Some(standing.envelope.version());
                     // An existing record stays charged to its account.
                     let write =
-                        Write { over, forget_at: *forget_at, ..Write::new(key, value, Account::NOBODY) };
+                        ConditionalWrite { over, forget_at: *forget_at, ..ConditionalWrite::new(key, value, Account::NOBODY) };
                     // A concurrent process has already re-sealed it with the current key.
                     self.write(&owner.store, jiff::Timestamp::MIN, write).await?;
                 }

@@ -1,6 +1,6 @@
 //! Keyed digests as names of limits and cached results in the inner store, because their keys contain data of calls.
 
-use crate::host::{LimitAcquisition, Refusal};
+use crate::host::{LimitAcquisition, LimitRefusal};
 use crate::json::json;
 use crate::seal::{Keys, Purpose};
 
@@ -28,8 +28,8 @@ impl KeyedAcquisitions {
     }
 
     /// Converts the refusals of the inner store: at most one for each acquisition, with the longest wait.
-    pub fn refusals(&self, refused: Vec<Refusal>) -> Vec<Refusal> {
-        let mut refusals: Vec<Refusal> = Vec::new();
+    pub fn refusals(&self, refused: Vec<LimitRefusal>) -> Vec<LimitRefusal> {
+        let mut refusals: Vec<LimitRefusal> = Vec::new();
         for refusal in refused {
             let index = refusal.index.checked_div(self.keys).unwrap_or_default();
             match refusals.iter_mut().find(|known| known.index == index) {
@@ -37,7 +37,7 @@ impl KeyedAcquisitions {
                     let both = known.retry_after.zip(refusal.retry_after);
                     known.retry_after = both.map(|(one, other)| one.max(other));
                 }
-                None => refusals.push(Refusal { index, ..refusal }),
+                None => refusals.push(LimitRefusal { index, ..refusal }),
             }
         }
         refusals

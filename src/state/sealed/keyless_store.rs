@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use crate::call::Amount;
 use crate::host::{
-    Account, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, Lookup, Page, Record, RecordKey, Refusal,
-    StateStore, StoreError, StoreFuture, Write,
+    Account, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, RecordPage, Record, RecordKey, LimitRefusal,
+    StateStore, StoreError, StoreFuture, ConditionalWrite,
 };
 
 /// A store that fails every operation, because its data would be readable by everyone who can read the store.
@@ -17,7 +17,7 @@ fn fail<'a, T: 'a>() -> StoreFuture<'a, T> {
 }
 
 impl StateStore for KeylessStore {
-    fn take<'a>(&'a self, _: Timestamp, _: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>> {
+    fn take<'a>(&'a self, _: Timestamp, _: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
         fail()
     }
 
@@ -31,7 +31,7 @@ impl StateStore for KeylessStore {
         Box::pin(std::future::ready(()))
     }
 
-    fn cache_get<'a>(&'a self, _: Timestamp, _: CacheSpace<'a>, _: &'a str) -> StoreFuture<'a, Lookup> {
+    fn cache_get<'a>(&'a self, _: Timestamp, _: CacheSpace<'a>, _: &'a str) -> StoreFuture<'a, CacheLookup> {
         fail()
     }
 
@@ -47,11 +47,11 @@ impl StateStore for KeylessStore {
         fail()
     }
 
-    fn write_record<'a>(&'a self, _: Timestamp, _: Write<'a>) -> StoreFuture<'a, bool> {
+    fn write_record<'a>(&'a self, _: Timestamp, _: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
         fail()
     }
 
-    fn records<'a>(&'a self, _: &'a str, _: Option<&'a str>, _: usize) -> StoreFuture<'a, Page> {
+    fn records<'a>(&'a self, _: &'a str, _: Option<&'a str>, _: usize) -> StoreFuture<'a, RecordPage> {
         fail()
     }
 

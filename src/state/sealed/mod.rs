@@ -19,14 +19,14 @@ use jiff::Timestamp;
 use tokio::sync::{Mutex, OnceCell};
 
 use self::anchor::{Anchor, VersionStatus};
-use self::envelope::{Envelope, Place, open_cached, seal_cached};
+use self::envelope::{Envelope, RecordLocation, open_cached, seal_cached};
 pub use self::identity::{IntegrityError, has_seals};
 use self::keyed_names::{KeyedAcquisitions, cache_name, limit_names};
 use self::keyless_store::KeylessStore;
 use super::cache::remaining_room;
 use crate::host::{
-    Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, LimitAcquisition, Lookup, Page,
-    Record, RecordKey, Refusal, StateStore, StoreError, StoreFuture, WhenFull, Write,
+    Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, LimitAcquisition, CacheLookup, RecordPage,
+    Record, RecordKey, LimitRefusal, StateStore, StoreError, StoreFuture, OnQuotaExceeded, ConditionalWrite,
 };
 use crate::json::MAX_DEPTH;
 use crate::seal::Keys;
@@ -76,7 +76,7 @@ pub fn sealed(store: Arc<dyn StateStore>, keys: Option<&Keys>) -> Arc<dyn StateS
 }
 
 /// A record with a valid seal that is the latest version.
-struct Standing {
+struct VerifiedRecord {
     envelope: Envelope,
     /// The version in the inner store.
     version: u64,
@@ -134,7 +134,7 @@ impl SealedStore {
     }
 
     /// The record with this key, and the serial number for the next write.
-    async fn standing(&self, store: &str, key: RecordKey<'_>) -> Result<(Option<Standing>, u64), StoreError> {
+    async fn standing(&self, store: &str, key: RecordKey<'_>) -> Result<(Option<VerifiedRecord>, u64), StoreError> {
         for _ in 0..TRIES {
             if let Some(found) = self.try_verified_record(store, key).await? {
                 return Ok(found);
@@ -151,7 +151,7 @@ impl SealedStore {
         &self,
         store: &str,
         key: RecordKey<'_>,
-    ) -> Result<Option<(Option<Standing>, u64)>, StoreError> {
+    ) -> Result<Option<(Option<VerifiedRecord>, u64)>, StoreError> {
         // Read before the record: a version that is written in between is newer than the anchor's, never older.
         let known = match &self.anchor {
             Some(anchor) => anchor.known(key).await?,
@@ -173,22 +173,22 @@ impl SealedStore {
         Ok(Some((standing, serial.saturating_add(1))))
     }
 
-    fn opened(&self, store: &str, key: RecordKey<'_>, record: Record) -> Result<Standing, StoreError> {
-        match Envelope::open(&self.keys, Place { store, key }, &record.value) {
-            Some(envelope) => Ok(Standing { envelope, version: record.version }),
+    fn opened(&self, store: &str, key: RecordKey<'_>, record: Record) -> Result<VerifiedRecord, StoreError> {
+        match Envelope::open(&self.keys, RecordLocation { store, key }, &record.value) {
+            Some(envelope) => Ok(VerifiedRecord { envelope, version: record.version }),
             None => Err(altered(key, "was changed, or was not written by a holder of the server's keys")),
         }
     }
 
-    async fn write(&self, store: &str, now: Timestamp, write: Write<'_>) -> Result<bool, StoreError> {
-        let Write { key, value, over, forget_at, account, when_full } = write;
+    async fn write(&self, store: &str, now: Timestamp, write: ConditionalWrite<'_>) -> Result<bool, StoreError> {
+        let ConditionalWrite { key, value, over, forget_at, account, when_full } = write;
         let _turn = match self.turns.get(self.hasher.hash_one((key.space, key.key)) as usize % WRITE_LOCKS) {
             Some(turn) => Some(turn.lock().await),
             None => None,
         };
         let (standing, serial) = self.standing(store, key).await?;
         // The inner store deletes expired records before it checks the version.
-        let is_search_due = |standing: &Standing| standing.envelope.forget_at.is_some_and(|at| at <= now);
+        let is_search_due = |standing: &VerifiedRecord| standing.envelope.forget_at.is_some_and(|at| at <= now);
         let over = match (&standing, over) {
             (None, None) => None,
             (Some(standing), None) if is_search_due(standing) => None,
@@ -196,12 +196,12 @@ impl SealedStore {
             _ => return Ok(false),
         };
         check_size(value)?;
-        let sealed = Envelope::seal(&self.keys, Place { store, key }, serial, forget_at, value);
+        let sealed = Envelope::seal(&self.keys, RecordLocation { store, key }, serial, forget_at, value);
         let (envelope, value) = sealed.map_err(seal_error)?;
         // An eviction is indistinguishable from a removal by an attacker, so nothing is evicted if an anchor would report
         // it.
-        let when_full = if self.anchor.is_some() { WhenFull::Refuse } else { when_full };
-        let sealed = Write { value: &value, over, when_full, ..write };
+        let when_full = if self.anchor.is_some() { OnQuotaExceeded::Refuse } else { when_full };
+        let sealed = ConditionalWrite { value: &value, over, when_full, ..write };
         if !self.inner.write_record(now, sealed).await? {
             return Ok(false);
         }
@@ -250,18 +250,18 @@ fn is_slot(take: &LimitAcquisition) -> bool {
 }
 
 /// Slots that were acquired in the store; released on drop unless the anchor grants them too.
-struct Taken<'t> {
+struct ProvisionalSlots<'t> {
     store: &'t dyn StateStore,
     takes: &'t [LimitAcquisition],
 }
 
-impl Taken<'_> {
+impl ProvisionalSlots<'_> {
     fn confirm(mut self) {
         self.takes = &[];
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for ProvisionalSlots<'_> {
     fn drop(&mut self) {
         self.takes.iter().filter(|take| is_slot(take)).for_each(|take| self.store.give_back(&take.key));
     }
@@ -275,7 +275,7 @@ impl fmt::Debug for SealedStore {
 }
 
 impl StateStore for SealedStore {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>> {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
         Box::pin(async move {
             let keyed = KeyedAcquisitions::new(&self.keys, takes);
             let takes = keyed.as_slice();
@@ -286,7 +286,7 @@ impl StateStore for SealedStore {
                 return Ok(keyed.refusals(refusals));
             }
             // The anchor grants whatever the store grants, unless the store's counts were reset.
-            let taken = Taken { store: &*self.inner, takes };
+            let taken = ProvisionalSlots { store: &*self.inner, takes };
             let refusals = anchor.take(now, takes).await?;
             if refusals.is_empty() {
                 taken.confirm();
@@ -329,16 +329,16 @@ impl StateStore for SealedStore {
         now: Timestamp,
         space: CacheSpace<'a>,
         key: &'a str,
-    ) -> StoreFuture<'a, Lookup> {
+    ) -> StoreFuture<'a, CacheLookup> {
         Box::pin(async move {
             let store = self.identity().await?;
             let key = &cache_name(&self.keys, space.name, key);
-            let Lookup { entry, generation } = self.inner.cache_get(now, space, key).await?;
-            let place = Place { store, key: RecordKey { space: space.name, key } };
+            let CacheLookup { entry, generation } = self.inner.cache_get(now, space, key).await?;
+            let place = RecordLocation { store, key: RecordKey { space: space.name, key } };
             let entry = entry.and_then(|entry| open_cached(&self.keys, place, entry));
             // The inner store can't check the times of entries that it does not trust.
             let entry = entry.filter(|entry| entry.stored_at <= now && now < entry.expires_at);
-            Ok(Lookup { entry, generation })
+            Ok(CacheLookup { entry, generation })
         })
     }
 
@@ -352,7 +352,7 @@ impl StateStore for SealedStore {
         Box::pin(async move {
             let store = self.identity().await?;
             let key = &cache_name(&self.keys, space.name, key);
-            let place = Place { store, key: RecordKey { space: space.name, key } };
+            let place = RecordLocation { store, key: RecordKey { space: space.name, key } };
             let entry = seal_cached(&self.keys, place, entry).map_err(seal_error)?;
             self.inner.cache_put(space, key, entry, generation).await
         })
@@ -370,14 +370,14 @@ impl StateStore for SealedStore {
         })
     }
 
-    fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
+    fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             let store = self.identity().await?;
             self.write(store, now, write).await
         })
     }
 
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage> {
         Box::pin(async move {
             let store = self.identity().await?;
             let page = self.inner.records(space, after, limit).await?;
@@ -388,7 +388,7 @@ impl StateStore for SealedStore {
                 let Some(standing) = standing else { continue };
                 records.push((key, standing.envelope.into()));
             }
-            Ok(Page { records, more: page.more })
+            Ok(RecordPage { records, more: page.more })
         })
     }
 

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
-use super::error::Failure;
+use super::error::SqliteStoreError;
 use super::schema::SharedCounter;
 use super::usage::{Pool, account};
-use crate::host::{Account, CacheEntry, CacheSpace, Lookup};
+use crate::host::{Account, CacheEntry, CacheSpace, CacheLookup};
 use crate::json;
 use crate::state::cache::MAX_SPACES;
 use crate::state::capacity::heaviest;
@@ -18,14 +18,14 @@ use crate::state::capacity::heaviest;
 const TOGETHER: i64 = 64;
 
 /// The location of an entry: its space and its key.
-pub struct Place {
+pub struct EntryKey {
     pub space: String,
     pub max_entries: usize,
     pub account: Account,
     pub key: String,
 }
 
-impl Place {
+impl EntryKey {
     pub fn new(space: CacheSpace<'_>, key: &str) -> Self {
         let CacheSpace { name, max_entries, account } = space;
         Self { space: name.to_owned(), max_entries, account, key: key.to_owned() }
@@ -33,9 +33,9 @@ impl Place {
 }
 
 /// The entry, if it has not expired, and the generation of the space.
-pub fn get(database: &Connection, now: Timestamp, place: &Place) -> Result<Lookup, Failure> {
+pub fn get(database: &Connection, now: Timestamp, place: &EntryKey) -> Result<CacheLookup, SqliteStoreError> {
     let Some(generation) = kept(database, &place.space)? else {
-        return Ok(Lookup { entry: None, generation: elsewhere(database)? });
+        return Ok(CacheLookup { entry: None, generation: elsewhere(database)? });
     };
     let used = SharedCounter::Used.next(database)?;
     database.prepare_cached("UPDATE spaces SET used = ?2 WHERE name = ?1")?.execute((&place.space, used))?;
@@ -56,7 +56,7 @@ pub fn get(database: &Connection, now: Timestamp, place: &Place) -> Result<Looku
     } else {
         remove(database, place)?;
     }
-    Ok(Lookup { entry, generation })
+    Ok(CacheLookup { entry, generation })
 }
 
 /// Stores an entry that takes this many units, unless the generation of the space has changed. With `None` it only removes
@@ -64,10 +64,10 @@ pub fn get(database: &Connection, now: Timestamp, place: &Place) -> Result<Looku
 pub fn put(
     database: &Connection,
     capacity: usize,
-    place: &Place,
+    place: &EntryKey,
     (entry, units): (Option<&CacheEntry>, usize),
     generation: u64,
-) -> Result<(), Failure> {
+) -> Result<(), SqliteStoreError> {
     let kept = kept(database, &place.space)?;
     if generation != kept.map_or_else(|| elsewhere(database), Ok)? {
         return Ok(());
@@ -109,7 +109,7 @@ pub fn put(
 }
 
 /// Removes the entries of a space, and invalidates results that are still being computed for it.
-pub fn clear(database: &Connection, space: &str) -> Result<(), Failure> {
+pub fn clear(database: &Connection, space: &str) -> Result<(), SqliteStoreError> {
     let cleared = SharedCounter::Cleared.next(database)?;
     let kept = database
         .prepare_cached("UPDATE spaces SET generation = ?2 WHERE name = ?1")?
@@ -139,12 +139,12 @@ fn elsewhere(database: &Connection) -> rusqlite::Result<u64> {
     Ok(SharedCounter::Elsewhere.get(database)?.map_or(0, i64::unsigned_abs))
 }
 
-fn remove(database: &Connection, place: &Place) -> Result<(), Failure> {
+fn remove(database: &Connection, place: &EntryKey) -> Result<(), SqliteStoreError> {
     remove_where(database, "space = ?1 AND key = ?2", &[&place.space, &place.key])
 }
 
 /// Removes entries and releases their charges.
-fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<(), Failure> {
+fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<(), SqliteStoreError> {
     let delete = format!("DELETE FROM entries WHERE {which} RETURNING tenant, caller, units");
     let mut delete = database.prepare_cached(&delete)?;
     let mut removed: HashMap<Account, usize> = HashMap::new();
@@ -160,7 +160,7 @@ fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Re
 }
 
 /// Evicts the excess entries of one space.
-fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), Failure> {
+fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), SqliteStoreError> {
     let most = i64::try_from(max_entries).unwrap_or(i64::MAX);
     loop {
         let mut count = database.prepare_cached("SELECT COUNT(*) FROM entries WHERE space = ?1")?;
@@ -169,7 +169,7 @@ fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), 
         }
         let held = "SELECT tenant, caller, COUNT(*), COUNT(*), MIN(used) FROM entries WHERE space = ?1
             GROUP BY tenant, caller";
-        let Some(Held { account, .. }) = account_to_evict(database, held, &[&space])? else { return Ok(()) };
+        let Some(AccountUsage { account, .. }) = account_to_evict(database, held, &[&space])? else { return Ok(()) };
         remove_where(
             database,
             "rowid = (SELECT rowid FROM entries WHERE space = ?1 AND tenant = ?2 AND caller = ?3 ORDER BY used LIMIT 1)",
@@ -179,11 +179,11 @@ fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), 
 }
 
 /// Evicts entries until all spaces fit the capacity.
-fn make_room(database: &Connection, capacity: usize) -> Result<(), Failure> {
+fn make_room(database: &Connection, capacity: usize) -> Result<(), SqliteStoreError> {
     while Pool::Cached.shares(database, capacity)?.used() > capacity {
         let held =
             "SELECT tenant, caller, SUM(units), COUNT(*), MIN(used) FROM entries GROUP BY tenant, caller";
-        let Some(Held { account, entries, .. }) = account_to_evict(database, held, &[])? else {
+        let Some(AccountUsage { account, entries, .. }) = account_to_evict(database, held, &[])? else {
             return Ok(());
         };
         let some = (entries / 2 + 1).min(TOGETHER);
@@ -197,7 +197,7 @@ fn make_room(database: &Connection, capacity: usize) -> Result<(), Failure> {
 }
 
 /// The usage of an account.
-struct Held {
+struct AccountUsage {
     account: Account,
     units: usize,
     entries: i64,
@@ -210,20 +210,20 @@ fn account_to_evict(
     database: &Connection,
     query: &str,
     values: &[&dyn ToSql],
-) -> Result<Option<Held>, Failure> {
+) -> Result<Option<AccountUsage>, SqliteStoreError> {
     let mut select = database.prepare_cached(query)?;
     let held = |row: &Row<'_>| {
         let units: i64 = row.get(2)?;
         let (entries, oldest) = (row.get(3)?, row.get(4)?);
-        Ok(Held { account: account(row, 0)?, units: usize::try_from(units).unwrap_or(0), entries, oldest })
+        Ok(AccountUsage { account: account(row, 0)?, units: usize::try_from(units).unwrap_or(0), entries, oldest })
     };
-    let all: Vec<Held> = select.query_map(values, held)?.collect::<Result<_, _>>()?;
+    let all: Vec<AccountUsage> = select.query_map(values, held)?.collect::<Result<_, _>>()?;
     let heaviest = heaviest(all.iter().map(|held| (held.account, held.units)));
     let heaviest = all.into_iter().filter(|held| heaviest.contains(&held.account));
     Ok(heaviest.min_by_key(|held| held.oldest))
 }
 
-fn drop_excess_spaces(database: &Connection) -> Result<(), Failure> {
+fn drop_excess_spaces(database: &Connection) -> Result<(), SqliteStoreError> {
     let mut select =
         database.prepare_cached("SELECT name FROM spaces ORDER BY used DESC LIMIT -1 OFFSET ?1")?;
     let names: Vec<String> =

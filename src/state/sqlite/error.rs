@@ -11,20 +11,20 @@ use crate::host::StoreError;
 
 /// Why a job failed.
 #[derive(Debug)]
-pub enum Failure {
+pub enum SqliteStoreError {
     /// An error of the database.
     Database(rusqlite::Error),
     /// An error of the store.
     Told(String),
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for SqliteStoreError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl Failure {
+impl SqliteStoreError {
     /// The error for users of an open store.
     pub fn to_store_error(&self) -> StoreError {
         StoreError::Unavailable(self.of(UNNAMED))

@@ -6,14 +6,14 @@ use std::path::Path;
 
 /// The identity of the file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FileIdentity {
     #[cfg(unix)]
     device: u64,
     #[cfg(unix)]
     inode: u64,
 }
 
-impl Place {
+impl FileIdentity {
     /// Reads the identity. Returns `None` if there is no file. On systems without file ids, all files are equal.
     pub fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;

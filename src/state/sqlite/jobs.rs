@@ -4,13 +4,13 @@ use tokio::sync::oneshot;
 
 use rusqlite::Connection;
 
-use super::Home;
-use super::error::Failure;
+use super::DatabaseFile;
+use super::error::SqliteStoreError;
 use crate::host::StoreError;
 
 /// The durability that a job needs before its result is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Needs {
+pub enum Durability {
     /// The job only reads.
     ReadOnly,
     /// Its writes survive the end of the process, but may be lost in a power failure.
@@ -20,36 +20,36 @@ pub enum Needs {
 }
 
 /// A job.
-pub trait Work: Send {
-    fn needs(&self) -> Needs;
+pub trait Job: Send {
+    fn needs(&self) -> Durability;
 
     /// Whether the caller has dropped the future, so that the job need not run.
     fn is_given_up(&self) -> bool;
 
     /// Runs the job in a transaction. Returns whether its writes are to be committed.
-    fn run(&mut self, database: &Connection, home: &Home) -> bool;
+    fn run(&mut self, database: &Connection, home: &DatabaseFile) -> bool;
 
     /// Delivers the result, once it is known whether the transaction was committed.
     fn answer(self: Box<Self>, kept: Result<(), StoreError>);
 }
 
 /// A job as a closure over the database, with a conversion of its result that runs after the commit.
-pub struct Asked<T, U, Run, Kept> {
-    pub needs: Needs,
+pub struct ClosureJob<T, U, Run, Kept> {
+    pub needs: Durability,
     pub run: Option<Run>,
-    pub done: Option<Result<T, Failure>>,
+    pub done: Option<Result<T, SqliteStoreError>>,
     pub kept: Kept,
     pub reply: oneshot::Sender<Result<U, StoreError>>,
 }
 
-impl<T, U, Run, Kept> Work for Asked<T, U, Run, Kept>
+impl<T, U, Run, Kept> Job for ClosureJob<T, U, Run, Kept>
 where
     T: Send,
     U: Send,
-    Run: FnOnce(&Connection, &Home) -> Result<T, Failure> + Send,
+    Run: FnOnce(&Connection, &DatabaseFile) -> Result<T, SqliteStoreError> + Send,
     Kept: FnOnce(T) -> U + Send,
 {
-    fn needs(&self) -> Needs {
+    fn needs(&self) -> Durability {
         self.needs
     }
 
@@ -57,7 +57,7 @@ where
         self.reply.is_closed()
     }
 
-    fn run(&mut self, database: &Connection, home: &Home) -> bool {
+    fn run(&mut self, database: &Connection, home: &DatabaseFile) -> bool {
         self.done = self.run.take().map(|run| run(database, home));
         matches!(self.done, Some(Ok(_)))
     }

@@ -7,27 +7,27 @@ use std::collections::{BTreeSet, HashMap};
 use rusqlite::types::Value as Cell;
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::Home;
-use super::error::Failure;
+use super::DatabaseFile;
+use super::error::SqliteStoreError;
 use super::schema::SharedCounter;
 use super::slot_owners;
 use super::usage::{Pool, decode_charges, encode_charges};
-use crate::host::{Account, Allowance, LimitAcquisition, Refusal, StoreError};
+use crate::host::{Account, Allowance, LimitAcquisition, LimitRefusal, StoreError};
 use crate::state::capacity::AccountCharges;
 use crate::state::limit_algorithms::{LimitUsage, Micros, cost, encoding};
-use crate::state::limit_table::Limits;
-use crate::state::limit_table::subset::{LoadedLimit, Whole};
+use crate::state::limit_table::LimitTable;
+use crate::state::limit_table::subset::{LoadedLimit, SharedLimitState};
 
 /// Acquires all or nothing. Returns the limits without enough left. An inner error does not roll back the transaction: what
 /// it recorded must be committed.
 pub fn take(
     database: &Connection,
-    home: &Home,
+    home: &DatabaseFile,
     time: Micros,
     takes: &[LimitAcquisition],
-) -> Result<Result<Vec<Refusal>, StoreError>, Failure> {
+) -> Result<Result<Vec<LimitRefusal>, StoreError>, SqliteStoreError> {
     loop {
-        let mut part = Part::bring(database, home.capacity.limits, time, takes)?;
+        let mut part = LoadedBatch::bring(database, home.capacity.limits, time, takes)?;
         let answer = part.limits.take(time, takes);
         match &answer {
             Ok(refusals) if refusals.is_empty() => {
@@ -67,9 +67,9 @@ pub fn is_slot(take: &LimitAcquisition) -> bool {
 }
 
 /// The limits that a batch uses.
-struct Part {
-    limits: Limits,
-    before: Whole,
+struct LoadedBatch {
+    limits: LimitTable,
+    before: SharedLimitState,
     stood: HashMap<String, StoredLimit>,
     /// How many were loaded because they are due for removal.
     due_by_now: usize,
@@ -83,14 +83,14 @@ enum StoredLimit {
     Slots,
 }
 
-impl Part {
+impl LoadedBatch {
     fn bring(
         database: &Connection,
         capacity: usize,
         time: Micros,
         takes: &[LimitAcquisition],
-    ) -> Result<Self, Failure> {
-        let mut before = Whole {
+    ) -> Result<Self, SqliteStoreError> {
+        let mut before = SharedLimitState {
             shares: Pool::Limits.shares(database, capacity)?,
             now: SharedCounter::Now.get(database)?.unwrap_or(Micros::MIN),
         };
@@ -153,7 +153,7 @@ impl Part {
                 Pool::Limits.bring(database, shares, account)?;
             }
         }
-        let mut limits = Limits::part(Whole { shares: slots, now: before.now });
+        let mut limits = LimitTable::part(SharedLimitState { shares: slots, now: before.now });
         for (key, limit) in brought {
             let due = if let Some(StoredLimit::Row { due, .. }) = stood.get(&key) { *due } else { None };
             limits.bring(&key, limit, due);
@@ -161,7 +161,7 @@ impl Part {
         Ok(Self { limits, before, stood, due_by_now })
     }
 
-    fn write_back(&self, database: &Connection) -> Result<(), Failure> {
+    fn write_back(&self, database: &Connection) -> Result<(), SqliteStoreError> {
         let mut after = self.limits.whole();
         for (key, stood) in &self.stood {
             let stands = match self.limits.brought(key) {
@@ -206,7 +206,7 @@ impl Part {
 }
 
 /// The state of a limit, if it is in use, with the allowance of its latest acquisition.
-fn find(database: &Connection, key: &str) -> Result<(Option<LoadedLimit>, StoredLimit), Failure> {
+fn find(database: &Connection, key: &str) -> Result<(Option<LoadedLimit>, StoredLimit), SqliteStoreError> {
     let mut select = database.prepare_cached("SELECT taken, due, charges FROM limits WHERE key = ?1")?;
     let row: Option<(Vec<u8>, Option<Micros>, Vec<u8>)> =
         select.query_row([key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
@@ -222,11 +222,11 @@ fn find(database: &Connection, key: &str) -> Result<(Option<LoadedLimit>, Stored
     Ok((Some(LoadedLimit { spent, charges: AccountCharges::default(), allowance }), StoredLimit::Slots))
 }
 
-fn read(key: &str, taken: &[u8], charges: &[u8]) -> Result<LoadedLimit, Failure> {
+fn read(key: &str, taken: &[u8], charges: &[u8]) -> Result<LoadedLimit, SqliteStoreError> {
     let limit = encoding::read(taken).zip(decode_charges(charges));
     let limit = limit.map(|((spent, allowance), charges)| LoadedLimit { spent, charges, allowance });
     limit.ok_or_else(|| {
-        Failure::Told(format!(
+        SqliteStoreError::Told(format!(
             "the state of the limit `{key}` is damaged; restore a backup, or move the file away"
         ))
     })

@@ -23,21 +23,21 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use self::cache::Place as CachePlace;
-use self::error::Failure;
-use self::file_identity::Place;
-use self::jobs::{Asked, Needs};
+use self::cache::EntryKey as CachePlace;
+use self::error::SqliteStoreError;
+use self::file_identity::FileIdentity;
+use self::jobs::{ClosureJob, Durability};
 pub use self::open::SqliteOpenError;
-use self::records::Written;
-use self::slot_owners::Owner;
-use self::writer_thread::{Message, Slots, WriterThread};
+use self::records::SerializedWrite;
+use self::slot_owners::SlotOwner;
+use self::writer_thread::{ThreadMessage, SlotWaiters, WriterThread};
 use super::cache::fits;
 use super::capacity::{Capacity, units};
 use super::limit_algorithms::{cost, since_epoch};
 use super::records::check_size;
 use crate::host::{
-    Account, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, Lookup, Page, Record, RecordKey, Refusal,
-    StateStore, StoreError, StoreFuture, Write,
+    Account, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, RecordPage, Record, RecordKey, LimitRefusal,
+    StateStore, StoreError, StoreFuture, ConditionalWrite,
 };
 
 /// A state store in a file, for every process of this machine that opens it. The file is an SQLite database on a local
@@ -60,14 +60,14 @@ use crate::host::{
 pub struct SqliteStore {
     path: PathBuf,
     is_durable: bool,
-    messages: Sender<Message>,
-    slots: Arc<Slots>,
+    messages: Sender<ThreadMessage>,
+    slots: Arc<SlotWaiters>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// The durability and bounds of a file.
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
+struct FileBounds {
     /// Whether a write is on the disk before its operation returns.
     is_durable: bool,
     capacity: Capacity,
@@ -77,10 +77,10 @@ struct Bounds {
 
 /// What stays the same while a store is open.
 #[derive(Debug)]
-struct Home {
+struct DatabaseFile {
     path: PathBuf,
-    place: Place,
-    owner: Owner,
+    place: FileIdentity,
+    owner: SlotOwner,
     capacity: Capacity,
 }
 
@@ -102,7 +102,7 @@ impl SqliteStore {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_with(path: &Path, capacity: Capacity) -> Result<Self, SqliteOpenError> {
-        Self::bounded(path, Bounds { is_durable: true, capacity, pages: 1 << 20 })
+        Self::bounded(path, FileBounds { is_durable: true, capacity, pages: 1 << 20 })
     }
 
     /// Opens the anchor of a [`SealedStore`](super::SealedStore). A missing file is created. Its content is persistent; the
@@ -119,14 +119,14 @@ impl SqliteStore {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_anchor_with(path: &Path, capacity: Capacity) -> Result<Self, SqliteOpenError> {
-        Self::bounded(path, Bounds { is_durable: false, capacity, pages: 1 << 20 })
+        Self::bounded(path, FileBounds { is_durable: false, capacity, pages: 1 << 20 })
     }
 
-    fn bounded(path: &Path, bounds: Bounds) -> Result<Self, SqliteOpenError> {
+    fn bounded(path: &Path, bounds: FileBounds) -> Result<Self, SqliteOpenError> {
         let (database, home) = open::open(path, bounds)?;
         let path = home.path.clone();
         let (messages, inbox) = mpsc::channel();
-        let slots = Arc::new(Slots::default());
+        let slots = Arc::new(SlotWaiters::default());
         let is_durable = bounds.is_durable;
         let keeper = WriterThread::new(database, home, Arc::clone(&slots));
         let thread = std::thread::Builder::new()
@@ -139,45 +139,45 @@ impl SqliteStore {
     /// Runs a job on the thread, and converts its result after the commit.
     async fn ask<T: Send + 'static, U: Send + 'static>(
         &self,
-        needs: Needs,
-        run: impl FnOnce(&Connection, &Home) -> Result<T, Failure> + Send + 'static,
+        needs: Durability,
+        run: impl FnOnce(&Connection, &DatabaseFile) -> Result<T, SqliteStoreError> + Send + 'static,
         kept: impl FnOnce(T) -> U + Send + 'static,
     ) -> Result<U, StoreError> {
-        let needs = if self.is_durable { needs } else { needs.min(Needs::Writing) };
+        let needs = if self.is_durable { needs } else { needs.min(Durability::Writing) };
         let (reply, answer) = oneshot::channel();
-        let work = Asked { needs, run: Some(run), done: None, kept, reply };
+        let work = ClosureJob { needs, run: Some(run), done: None, kept, reply };
         let ended = || StoreError::Unavailable("the state store was closed; restart the process".to_owned());
-        self.messages.send(Message::Work(Box::new(work))).map_err(|_| ended())?;
+        self.messages.send(ThreadMessage::Work(Box::new(work))).map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }
 }
 
 /// Acquired slots. They are released if the caller drops the future before it gets them.
-struct Taken {
-    answer: Result<Vec<Refusal>, StoreError>,
+struct AcquiredSlots {
+    answer: Result<Vec<LimitRefusal>, StoreError>,
     slots: Vec<String>,
-    messages: Sender<Message>,
+    messages: Sender<ThreadMessage>,
 }
 
-impl Taken {
-    fn into_answer(mut self) -> Result<Vec<Refusal>, StoreError> {
+impl AcquiredSlots {
+    fn into_answer(mut self) -> Result<Vec<LimitRefusal>, StoreError> {
         self.slots.clear();
         std::mem::replace(&mut self.answer, Ok(Vec::new()))
     }
 }
 
-impl Drop for Taken {
+impl Drop for AcquiredSlots {
     fn drop(&mut self) {
         for key in self.slots.drain(..) {
-            let _ = self.messages.send(Message::ReleaseSlot(key));
+            let _ = self.messages.send(ThreadMessage::ReleaseSlot(key));
         }
     }
 }
 
 /// A waiter for a slot, counted until dropped.
-struct Waiting<'a>(&'a Slots);
+struct SlotWaiter<'a>(&'a SlotWaiters);
 
-impl Drop for Waiting<'_> {
+impl Drop for SlotWaiter<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::SeqCst);
     }
@@ -192,7 +192,7 @@ impl fmt::Debug for SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        let _ = self.messages.send(Message::End);
+        let _ = self.messages.send(ThreadMessage::End);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -200,7 +200,7 @@ impl Drop for SqliteStore {
 }
 
 impl StateStore for SqliteStore {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<Refusal>> {
+    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
         Box::pin(async move {
             let takes: Vec<LimitAcquisition> = takes.to_vec();
             if takes.iter().all(|take| cost(&take.allowance, take.cost) == 0) {
@@ -209,14 +209,14 @@ impl StateStore for SqliteStore {
             let slots: Vec<String> =
                 takes.iter().filter(|take| limits::is_slot(take)).map(|take| take.key.clone()).collect();
             // After a power failure the holders of slots are gone, so slots need not be on the disk.
-            let needs = if slots.len() == takes.len() { Needs::Writing } else { Needs::Keeping };
+            let needs = if slots.len() == takes.len() { Durability::Writing } else { Durability::Keeping };
             let messages = self.messages.clone();
             let taken = self.ask(
                 needs,
                 move |database, home| limits::take(database, home, since_epoch(now), &takes),
                 move |answer| {
                     let all_taken = answer.as_ref().is_ok_and(Vec::is_empty);
-                    Taken { answer, slots: if all_taken { slots } else { Vec::new() }, messages }
+                    AcquiredSlots { answer, slots: if all_taken { slots } else { Vec::new() }, messages }
                 },
             );
             taken.await?.into_answer()
@@ -224,16 +224,16 @@ impl StateStore for SqliteStore {
     }
 
     fn give_back(&self, key: &str) {
-        let _ = self.messages.send(Message::ReleaseSlot(key.to_owned()));
+        let _ = self.messages.send(ThreadMessage::ReleaseSlot(key.to_owned()));
     }
 
     fn slot_freed(&self) -> BoxFuture<'_, ()> {
         // Created here and not on the first poll: no notification is missed from now on.
         let freed = self.slots.freed.notified();
         let others = self.slots.waiting.fetch_add(1, Ordering::SeqCst);
-        let waiting = Waiting(&self.slots);
+        let waiting = SlotWaiter(&self.slots);
         if others == 0 {
-            let _ = self.messages.send(Message::Watch);
+            let _ = self.messages.send(ThreadMessage::Watch);
         }
         Box::pin(async move {
             freed.await;
@@ -246,10 +246,10 @@ impl StateStore for SqliteStore {
         now: Timestamp,
         space: CacheSpace<'a>,
         key: &'a str,
-    ) -> StoreFuture<'a, Lookup> {
+    ) -> StoreFuture<'a, CacheLookup> {
         let place = CachePlace::new(space, key);
         Box::pin(self.ask(
-            Needs::Writing,
+            Durability::Writing,
             move |database, _| cache::get(database, now, &place),
             |lookup| lookup,
         ))
@@ -265,32 +265,32 @@ impl StateStore for SqliteStore {
         let place = CachePlace::new(space, key);
         Box::pin(async move {
             let size = fits(&place.key, &entry.output);
-            let put = move |database: &Connection, home: &Home| {
+            let put = move |database: &Connection, home: &DatabaseFile| {
                 let entry = (size.map(|_| &entry), units(size.unwrap_or(0)));
                 cache::put(database, home.capacity.cached, &place, entry, generation)
             };
-            self.ask(Needs::Writing, put, |()| ()).await
+            self.ask(Durability::Writing, put, |()| ()).await
         })
     }
 
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
         let space = space.to_owned();
         // A cleared result must not come back after a power failure.
-        Box::pin(self.ask(Needs::Keeping, move |database, _| cache::clear(database, &space), |()| ()))
+        Box::pin(self.ask(Durability::Keeping, move |database, _| cache::clear(database, &space), |()| ()))
     }
 
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         let (space, key) = (key.space.to_owned(), key.key.to_owned());
-        let get = move |database: &Connection, _: &Home| {
+        let get = move |database: &Connection, _: &DatabaseFile| {
             records::get(database, RecordKey { space: &space, key: &key })
         };
-        Box::pin(self.ask(Needs::ReadOnly, get, |record| record))
+        Box::pin(self.ask(Durability::ReadOnly, get, |record| record))
     }
 
-    fn write_record<'a>(&'a self, now: Timestamp, write: Write<'a>) -> StoreFuture<'a, bool> {
+    fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             check_size(write.value)?;
-            let written = Written {
+            let written = SerializedWrite {
                 space: write.key.space.to_owned(),
                 key: write.key.key.to_owned(),
                 value: write.value.to_string(),
@@ -299,24 +299,24 @@ impl StateStore for SqliteStore {
                 account: write.account,
                 when_full: write.when_full,
             };
-            let write = move |database: &Connection, home: &Home| {
+            let write = move |database: &Connection, home: &DatabaseFile| {
                 records::write(database, home.capacity.records, now, &written)
             };
-            self.ask(Needs::Keeping, write, |written| written).await?
+            self.ask(Durability::Keeping, write, |written| written).await?
         })
     }
 
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, Page> {
+    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage> {
         let (space, after) = (space.to_owned(), after.map(str::to_owned));
         let page =
-            move |database: &Connection, _: &Home| records::page(database, &space, after.as_deref(), limit);
-        Box::pin(self.ask(Needs::ReadOnly, page, |page| page))
+            move |database: &Connection, _: &DatabaseFile| records::page(database, &space, after.as_deref(), limit);
+        Box::pin(self.ask(Durability::ReadOnly, page, |page| page))
     }
 
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         let account = *account;
-        let has_lost = move |database: &Connection, _: &Home| records::has_lost(database, &account);
-        Box::pin(self.ask(Needs::ReadOnly, has_lost, |lost| lost))
+        let has_lost = move |database: &Connection, _: &DatabaseFile| records::has_lost(database, &account);
+        Box::pin(self.ask(Durability::ReadOnly, has_lost, |lost| lost))
     }
 
     fn is_shared(&self) -> bool {

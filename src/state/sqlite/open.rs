@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::error::{Failure, damaged, in_words, named};
-use super::file_identity::Place;
+use super::error::{SqliteStoreError, damaged, in_words, named};
+use super::file_identity::FileIdentity;
 use super::schema::{APPLICATION_ID, CHECKED_TABLES, FORMAT, TABLES};
-use super::slot_owners::{self, Owner, owner_only};
-use super::{Bounds, Home};
+use super::slot_owners::{self, SlotOwner, owner_only};
+use super::{FileBounds, DatabaseFile};
 use crate::file_access::{PermissionError, check_private_directory, check_private_file};
 
 /// How long a process waits for the locks of others. Shorter than the timeout of a store operation, so that the caller
@@ -41,7 +41,7 @@ impl SqliteOpenError {
 }
 
 /// Opens the file, or creates it.
-pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), SqliteOpenError> {
+pub fn open(path: &Path, bounds: FileBounds) -> Result<(Connection, DatabaseFile), SqliteOpenError> {
     // One file at a time, because closing a new file would release the locks of whoever has opened it in the meantime.
     static OPENING: Mutex<()> = Mutex::new(());
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,15 +66,15 @@ pub fn open(path: &Path, bounds: Bounds) -> Result<(Connection, Home), SqliteOpe
     // SQLite has created its own files by now, or found files that were placed there in the meantime.
     check_files(&path)?;
 
-    let told = |failure: Failure| SqliteOpenError(failure.at(&path));
+    let told = |failure: SqliteStoreError| SqliteOpenError(failure.at(&path));
     let entering = database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
-    let owner = Owner::enter(&entering, &path).map_err(told)?;
+    let owner = SlotOwner::enter(&entering, &path).map_err(told)?;
     slot_owners::remove_dead_owners(&entering, &path, owner.id).map_err(fails)?;
     entering.commit().map_err(fails)?;
-    let place = Place::of(&path).ok_or_else(|| {
+    let place = FileIdentity::of(&path).ok_or_else(|| {
         SqliteOpenError(format!("`{}` was removed while it was being opened; open it again", path.display()))
     })?;
-    Ok((database, Home { path, place, owner, capacity: bounds.capacity }))
+    Ok((database, DatabaseFile { path, place, owner, capacity: bounds.capacity }))
 }
 
 /// Creates the file if it is missing. Returns its absolute path.
@@ -127,7 +127,7 @@ fn check_files(path: &Path) -> Result<(), SqliteOpenError> {
 
 /// The owner of a file.
 #[derive(PartialEq)]
-enum Whose {
+enum FileOwner {
     Nobody,
     Callgate,
 }
@@ -147,9 +147,9 @@ fn peek(path: &Path) -> Result<(), SqliteOpenError> {
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = Connection::open_with_flags(unchanged(path), flags).map_err(fails)?;
     match judge(&database, path, fails)? {
-        Whose::Callgate => Ok(()),
+        FileOwner::Callgate => Ok(()),
         // The first page of a state store identifies it from its creation on.
-        Whose::Nobody => Err(of_another_kind()),
+        FileOwner::Nobody => Err(of_another_kind()),
     }
 }
 
@@ -171,13 +171,13 @@ fn judge(
     database: &Connection,
     path: &Path,
     fails: impl Fn(rusqlite::Error) -> SqliteOpenError,
-) -> Result<Whose, SqliteOpenError> {
+) -> Result<FileOwner, SqliteOpenError> {
     let number = |query: &str| database.query_row(query, (), |row| row.get::<_, i32>(0)).map_err(&fails);
     let application = number("PRAGMA application_id")?;
     let format = number("PRAGMA user_version")?;
     match (application, format) {
-        (APPLICATION_ID, FORMAT) => Ok(Whose::Callgate),
-        (0, 0) if number("SELECT COUNT(*) FROM sqlite_schema")? == 0 => Ok(Whose::Nobody),
+        (APPLICATION_ID, FORMAT) => Ok(FileOwner::Callgate),
+        (0, 0) if number("SELECT COUNT(*) FROM sqlite_schema")? == 0 => Ok(FileOwner::Nobody),
         (APPLICATION_ID, _) => Err(SqliteOpenError(format!(
             "the state store `{}` has format {format}, but this version reads format {FORMAT}; use the version that created it, \
              or choose another file",
@@ -191,16 +191,16 @@ fn judge(
 }
 
 /// Initialises and checks the database.
-fn prepare(database: &mut Connection, path: &Path, bounds: Bounds) -> Result<(), SqliteOpenError> {
+fn prepare(database: &mut Connection, path: &Path, bounds: FileBounds) -> Result<(), SqliteOpenError> {
     let fails = |error: rusqlite::Error| SqliteOpenError(in_words(&error, &named(path)));
     // In one transaction: another process may create the tables between two queries.
     let looking = database.transaction_with_behavior(TransactionBehavior::Deferred).map_err(fails)?;
     let whose = judge(&looking, path, fails)?;
     looking.commit().map_err(fails)?;
-    if whose == Whose::Nobody {
+    if whose == FileOwner::Nobody {
         let making = database.transaction_with_behavior(TransactionBehavior::Exclusive).map_err(fails)?;
         // Another process may have done it in the meantime.
-        if judge(&making, path, fails)? == Whose::Nobody {
+        if judge(&making, path, fails)? == FileOwner::Nobody {
             making.pragma_update(None, "application_id", APPLICATION_ID).map_err(fails)?;
             making.pragma_update(None, "user_version", FORMAT).map_err(fails)?;
             making.execute_batch(TABLES).map_err(fails)?;

@@ -4,28 +4,28 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
-use super::error::Failure;
+use super::error::SqliteStoreError;
 use super::schema::SharedCounter;
 use super::usage::{Pool, account};
-use crate::host::{Account, Page, Record, RecordKey, StoreError, WhenFull};
+use crate::host::{Account, RecordPage, Record, RecordKey, StoreError, OnQuotaExceeded};
 use crate::json;
 use crate::state::capacity::units;
 use crate::state::limit_algorithms::{Micros, since_epoch};
 use crate::state::records::used_up;
 
 /// A write whose value is already serialised.
-pub struct Written {
+pub struct SerializedWrite {
     pub space: String,
     pub key: String,
     pub value: String,
     pub over: Option<u64>,
     pub forget_at: Option<Timestamp>,
     pub account: Account,
-    pub when_full: WhenFull,
+    pub when_full: OnQuotaExceeded,
 }
 
 /// The record with this key.
-pub fn get(database: &Connection, key: RecordKey<'_>) -> Result<Option<Record>, Failure> {
+pub fn get(database: &Connection, key: RecordKey<'_>) -> Result<Option<Record>, SqliteStoreError> {
     let mut select =
         database.prepare_cached("SELECT key, value, version FROM records WHERE space = ?1 AND key = ?2")?;
     let found = select.query_row((key.space, key.key), raw).optional()?;
@@ -33,7 +33,7 @@ pub fn get(database: &Connection, key: RecordKey<'_>) -> Result<Option<Record>, 
 }
 
 /// Whether records of an account were refused or evicted.
-pub fn has_lost(database: &Connection, account: &Account) -> Result<bool, Failure> {
+pub fn has_lost(database: &Connection, account: &Account) -> Result<bool, SqliteStoreError> {
     let mut select = database.prepare_cached("SELECT EXISTS (SELECT 1 FROM lost WHERE caller = ?1)")?;
     Ok(select.query_row([account.caller()], |row| row.get(0))?)
 }
@@ -44,9 +44,9 @@ pub fn write(
     database: &Connection,
     capacity: usize,
     now: Timestamp,
-    written: &Written,
-) -> Result<Result<bool, StoreError>, Failure> {
-    let Written { space, key, value, over, forget_at, account: writer, when_full } = written;
+    written: &SerializedWrite,
+) -> Result<Result<bool, StoreError>, SqliteStoreError> {
+    let SerializedWrite { space, key, value, over, forget_at, account: writer, when_full } = written;
     remove_where(database, "forget_at <= ?1", &[&since_epoch(now)])?;
     let mut select = database
         .prepare_cached("SELECT version, tenant, caller, units FROM records WHERE space = ?1 AND key = ?2")?;
@@ -68,7 +68,7 @@ pub fn write(
         database
             .prepare_cached("INSERT OR IGNORE INTO lost (caller) VALUES (?1)")?
             .execute([owner.caller()])?;
-        if *when_full == WhenFull::Refuse || !evict_oldest(database, &owner, space, key)? {
+        if *when_full == OnQuotaExceeded::Refuse || !evict_oldest(database, &owner, space, key)? {
             return Ok(Err(used_up(capacity)));
         }
     }
@@ -94,7 +94,7 @@ pub fn write(
 }
 
 /// Removes the oldest record of an account in a space, except one. Returns whether there was any.
-fn evict_oldest(database: &Connection, of: &Account, space: &str, but: &str) -> Result<bool, Failure> {
+fn evict_oldest(database: &Connection, of: &Account, space: &str, but: &str) -> Result<bool, SqliteStoreError> {
     let removed = remove_where(
         database,
         "rowid = (SELECT rowid FROM records WHERE caller = ?1 AND space = ?2 AND key <> ?3 ORDER BY version LIMIT 1)",
@@ -104,7 +104,7 @@ fn evict_oldest(database: &Connection, of: &Account, space: &str, but: &str) -> 
 }
 
 /// Removes records and releases their charges. Returns their number.
-fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<usize, Failure> {
+fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<usize, SqliteStoreError> {
     let delete = format!("DELETE FROM records WHERE {which} RETURNING tenant, caller, units");
     let mut delete = database.prepare_cached(&delete)?;
     let removed = delete.query_map(values, |row| Ok((account(row, 0)?, row.get::<_, i64>(2)? as usize)))?;
@@ -116,13 +116,13 @@ fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Re
 }
 
 /// Records whose keys come after `after`.
-pub fn page(database: &Connection, space: &str, after: Option<&str>, limit: usize) -> Result<Page, Failure> {
+pub fn page(database: &Connection, space: &str, after: Option<&str>, limit: usize) -> Result<RecordPage, SqliteStoreError> {
     let one_more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
     let mut select = database.prepare_cached(
         "SELECT key, value, version FROM records WHERE space = ?1 AND (?2 IS NULL OR key > ?2) ORDER BY key LIMIT ?3",
     )?;
     let mut rows = select.query((space, after, one_more))?;
-    let mut page = Page::default();
+    let mut page = RecordPage::default();
     while let Some(row) = rows.next()? {
         if page.records.len() == limit {
             page.more = true;
@@ -139,10 +139,10 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 
-fn read(space: &str, (key, value, version): RecordRow) -> Result<(String, Record), Failure> {
+fn read(space: &str, (key, value, version): RecordRow) -> Result<(String, Record), SqliteStoreError> {
     match json::parse(&value) {
         Ok(value) => Ok((key, Record { value, version })),
-        Err(_) => Err(Failure::Told(format!("the record `{key}` of `{space}` is damaged; restore a backup"))),
+        Err(_) => Err(SqliteStoreError::Told(format!("the record `{key}` of `{space}` is damaged; restore a backup"))),
     }
 }
 

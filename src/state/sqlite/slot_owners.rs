@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::error::Failure;
+use super::error::SqliteStoreError;
 
 /// An open store among those that share the file.
 #[derive(Debug)]
-pub struct Owner {
+pub struct SlotOwner {
     /// Never reused.
     pub id: i64,
     _lock: OwnerLock,
@@ -25,14 +25,14 @@ struct OwnerLock {
     _file: File,
 }
 
-impl Owner {
+impl SlotOwner {
     /// Registers a new owner. Other processes see it when the transaction commits, after its lock is held.
-    pub fn enter(database: &Connection, store: &Path) -> Result<Self, Failure> {
+    pub fn enter(database: &Connection, store: &Path) -> Result<Self, SqliteStoreError> {
         database.execute("INSERT INTO owners DEFAULT VALUES", ())?;
         let id = database.last_insert_rowid();
         let path = lock_path(store, id);
         let failed = |error: io::Error| {
-            Failure::Told(format!("its `-owner-` file for this process can't be locked: {error}"))
+            SqliteStoreError::Told(format!("its `-owner-` file for this process can't be locked: {error}"))
         };
         let file = owner_only(OpenOptions::new().write(true).create(true).truncate(false))
             .open(&path)

@@ -8,14 +8,14 @@ use crate::host::{Allowance, Amount};
 use crate::json::{Value, json};
 use crate::state::MemoryStore;
 
-const SMALL: Bounds = Bounds { is_durable: true, capacity: limits(6), pages: 64 };
+const SMALL: FileBounds = FileBounds { is_durable: true, capacity: limits(6), pages: 64 };
 
 /// Capacity for this many limits of one account, whose share is a third.
 const fn limits(of_one: usize) -> Capacity {
     Capacity { limits: 3 * of_one, ..SqliteStore::CAPACITY }
 }
 
-fn store(bounds: Bounds) -> (SqliteStore, TempDir) {
+fn store(bounds: FileBounds) -> (SqliteStore, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     (SqliteStore::bounded(&directory.path().join("state.db"), bounds).unwrap(), directory)
 }
@@ -39,7 +39,7 @@ fn write(
     value: &Value,
     forget_at: Option<i64>,
 ) -> Result<bool, StoreError> {
-    let write = Write { forget_at: forget_at.map(at), ..Write::new(here(key), value, Account::NOBODY) };
+    let write = ConditionalWrite { forget_at: forget_at.map(at), ..ConditionalWrite::new(here(key), value, Account::NOBODY) };
     run(store.write_record(at(now), write))
 }
 
@@ -81,7 +81,7 @@ fn jobs_that_share_a_failed_transaction_are_not_reported_as_done() {
     let (small, large) = (json!(1), json!("x".repeat(400_000)));
     for round in 0..20 {
         let [a, b, c] = &["a", "b", "c"].map(|key| format!("{key}{round}"));
-        let write = |key, value| Write::new(key, value, Account::NOBODY);
+        let write = |key, value| ConditionalWrite::new(key, value, Account::NOBODY);
         let answers = run(async {
             tokio::join!(
                 store.write_record(at(0), write(here(a), &small)),
@@ -97,7 +97,7 @@ fn jobs_that_share_a_failed_transaction_are_not_reported_as_done() {
 
 #[test]
 fn a_step_of_the_clock_counts_from_when_it_was_first_seen() {
-    let (store, _directory) = store(Bounds { capacity: limits(1), ..SMALL });
+    let (store, _directory) = store(FileBounds { capacity: limits(1), ..SMALL });
     let limit = Amount::from_millionths(1);
     let take = |key: &str, now| {
         let allowance = Allowance::SlidingWindow { limit, per: std::time::Duration::from_secs(10) };
@@ -117,7 +117,7 @@ fn a_step_of_the_clock_counts_from_when_it_was_first_seen() {
 
 #[test]
 fn drops_the_least_recently_used_cache_space() {
-    let (store, _directory) = store(Bounds { pages: 1 << 20, ..SMALL });
+    let (store, _directory) = store(FileBounds { pages: 1 << 20, ..SMALL });
     fn space(name: &str) -> CacheSpace<'_> {
         CacheSpace { name, max_entries: 9, account: Account::NOBODY }
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::Notify;
 
-use super::error::Failure;
-use super::file_identity::Place;
-use super::jobs::{Needs, Work};
-use super::{Home, slot_owners};
+use super::error::SqliteStoreError;
+use super::file_identity::FileIdentity;
+use super::jobs::{Durability, Job};
+use super::{DatabaseFile, slot_owners};
 use crate::host::StoreError;
 
 /// The maximum number of jobs in one transaction.
@@ -25,8 +25,8 @@ const PAUSE: Duration = Duration::from_millis(25);
 const CHECKS_PER_OWNER_CHECK: u32 = 20;
 
 /// A message to the thread.
-pub enum Message {
-    Work(Box<dyn Work>),
+pub enum ThreadMessage {
+    Work(Box<dyn Job>),
     ReleaseSlot(String),
     /// Someone waits for a slot.
     Watch,
@@ -35,7 +35,7 @@ pub enum Message {
 
 /// Shared by the waiters for slots and the thread.
 #[derive(Debug, Default)]
-pub struct Slots {
+pub struct SlotWaiters {
     pub freed: Notify,
     pub waiting: AtomicUsize,
 }
@@ -43,24 +43,24 @@ pub struct Slots {
 /// The database and its state, owned by the thread.
 pub struct WriterThread {
     pub database: Connection,
-    pub home: Home,
-    pub slots: Arc<Slots>,
+    pub home: DatabaseFile,
+    pub slots: Arc<SlotWaiters>,
     /// Released slots that are not written yet; retried until they are.
     given_back: Vec<String>,
     /// The durability that the connection is set to.
-    needs: Option<Needs>,
+    needs: Option<Durability>,
     /// The latest data version that was seen.
     seen: Option<i64>,
     looks: u32,
 }
 
 impl WriterThread {
-    pub fn new(database: Connection, home: Home, slots: Arc<Slots>) -> Self {
+    pub fn new(database: Connection, home: DatabaseFile, slots: Arc<SlotWaiters>) -> Self {
         Self { database, home, slots, given_back: Vec::new(), needs: None, seen: None, looks: 0 }
     }
 
     /// Runs until [`Message::End`]. No failure ends the thread.
-    pub fn serve(mut self, messages: &Receiver<Message>) {
+    pub fn serve(mut self, messages: &Receiver<ThreadMessage>) {
         let mut ends = false;
         while !ends {
             let mut works = Vec::new();
@@ -78,10 +78,10 @@ impl WriterThread {
             };
             for message in first.into_iter().chain(messages.try_iter().take(TOGETHER)) {
                 match message {
-                    Message::Work(work) => works.push(work),
-                    Message::ReleaseSlot(key) => self.given_back.push(key),
-                    Message::Watch => {}
-                    Message::End => ends = true,
+                    ThreadMessage::Work(work) => works.push(work),
+                    ThreadMessage::ReleaseSlot(key) => self.given_back.push(key),
+                    ThreadMessage::Watch => {}
+                    ThreadMessage::End => ends = true,
                 }
             }
             self.give_back();
@@ -98,8 +98,8 @@ impl WriterThread {
         if keys.is_empty() {
             return;
         }
-        let written = self.transaction(Needs::Writing, |database, home| {
-            keys.iter().try_for_each(|key| home.owner.give_back(database, key)).map_err(Failure::from)
+        let written = self.transaction(Durability::Writing, |database, home| {
+            keys.iter().try_for_each(|key| home.owner.give_back(database, key)).map_err(SqliteStoreError::from)
         });
         match written {
             Ok(()) => self.slots.freed.notify_waiters(),
@@ -108,7 +108,7 @@ impl WriterThread {
     }
 
     /// Runs jobs in one transaction, each in its own savepoint, and delivers their results after the commit.
-    fn together(&mut self, mut works: Vec<Box<dyn Work>>) {
+    fn together(&mut self, mut works: Vec<Box<dyn Job>>) {
         let Some(needs) = works.iter().map(|work| work.needs()).max() else { return };
         let kept = self.transaction(needs, |database, home| {
             // A job is skipped if its caller gave up while it waited for the file.
@@ -117,7 +117,7 @@ impl WriterThread {
                 let stays = work.run(database, home);
                 // Some failures, such as a full disk, roll back the whole transaction.
                 if database.is_autocommit() {
-                    return Err(Failure::Told(
+                    return Err(SqliteStoreError::Told(
                         "the transaction that this operation shared with others failed; try again".to_owned(),
                     ));
                 }
@@ -136,8 +136,8 @@ impl WriterThread {
     /// Runs one transaction; a failure rolls it back.
     fn transaction(
         &mut self,
-        needs: Needs,
-        run: impl FnOnce(&Connection, &Home) -> Result<(), Failure>,
+        needs: Durability,
+        run: impl FnOnce(&Connection, &DatabaseFile) -> Result<(), SqliteStoreError>,
     ) -> Result<(), StoreError> {
         let done = self.attempt(needs, run);
         done.map_err(|failure| failure.to_store_error())
@@ -145,18 +145,18 @@ impl WriterThread {
 
     fn attempt(
         &mut self,
-        needs: Needs,
-        run: impl FnOnce(&Connection, &Home) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        needs: Durability,
+        run: impl FnOnce(&Connection, &DatabaseFile) -> Result<(), SqliteStoreError>,
+    ) -> Result<(), SqliteStoreError> {
         self.check_file_identity()?;
-        if needs > Needs::ReadOnly && self.needs != Some(needs) {
-            let level = if needs == Needs::Keeping { "FULL" } else { "NORMAL" };
+        if needs > Durability::ReadOnly && self.needs != Some(needs) {
+            let level = if needs == Durability::Keeping { "FULL" } else { "NORMAL" };
             self.database.pragma_update(None, "synchronous", level)?;
             self.needs = Some(needs);
         }
         let behavior = match needs {
-            Needs::ReadOnly => TransactionBehavior::Deferred,
-            Needs::Writing | Needs::Keeping => TransactionBehavior::Immediate,
+            Durability::ReadOnly => TransactionBehavior::Deferred,
+            Durability::Writing | Durability::Keeping => TransactionBehavior::Immediate,
         };
         let transaction = self.database.transaction_with_behavior(behavior)?;
         run(&transaction, &self.home)?;
@@ -165,11 +165,11 @@ impl WriterThread {
         self.check_file_identity()
     }
 
-    fn check_file_identity(&self) -> Result<(), Failure> {
-        if Place::of(&self.home.path) == Some(self.home.place) {
+    fn check_file_identity(&self) -> Result<(), SqliteStoreError> {
+        if FileIdentity::of(&self.home.path) == Some(self.home.place) {
             return Ok(());
         }
-        Err(Failure::Told(
+        Err(SqliteStoreError::Told(
             "its file was removed or replaced; put it back, or restart with another file".to_owned(),
         ))
     }
@@ -193,7 +193,7 @@ impl WriterThread {
             return false;
         }
         let mut removed = false;
-        let done = self.transaction(Needs::Writing, |database, home| {
+        let done = self.transaction(Durability::Writing, |database, home| {
             removed = slot_owners::remove_dead_owners(database, &home.path, home.owner.id)?;
             Ok(())
         });
@@ -204,6 +204,6 @@ impl WriterThread {
     fn leave(&mut self) {
         const PATIENCE: Duration = Duration::from_millis(500);
         let _ = self.database.busy_timeout(PATIENCE);
-        let _ = self.transaction(Needs::Writing, |database, home| Ok(home.owner.leave(database)?));
+        let _ = self.transaction(Durability::Writing, |database, home| Ok(home.owner.leave(database)?));
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// One branch of a coverage point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Side {
+pub enum BranchKind {
     /// The policy matches.
     Matched,
     /// The policy was evaluated and does not match.
@@ -48,7 +48,7 @@ pub enum Side {
     Lifted,
 }
 
-impl Side {
+impl BranchKind {
     /// The description of the branch if no case reached it.
     pub fn missing(self) -> &'static str {
         match self {

@@ -4,25 +4,25 @@ use std::collections::HashMap;
 
 use regex::Regex;
 
-use super::branch_kind::Side;
-use super::report::WhyNot;
+use super::branch_kind::BranchKind;
+use super::report::UncountedReason;
 use crate::call::{CallView, SessionState, ToolCall};
 use crate::diagnostic::{SourceId, Span};
 use crate::json::{Map, Value};
 use crate::matcher::{ExaminedCondition, ExaminedForm, ExaminedMatcher, ExaminedPattern};
-use crate::middleware::{KINDS, Kind, Redact};
+use crate::middleware::{KINDS, PolicyKind, Redact};
 use crate::policy::{CompiledPolicies, Mode, Policy, Unmatched};
-use crate::redaction::{Detector, Redactor, Style};
-use crate::source::{LoadedFile, Node};
+use crate::redaction::{Detector, RedactionStyle, Redactor};
+use crate::source::{LoadedFile, YamlNode};
 
 /// One coverage point of a rules file.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct CoveragePoint {
     /// The kind of point, as in the report.
     pub(super) what: &'static str,
     pub(super) span: Span,
     /// One or two branches.
-    pub(super) sides: Vec<Side>,
+    pub(super) sides: Vec<BranchKind>,
 }
 
 /// The indices of a policy's coverage points among all.
@@ -48,37 +48,37 @@ pub(super) struct PolicyPoints {
 
 /// A policy of a rules file, enabled or not, with its location.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct DeclaredPolicy {
     pub(super) id: String,
     pub(super) kind: &'static str,
     pub(super) mode: Mode,
     pub(super) span: Span,
     /// Why the policy is not counted, if it is not.
-    pub(super) not_counted: Option<WhyNot>,
+    pub(super) not_counted: Option<UncountedReason>,
 }
 
 /// All coverage points of a bundle.
 #[derive(Debug, Default)]
-pub(super) struct Places {
-    pub(super) all: Vec<Place>,
+pub(super) struct CoveragePoints {
+    pub(super) all: Vec<CoveragePoint>,
     /// The policies that cases can reach, by id.
     pub(super) by_policy: HashMap<String, PolicyPoints>,
     /// `defaults.unmatched`, if it stops calls.
     pub(super) unmatched: Option<usize>,
     /// The policies, ordered by file and position.
-    pub(super) written: Vec<Written>,
+    pub(super) written: Vec<DeclaredPolicy>,
     pub(super) files: Vec<SourceId>,
 }
 
-impl Places {
+impl CoveragePoints {
     pub(super) fn of(chains: &CompiledPolicies, files: &[LoadedFile]) -> Self {
         let mut places = Self { files: files.iter().map(|file| file.source).collect(), ..Self::default() };
         if chains.defaults().unmatched != Unmatched::Allow
             && let Some(node) = files.iter().find_map(|file| file.root.get("defaults")?.get("unmatched"))
         {
-            places.unmatched = Some(places.add("unmatched", node.span, vec![Side::Applied, Side::Lifted]));
+            places.unmatched = Some(places.add("unmatched", node.span, vec![BranchKind::Applied, BranchKind::Lifted]));
         }
-        let nodes: HashMap<&str, &Node> =
+        let nodes: HashMap<&str, &YamlNode> =
             nodes(files).filter_map(|node| Some((node.get("id")?.as_str()?, node))).collect();
         for policy in chains.policies().iter().filter(|policy| is_reachable(&policy.kind)) {
             let of_policy = places.of_policy(policy, nodes.get(policy.id.as_str()).copied());
@@ -88,12 +88,12 @@ impl Places {
         places
     }
 
-    fn add(&mut self, what: &'static str, span: Span, sides: Vec<Side>) -> usize {
-        self.all.push(Place { what, span, sides });
+    fn add(&mut self, what: &'static str, span: Span, sides: Vec<BranchKind>) -> usize {
+        self.all.push(CoveragePoint { what, span, sides });
         self.all.len() - 1
     }
 
-    fn of_policy(&mut self, policy: &Policy, node: Option<&Node>) -> PolicyPoints {
+    fn of_policy(&mut self, policy: &Policy, node: Option<&YamlNode>) -> PolicyPoints {
         let call = ToolCall::new("", "", Value::Object(Map::new()));
         let session = SessionState::default();
         // The results for this call do not matter, only the structure of the conditions.
@@ -106,15 +106,15 @@ impl Places {
         };
         let patterns = || examined.tools.iter().chain(&examined.servers);
         let narrows = examined.condition.is_some() || patterns().any(|pattern| pattern.text != "*");
-        let mut sides = vec![Side::Matched];
-        sides.extend(narrows.then_some(Side::NotMatched));
+        let mut sides = vec![BranchKind::Matched];
+        sides.extend(narrows.then_some(BranchKind::NotMatched));
         let whole = self.add("policy", id_span, sides);
         let tools = self.patterns("tool", &examined.tools, policy);
         let servers = self.patterns("server", &examined.servers, policy);
         let mut conditions = Vec::new();
         if let Some(condition) = &examined.condition {
             condition.each(&mut |part| {
-                let place = what(part).map(|what| self.add(what, part.span, vec![Side::True, Side::False]));
+                let place = what(part).map(|what| self.add(what, part.span, vec![BranchKind::True, BranchKind::False]));
                 conditions.push(place);
             });
         }
@@ -125,7 +125,7 @@ impl Places {
         let kind = (!sides.is_empty()).then(|| self.add("kind", key_span, sides));
         let value = entry.map(|entry| &entry.value);
         let under = |key: &str| value.and_then(|value| value.get(key));
-        let mut list = |what, key: &str, sides: &[Side]| {
+        let mut list = |what, key: &str, sides: &[BranchKind]| {
             let start = self.all.len();
             for item in items(under(key)) {
                 self.add(what, item.span, sides.to_vec());
@@ -133,17 +133,17 @@ impl Places {
             start
         };
         let steps = ["input", "output"].map(|key| match policy.kind {
-            Kind::Transform(_) => list("step", key, &[Side::Changed]),
+            PolicyKind::Transform(_) => list("step", key, &[BranchKind::Changed]),
             _ => 0,
         });
         let errors = match policy.kind {
-            Kind::Recover(_) | Kind::Retry(_) => list("error", "on", &[Side::True, Side::False]),
+            PolicyKind::Recover(_) | PolicyKind::Retry(_) => list("error", "on", &[BranchKind::True, BranchKind::False]),
             _ => 0,
         };
         let finders = match &policy.kind {
-            Kind::Redact(redact) => {
-                let detectors = list("detector", "detect", &[Side::Found]);
-                let patterns = list("pattern", "patterns", &[Side::Found]);
+            PolicyKind::Redact(redact) => {
+                let detectors = list("detector", "detect", &[BranchKind::Found]);
+                let patterns = list("pattern", "patterns", &[BranchKind::Found]);
                 finders(redact, items(under("detect")), detectors, patterns)
             }
             _ => Vec::new(),
@@ -156,14 +156,14 @@ impl Places {
         let start = self.all.len();
         for pattern in patterns {
             // A star matches every name.
-            let sides = if pattern.text == "*" { vec![Side::True] } else { vec![Side::True, Side::False] };
+            let sides = if pattern.text == "*" { vec![BranchKind::True] } else { vec![BranchKind::True, BranchKind::False] };
             self.add(what, pattern.span.unwrap_or(policy.span), sides);
         }
         start
     }
 
     /// The policies as written, including disabled ones.
-    fn declared_policies(&self, files: &[LoadedFile], chains: &CompiledPolicies) -> Vec<Written> {
+    fn declared_policies(&self, files: &[LoadedFile], chains: &CompiledPolicies) -> Vec<DeclaredPolicy> {
         let modes: HashMap<&str, Mode> =
             chains.policies().iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
         let written = nodes(files).filter_map(|node| {
@@ -172,19 +172,19 @@ impl Places {
             let id = id_node.as_str()?;
             let mode = modes.get(id).copied().unwrap_or(Mode::Off);
             let not_counted = match mode {
-                Mode::Off => Some(WhyNot::Off),
-                _ => (!self.by_policy.contains_key(id)).then_some(WhyNot::OfRun),
+                Mode::Off => Some(UncountedReason::Off),
+                _ => (!self.by_policy.contains_key(id)).then_some(UncountedReason::OfRun),
             };
-            Some(Written { id: id.to_owned(), kind: kind.name, mode, span: id_node.span, not_counted })
+            Some(DeclaredPolicy { id: id.to_owned(), kind: kind.name, mode, span: id_node.span, not_counted })
         });
         written.collect()
     }
 }
 
 /// Whether cases can reach the effect of a kind. Of budgets, they consume only calls.
-fn is_reachable(kind: &Kind) -> bool {
+fn is_reachable(kind: &PolicyKind) -> bool {
     match kind {
-        Kind::Budget(budget) => budget.bounds.calls.is_some(),
+        PolicyKind::Budget(budget) => budget.bounds.calls.is_some(),
         kind => !kind.is_of_run(),
     }
 }
@@ -202,50 +202,59 @@ fn what(condition: &ExaminedCondition<'_>) -> Option<&'static str> {
 }
 
 /// The branches of a matching policy's effect. In shadow mode, only those that are visible before the effect.
-fn kind_branches(policy: &Policy) -> Vec<Side> {
+fn kind_branches(policy: &Policy) -> Vec<BranchKind> {
     let side = match policy.kind {
-        Kind::Validate(_) => return vec![Side::Misfits, Side::Fits],
-        Kind::RateLimit(_) => return vec![Side::UsedUp, Side::Enough],
+        PolicyKind::Validate(_) => return vec![BranchKind::Misfits, BranchKind::Fits],
+        PolicyKind::RateLimit(_) => return vec![BranchKind::UsedUp, BranchKind::Enough],
         // The calls of a case run one after the other, so that a slot is always free.
-        Kind::Concurrency(_) => Side::Enough,
-        Kind::Recover(_) => Side::Recovered,
-        Kind::Deny(_) | Kind::Halt(_) | Kind::Allow(_) => Side::Reason,
-        Kind::Budget(_) => Side::UsedUp,
-        Kind::Approval(_) => Side::Asked,
-        Kind::Respond(_) => Side::Answered,
-        Kind::Cache(_) => Side::Kept,
-        Kind::Around(_) => Side::Ran,
-        Kind::Retry(_) => Side::Repeated,
-        Kind::Timeout(_) => Side::GivenUp,
+        PolicyKind::Concurrency(_) => BranchKind::Enough,
+        PolicyKind::Recover(_) => BranchKind::Recovered,
+        PolicyKind::Deny(_) | PolicyKind::Halt(_) | PolicyKind::Allow(_) => BranchKind::Reason,
+        PolicyKind::Budget(_) => BranchKind::UsedUp,
+        PolicyKind::Approval(_) => BranchKind::Asked,
+        PolicyKind::Respond(_) => BranchKind::Answered,
+        PolicyKind::Cache(_) => BranchKind::Kept,
+        PolicyKind::Around(_) => BranchKind::Ran,
+        PolicyKind::Retry(_) => BranchKind::Repeated,
+        PolicyKind::Timeout(_) => BranchKind::GivenUp,
         // Their effects are covered by their matching, or by their parts.
-        Kind::Transform(_) | Kind::Redact(_) | Kind::Label(_) | Kind::Fact(_) | Kind::Audit(_) => {
+        PolicyKind::Transform(_)
+        | PolicyKind::Redact(_)
+        | PolicyKind::Label(_)
+        | PolicyKind::Fact(_)
+        | PolicyKind::Audit(_) => {
             return Vec::new();
         }
-        Kind::Model(_) | Kind::Stream(_) => return Vec::new(),
+        PolicyKind::Model(_) | PolicyKind::Stream(_) => return Vec::new(),
     };
-    let shows_in_shadow = matches!(policy.kind, Kind::Recover(_) | Kind::Concurrency(_));
+    let shows_in_shadow = matches!(policy.kind, PolicyKind::Recover(_) | PolicyKind::Concurrency(_));
     if policy.mode == Mode::Shadow && !shows_in_shadow { Vec::new() } else { vec![side] }
 }
 
 /// Each detector and each pattern by itself, with its coverage point.
-fn finders(redact: &Redact, detectors: &[Node], mut at: usize, patterns: usize) -> Vec<(Redactor, usize)> {
+fn finders(
+    redact: &Redact,
+    detectors: &[YamlNode],
+    mut at: usize,
+    patterns: usize,
+) -> Vec<(Redactor, usize)> {
     let mut found = Vec::new();
     for node in detectors {
         if let Some(detector) = node.as_str().and_then(Detector::from_name) {
-            found.push((Redactor::new(vec![detector], Vec::new(), Style::Mask), at));
+            found.push((Redactor::new(vec![detector], Vec::new(), RedactionStyle::Mask), at));
         }
         at += 1;
     }
-    let alone = |pattern: &Regex| Redactor::new(Vec::new(), vec![pattern.clone()], Style::Mask);
+    let alone = |pattern: &Regex| Redactor::new(Vec::new(), vec![pattern.clone()], RedactionStyle::Mask);
     found.extend(redact.redactor.patterns().iter().map(alone).zip(patterns..));
     found
 }
 
 /// The items of a list, or a single node as one item.
-fn items(node: Option<&Node>) -> &[Node] {
+fn items(node: Option<&YamlNode>) -> &[YamlNode] {
     node.map(|node| node.items().unwrap_or(std::slice::from_ref(node))).unwrap_or_default()
 }
 
-fn nodes(files: &[LoadedFile]) -> impl Iterator<Item = &Node> {
+fn nodes(files: &[LoadedFile]) -> impl Iterator<Item = &YamlNode> {
     files.iter().flat_map(|file| items(file.root.get("policies")))
 }

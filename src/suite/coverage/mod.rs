@@ -8,15 +8,15 @@ mod coverage_points;
 mod report;
 mod branch_kind;
 
-pub use branch_kind::Side;
+pub use branch_kind::BranchKind;
 pub use report::{
-    CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy, UncountedPolicy, WhyNot,
+    CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy, UncountedPolicy, UncountedReason,
 };
 
 use std::sync::Mutex;
 
-use coverage_points::Places;
-use recorder::Counts;
+use coverage_points::CoveragePoints;
+use recorder::BranchCounts;
 
 use crate::policy::CompiledPolicies;
 use crate::source::LoadedFile;
@@ -38,15 +38,15 @@ use crate::source::LoadedFile;
 /// ```
 #[derive(Debug)]
 pub struct Coverage {
-    places: Places,
-    counts: Mutex<Counts>,
+    places: CoveragePoints,
+    counts: Mutex<BranchCounts>,
 }
 
 impl Coverage {
     /// Creates empty counts for a bundle that was compiled from these files.
     pub fn of(chains: &CompiledPolicies, files: &[LoadedFile]) -> Self {
-        let places = Places::of(chains, files);
-        let counts = Mutex::new(Counts::of(&places));
+        let places = CoveragePoints::of(chains, files);
+        let counts = Mutex::new(BranchCounts::of(&places));
         Self { places, counts }
     }
 }

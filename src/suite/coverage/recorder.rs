@@ -3,32 +3,34 @@
 use std::sync::PoisonError;
 
 use super::Coverage;
-use super::branch_kind::Side;
-use super::coverage_points::{Places, PolicyPoints};
+use super::branch_kind::BranchKind;
+use super::coverage_points::{CoveragePoints, PolicyPoints};
 use crate::call::{CallView, Outcome, OutcomeKind, Root, Verdict, reason_code};
-use crate::kernel::{Asking, Decision, Effect, ErrorAsked, Event, LimitAsked, Listener, Said};
+use crate::kernel::{
+    Decision, Effect, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus, PolicyEvaluated,
+};
 use crate::matcher::Truth;
-use crate::middleware::{Kind, Redact, Step, apply_steps};
+use crate::middleware::{PolicyKind, Redact, TransformStep, apply_steps};
 use crate::policy::Policy;
 use crate::rules_schema::Polarity;
 
 /// How often each branch was taken, and how often each coverage point was undecided.
 #[derive(Debug)]
-pub(super) struct Counts {
+pub(super) struct BranchCounts {
     pub(super) sides: Vec<[u64; 2]>,
     pub(super) undecided: Vec<u64>,
 }
 
-impl Counts {
-    pub(super) fn of(places: &Places) -> Self {
+impl BranchCounts {
+    pub(super) fn of(places: &CoveragePoints) -> Self {
         Self { sides: vec![[0; 2]; places.all.len()], undecided: vec![0; places.all.len()] }
     }
 }
 
-impl Listener for Coverage {
+impl EventListener for Coverage {
     fn hear(&self, event: &Event<'_>) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut count = Count { places: &self.places, counts: &mut counts };
+        let mut count = BranchCounter { places: &self.places, counts: &mut counts };
         // The remaining events concern policies outside the bundle, or no branch.
         let _ = match event {
             Event::Asking(asking) if asking.layer == 0 && asking.phase.is_some() => count.asked(asking),
@@ -42,14 +44,14 @@ impl Listener for Coverage {
     }
 }
 
-struct Count<'c> {
-    places: &'c Places,
-    counts: &'c mut Counts,
+struct BranchCounter<'c> {
+    places: &'c CoveragePoints,
+    counts: &'c mut BranchCounts,
 }
 
-impl<'c> Count<'c> {
+impl<'c> BranchCounter<'c> {
     /// Counts a branch of a point. Returns `None` if the point does not have it.
-    fn note(&mut self, place: usize, side: Side) -> Option<()> {
+    fn note(&mut self, place: usize, side: BranchKind) -> Option<()> {
         let sides = &self.places.all.get(place)?.sides;
         let index = sides.iter().position(|other| *other == side)?;
         let times = self.counts.sides.get_mut(place)?.get_mut(index)?;
@@ -60,9 +62,9 @@ impl<'c> Count<'c> {
     fn count_truth(&mut self, place: usize, truth: &Truth, policy: &Policy) {
         let restricts = policy.kind.entry().polarity == Polarity::Restricting;
         match truth {
-            Truth::Yes => self.note(place, Side::True),
-            Truth::Absent if restricts => self.note(place, Side::True),
-            Truth::No | Truth::Absent => self.note(place, Side::False),
+            Truth::Yes => self.note(place, BranchKind::True),
+            Truth::Absent if restricts => self.note(place, BranchKind::True),
+            Truth::No | Truth::Absent => self.note(place, BranchKind::False),
             Truth::Undecided(_) => self.counts.undecided.get_mut(place).map(|times| *times += 1),
         };
     }
@@ -71,20 +73,20 @@ impl<'c> Count<'c> {
         self.places.by_policy.get(id)
     }
 
-    fn count_kind(&mut self, id: &str, side: Side) -> Option<()> {
+    fn count_kind(&mut self, id: &str, side: BranchKind) -> Option<()> {
         self.note(self.of(id)?.kind?, side)
     }
 
-    fn asked(&mut self, asking: &Asking<'_>) -> Option<()> {
+    fn asked(&mut self, asking: &PolicyEvaluated<'_>) -> Option<()> {
         let policy = asking.policy;
         let places = self.of(&policy.id)?;
-        if let Said::Unasked(_) = asking.said {
+        if let MatchStatus::Unasked(_) = asking.said {
             return None;
         }
         let matches = asking.matches();
-        self.note(places.policy, if matches { Side::Matched } else { Side::NotMatched });
+        self.note(places.policy, if matches { BranchKind::Matched } else { BranchKind::NotMatched });
         let examined = asking.examine();
-        let truth = |fits| if fits { Side::True } else { Side::False };
+        let truth = |fits| if fits { BranchKind::True } else { BranchKind::False };
         for (place, pattern) in (places.tools..).zip(&examined.tools) {
             self.note(place, truth(pattern.fits));
         }
@@ -104,28 +106,28 @@ impl<'c> Count<'c> {
             });
         }
         match &policy.kind {
-            Kind::Transform(transform) if matches => {
+            PolicyKind::Transform(transform) if matches => {
                 let [input, output] = places.steps;
                 match asking.view.output {
                     None => self.steps(&transform.input, input, Root::Input, &asking.view),
                     Some(_) => self.steps(&transform.output, output, Root::Output, &asking.view),
                 }
             }
-            Kind::Redact(redact) if matches => self.finds(redact, places, &asking.view),
+            PolicyKind::Redact(redact) if matches => self.finds(redact, places, &asking.view),
             _ => self.note(places.kind?, said(asking)?)?,
         }
         Some(())
     }
 
     /// Applies the steps of a transform one by one, to see which of them change something.
-    fn steps(&mut self, steps: &[Step], start: usize, root: Root, view: &CallView<'_>) {
+    fn steps(&mut self, steps: &[TransformStep], start: usize, root: Root, view: &CallView<'_>) {
         let Some(before) = (if root == Root::Output { view.output } else { Some(view.input) }) else {
             return;
         };
         let mut value = before.clone();
         for (place, step) in (start..).zip(steps) {
             if apply_steps(std::slice::from_ref(step), view, view, &mut value) == Ok(true) {
-                self.note(place, Side::Changed);
+                self.note(place, BranchKind::Changed);
             }
         }
     }
@@ -140,7 +142,7 @@ impl<'c> Count<'c> {
                 || output.is_some_and(in_value)
                 || error.is_some_and(|error| finder.has_match(error))
             {
-                self.note(*place, Side::Found);
+                self.note(*place, BranchKind::Found);
             }
         }
     }
@@ -150,57 +152,57 @@ impl<'c> Count<'c> {
         if let Some(place) = self.places.unmatched {
             let stops = matches!(decision.effect(), Effect::Deny | Effect::Suspend);
             match reason.code.as_str() {
-                reason_code::UNMATCHED if stops => self.note(place, Side::Applied),
+                reason_code::UNMATCHED if stops => self.note(place, BranchKind::Applied),
                 _ if decision.effect() <= Effect::Suspend && reason.policy.is_some() => {
-                    self.note(place, Side::Lifted)
+                    self.note(place, BranchKind::Lifted)
                 }
                 _ => None,
             };
         }
-        self.count_kind(&reason.policy?, Side::Reason)
+        self.count_kind(&reason.policy?, BranchKind::Reason)
     }
 
-    fn limit(&mut self, asked: &LimitAsked<'_>) -> Option<()> {
-        self.count_kind(&asked.policy.id, if asked.enough { Side::Enough } else { Side::UsedUp })
+    fn limit(&mut self, asked: &LimitChecked<'_>) -> Option<()> {
+        self.count_kind(&asked.policy.id, if asked.enough { BranchKind::Enough } else { BranchKind::UsedUp })
     }
 
-    fn budget(&mut self, asking: &Asking<'_>) -> Option<()> {
-        let bounds = matches!(asking.policy.kind, Kind::Budget(_)) && asking.matches();
-        self.note(self.of(&asking.policy.id).filter(|_| bounds)?.policy, Side::Matched)
+    fn budget(&mut self, asking: &PolicyEvaluated<'_>) -> Option<()> {
+        let bounds = matches!(asking.policy.kind, PolicyKind::Budget(_)) && asking.matches();
+        self.note(self.of(&asking.policy.id).filter(|_| bounds)?.policy, BranchKind::Matched)
     }
 
-    fn error(&mut self, asked: &ErrorAsked<'_>) -> Option<()> {
+    fn error(&mut self, asked: &ErrorMatched<'_>) -> Option<()> {
         let places = self.of(&asked.policy.id)?;
         let on = match &asked.policy.kind {
-            Kind::Retry(retry) => &retry.on,
-            Kind::Recover(recover) => &recover.on,
+            PolicyKind::Retry(retry) => &retry.on,
+            PolicyKind::Recover(recover) => &recover.on,
             _ => return None,
         };
         for (place, concerns) in (places.errors..).zip(on.matches_each(asked.error)) {
-            self.note(place, if concerns { Side::True } else { Side::False });
+            self.note(place, if concerns { BranchKind::True } else { BranchKind::False });
         }
-        let repeats = matches!(asked.policy.kind, Kind::Retry(_)) && on.concern(asked.error);
-        self.note(places.kind.filter(|_| repeats)?, Side::Repeated)
+        let repeats = matches!(asked.policy.kind, PolicyKind::Retry(_)) && on.concern(asked.error);
+        self.note(places.kind.filter(|_| repeats)?, BranchKind::Repeated)
     }
 
     fn ended(&mut self, outcome: &Outcome) -> Option<()> {
         for id in outcome.approval.iter().flat_map(|request| &request.policies) {
-            self.count_kind(id, Side::Asked);
+            self.count_kind(id, BranchKind::Asked);
         }
         for took_part in &outcome.policies {
             let side = match (took_part.kind.as_str(), took_part.verdict) {
-                ("cache", Verdict::Answer) => Side::Kept,
-                ("timeout", Verdict::Deny) => Side::GivenUp,
+                ("cache", Verdict::Answer) => BranchKind::Kept,
+                ("timeout", Verdict::Deny) => BranchKind::GivenUp,
                 ("around", Verdict::Pass | Verdict::Rewrite) if outcome.outcome != OutcomeKind::Cached => {
-                    Side::Ran
+                    BranchKind::Ran
                 }
                 _ => continue,
             };
             self.count_kind(&took_part.id, side);
         }
         let side = match (outcome.outcome, outcome.reason.code.as_str()) {
-            (OutcomeKind::Answered, _) => Side::Answered,
-            (_, reason_code::BUDGET_EXCEEDED) => Side::UsedUp,
+            (OutcomeKind::Answered, _) => BranchKind::Answered,
+            (_, reason_code::BUDGET_EXCEEDED) => BranchKind::UsedUp,
             _ => return None,
         };
         self.count_kind(outcome.reason.policy.as_ref()?, side)
@@ -208,12 +210,12 @@ impl<'c> Count<'c> {
 }
 
 /// The branch of its kind that the evaluation of a policy takes.
-fn said(asking: &Asking<'_>) -> Option<Side> {
+fn said(asking: &PolicyEvaluated<'_>) -> Option<BranchKind> {
     match (&asking.policy.kind, asking.verdict?) {
-        (Kind::Validate(_), _) if asking.problem.is_some() => Some(Side::Misfits),
-        (Kind::Validate(_), _) => Some(Side::Fits),
-        (Kind::RateLimit(_), Verdict::Deny | Verdict::Halt) => Some(Side::UsedUp),
-        (Kind::Recover(_), _) => Some(Side::Recovered),
+        (PolicyKind::Validate(_), _) if asking.problem.is_some() => Some(BranchKind::Misfits),
+        (PolicyKind::Validate(_), _) => Some(BranchKind::Fits),
+        (PolicyKind::RateLimit(_), Verdict::Deny | Verdict::Halt) => Some(BranchKind::UsedUp),
+        (PolicyKind::Recover(_), _) => Some(BranchKind::Recovered),
         _ => None,
     }
 }

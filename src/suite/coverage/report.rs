@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use serde::Serialize;
 
 use super::Coverage;
-use super::branch_kind::Side;
+use super::branch_kind::BranchKind;
 use crate::diagnostic::{Location, SourceId, SourceMap, Span};
 use crate::policy::Mode;
 
@@ -82,7 +82,7 @@ pub struct CoveredPoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CoveredBranch {
     /// The kind of branch.
-    pub side: Side,
+    pub side: BranchKind,
     /// How often cases took the branch.
     pub times: u64,
 }
@@ -97,20 +97,20 @@ pub struct UncountedPolicy {
     /// The policy's location.
     pub place: Location,
     /// Why it is not counted.
-    pub why: WhyNot,
+    pub why: UncountedReason,
 }
 
 /// Why a policy is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WhyNot {
+pub enum UncountedReason {
     /// The policy is off.
     Off,
     /// The policy acts on the run, and cases consist of calls only. A budget of calls is counted.
     OfRun,
 }
 
-impl WhyNot {
+impl UncountedReason {
     /// The reason as text.
     pub fn words(self) -> &'static str {
         match self {

@@ -9,17 +9,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::loader::load_texts;
-use super::report::Report;
+use super::report::SuiteReport;
 use crate::call::CallRecord;
 use crate::diagnostic::render;
 use crate::policy::CompiledPolicies;
 use crate::tools::ToolDescriptor;
 use recorded_run::{RecordedRounds, play};
-use test_file_writer::{Written, write};
+use test_file_writer::{GeneratedSession, write};
 
 /// The origin of the recorded calls, and the known tools.
 #[derive(Clone, Copy, Debug)]
-pub struct Origin<'a> {
+pub struct RecordingSource<'a> {
     /// The name of the file of the calls, for comments.
     pub calls: &'a str,
     /// The known tools, with the file that the tests name for them.
@@ -64,7 +64,7 @@ pub enum GenerateError {
 pub fn generate(
     records: Vec<CallRecord>,
     chains: &Arc<CompiledPolicies>,
-    origin: Origin<'_>,
+    origin: RecordingSource<'_>,
 ) -> Result<GeneratedTests, GenerateError> {
     if records.is_empty() {
         return Err(GenerateError::NoCalls);
@@ -72,7 +72,7 @@ pub fn generate(
     let calls = records.len();
     let (hidden, redacted_by) = record_redaction::hide(records.clone(), chains)?;
     let tools = origin.tools.map_or(&[][..], |(_, tools)| tools);
-    let sessions: Vec<Written> = sessions(&records)
+    let sessions: Vec<GeneratedSession> = sessions(&records)
         .iter()
         .map(|places| {
             let rounds_of = rounds(places, &hidden);
@@ -82,7 +82,7 @@ pub fn generate(
                 false => play(chains, tools, &rounds(places, &records)),
             };
             let name = rounds_of.iter().flatten().next().and_then(|record| record.session.clone());
-            Written { name, rounds: rounds_of, came, before }
+            GeneratedSession { name, rounds: rounds_of, came, before }
         })
         .collect();
     let text = write(&sessions, &origin, &redacted_by);
@@ -127,7 +127,7 @@ fn run_generated(
     text: &str,
     chains: &Arc<CompiledPolicies>,
     tools: &[ToolDescriptor],
-) -> Result<Report, GenerateError> {
+) -> Result<SuiteReport, GenerateError> {
     // The file of the tools, beside the tests, need not exist yet.
     let without_tools: String =
         text.lines().filter(|line| !line.starts_with("tools: ")).map(|line| format!("{line}\n")).collect();

@@ -7,7 +7,7 @@ use regex::Regex;
 use super::GenerateError;
 use crate::call::{CallRecord, RecordedResult};
 use crate::json::Value;
-use crate::middleware::{Kind, Redact};
+use crate::middleware::{PolicyKind, Redact};
 use crate::policy::{CompiledPolicies, Mode, Policy};
 
 /// The replacement of a value that can't be redacted.
@@ -19,7 +19,7 @@ const SECRETS_PER_PATTERN: usize = 200;
 
 /// The redacted values of calls, and the policies that redact them.
 #[derive(Default)]
-pub(super) struct Secrets {
+pub(super) struct RedactedSecrets {
     /// The secret → its replacement.
     found: BTreeMap<String, String>,
     policies: Vec<String>,
@@ -38,14 +38,14 @@ pub(super) fn hide(
         .iter()
         .filter(|policy| policy.mode == Mode::Enforce)
         .filter_map(|policy| match &policy.kind {
-            Kind::Redact(redact) => Some((policy, redact)),
+            PolicyKind::Redact(redact) => Some((policy, redact)),
             _ => None,
         })
         .collect();
     if redactions.is_empty() {
         return Ok((records, Vec::new()));
     }
-    let mut secrets = Secrets::default();
+    let mut secrets = RedactedSecrets::default();
     let mut records: Vec<CallRecord> = records
         .into_iter()
         .map(|mut record| {
@@ -79,7 +79,7 @@ pub(super) fn hide(
     Ok((records, secrets.policies))
 }
 
-impl Secrets {
+impl RedactedSecrets {
     fn take(&mut self, policy: &Policy, redact: &Redact, value: &mut Value) {
         let before = value.clone();
         if redact.redactor.redact_value(value).is_err() {

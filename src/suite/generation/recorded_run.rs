@@ -10,12 +10,12 @@ use crate::json::Value;
 use crate::policy::CompiledPolicies;
 use crate::suite::case::CallStep;
 use crate::suite::runner::engine;
-use crate::suite::stubbed_tools::{Answer, StubbedTools};
+use crate::suite::stubbed_tools::{StubbedAnswer, StubbedTools};
 use crate::suite::test_file_reader::DEFAULT_CLOCK_START;
 use crate::tools::ToolDescriptor;
 
 /// The outcome of a call.
-pub(super) struct Came {
+pub(super) struct RecordedCallResult {
     pub(super) outcome: Outcome,
     pub(super) runs: usize,
 }
@@ -28,7 +28,7 @@ pub(super) fn play(
     chains: &Arc<CompiledPolicies>,
     tools: &[ToolDescriptor],
     rounds: &RecordedRounds,
-) -> Vec<Came> {
+) -> Vec<RecordedCallResult> {
     let clock = ManualClock::new(DEFAULT_CLOCK_START.parse().unwrap_or(Timestamp::UNIX_EPOCH));
     let engine = engine(Arc::clone(chains), tools, &clock).build();
     let mut session = engine.session();
@@ -52,7 +52,7 @@ pub(super) fn play(
         };
         came.extend(steps.iter().zip(outcomes).map(|(step, outcome)| {
             let runs = tools.runs(&step.call.id);
-            Came { outcome, runs }
+            RecordedCallResult { outcome, runs }
         }));
     }
     came
@@ -66,6 +66,6 @@ fn step(record: &CallRecord, number: usize) -> CallStep {
             Err(ToolError { kind: kind.clone(), ..ToolError::new(message) })
         }
     });
-    let answers = result.map(|result| vec![Answer { result: Some(result), takes: None }]);
+    let answers = result.map(|result| vec![StubbedAnswer { result: Some(result), takes: None }]);
     CallStep { call, answers, expect: None }
 }

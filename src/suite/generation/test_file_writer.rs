@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Origin;
-use super::recorded_run::{Came, RecordedRounds};
+use super::RecordingSource;
+use super::recorded_run::{RecordedCallResult, RecordedRounds};
 use super::yaml_writer;
 use crate::call::{CallRecord, Outcome, OutcomeKind, RecordedResult, reason_code};
 use crate::json::{Map, Value};
@@ -16,17 +16,17 @@ const MAX_WIDTH: usize = 120;
 const MAX_STEP_WIDTH: usize = 80;
 
 /// One session with the outcomes of its calls.
-pub(super) struct Written {
+pub(super) struct GeneratedSession {
     pub(super) name: Option<String>,
     pub(super) rounds: RecordedRounds,
     /// One outcome for each call, in order.
-    pub(super) came: Vec<Came>,
+    pub(super) came: Vec<RecordedCallResult>,
     /// The outcomes with the unredacted values; empty if nothing is redacted.
-    pub(super) before: Vec<Came>,
+    pub(super) before: Vec<RecordedCallResult>,
 }
 
 /// Writes the file.
-pub(super) fn write(sessions: &[Written], origin: &Origin<'_>, redacted_by: &[String]) -> String {
+pub(super) fn write(sessions: &[GeneratedSession], origin: &RecordingSource<'_>, redacted_by: &[String]) -> String {
     let mut page = vec![
         format!("# Generated from the calls of {}: review it before you rely on it.", one_line(origin.calls)),
         "# The expectations are the current outcomes, which may be wrong. Give each case a name that describes what is"
@@ -78,7 +78,7 @@ fn common<'r>(records: impl Iterator<Item = &'r CallRecord>) -> Map {
 }
 
 /// A case name that is not taken.
-fn name(session: &Written, sessions: usize, taken: &mut BTreeSet<String>) -> String {
+fn name(session: &GeneratedSession, sessions: usize, taken: &mut BTreeSet<String>) -> String {
     let name = match &session.name {
         Some(name) if name.trim().is_empty() => "session without a name".to_owned(),
         Some(name) => format!("session {name}"),
@@ -94,16 +94,16 @@ fn name(session: &Written, sessions: usize, taken: &mut BTreeSet<String>) -> Str
     free
 }
 
-fn case(session: &Written, name: &str, above: &Map) -> Vec<String> {
+fn case(session: &GeneratedSession, name: &str, above: &Map) -> Vec<String> {
     let mut lines = yaml_writer::entry("name", &name.into(), usize::MAX);
     let shared = common(session.rounds.iter().flatten());
     let own = without(&shared, above);
     if !own.is_empty() {
         lines.extend(yaml_writer::entry("context", &own.into(), MAX_WIDTH - 4));
     }
-    let calls: Vec<Call<'_>> = (1..)
+    let calls: Vec<GeneratedCall<'_>> = (1..)
         .zip(&session.came)
-        .map(|(number, came)| Call { came, before: session.before.get(number - 1), shared: &shared })
+        .map(|(number, came)| GeneratedCall { came, before: session.before.get(number - 1), shared: &shared })
         .collect();
     let records: Vec<&CallRecord> = session.rounds.iter().flatten().collect();
     if let ([record], [call]) = (records.as_slice(), calls.as_slice()) {
@@ -142,14 +142,14 @@ fn step(members: Map, width: usize) -> Vec<String> {
 }
 
 /// One call, with the data for its step.
-struct Call<'a> {
-    came: &'a Came,
-    before: Option<&'a Came>,
+struct GeneratedCall<'a> {
+    came: &'a RecordedCallResult,
+    before: Option<&'a RecordedCallResult>,
     /// The context that all calls of the case share.
     shared: &'a Map,
 }
 
-impl Call<'_> {
+impl GeneratedCall<'_> {
     fn comments(&self) -> Vec<String> {
         let mut comments = Vec::new();
         let reason =

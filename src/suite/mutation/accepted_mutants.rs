@@ -1,8 +1,8 @@
 //! Comments that accept surviving mutants: `# callgate: survives threshold because the shop knows whole amounts only`, on
 //! the line of the change or above it, or above the policy that contains the change.
 
-use super::mutant::Change;
-use super::report::Unused;
+use super::mutant::Mutant;
+use super::report::CommentProblem;
 use super::{MUTATIONS, Mutation};
 use crate::diagnostic::{Span, nearest};
 use crate::policy::LoadedBundle;
@@ -29,7 +29,7 @@ impl<'a> AcceptanceComments<'a> {
     }
 
     /// The reason for which a comment accepts a surviving change. Returns `None` if none does.
-    pub(super) fn reason(&mut self, change: &Change) -> Option<String> {
+    pub(super) fn reason(&mut self, change: &Mutant) -> Option<String> {
         let lines = [Some(change.place), change.head].map(|span| span.and_then(|span| self.line(span)));
         let mut reason = None;
         for (comment, used) in &mut self.comments {
@@ -51,7 +51,7 @@ impl<'a> AcceptanceComments<'a> {
     }
 
     /// The problems of the comments, after all survivors were looked up. `tried_all`: whether no change was left out.
-    pub(super) fn unused(self, tried_all: bool) -> Vec<Unused> {
+    pub(super) fn unused(self, tried_all: bool) -> Vec<CommentProblem> {
         let mut found = Vec::new();
         for (comment, used) in &self.comments {
             for ((span, word), used) in comment.words.iter().zip(used) {
@@ -64,7 +64,7 @@ impl<'a> AcceptanceComments<'a> {
                     }
                     Some(_) => continue,
                 };
-                found.extend(Unused::at(self.built, *span, message));
+                found.extend(CommentProblem::at(self.built, *span, message));
             }
             if comment.words.is_empty() || comment.reason.is_none() {
                 let message = match comment.words.is_empty() {
@@ -73,7 +73,7 @@ impl<'a> AcceptanceComments<'a> {
                     }
                     false => "this comment gives no reason; write `# callgate: survives threshold because …`",
                 };
-                found.extend(Unused::at(self.built, comment.span, message.to_owned()));
+                found.extend(CommentProblem::at(self.built, comment.span, message.to_owned()));
             }
         }
         found

@@ -1,13 +1,13 @@
 //! Mutations of conditions: removed and negated tests, shifted bounds.
 
 use super::mutant::item_removal;
-use super::mutant_generator::Finder;
+use super::mutant_generator::MutantGenerator;
 use super::{
     ABSENCE, ANCHOR, EXPRESSION, ITEM_REMOVED, NEGATION, OPERATOR, QUANTIFIER, TEST_REMOVED, THRESHOLD,
     expression_mutations, pattern_mutations,
 };
 use crate::diagnostic::{Edit, Span};
-use crate::source::{Entry, Node, YamlValue};
+use crate::source::{MappingEntry, YamlNode, YamlValue};
 
 /// Operators, each with similar and opposite ones.
 const SIMILAR_OPERATORS: [(&str, &[&str]); 8] = [
@@ -26,7 +26,7 @@ const LISTS: [&str; 8] = ["in", "not_in", "starts_with", "ends_with", "type", "i
 
 /// Mutates the conditions below `where`, `all` (`needed`) or `any`; a single condition counts as a list of one. The maximum nesting of
 /// rules files bounds the recursion of these functions.
-pub(super) fn mutate_conditions(node: &Node, needed: bool, finder: &mut Finder<'_>) {
+pub(super) fn mutate_conditions(node: &YamlNode, needed: bool, finder: &mut MutantGenerator<'_>) {
     let Some(items) = node.items() else { return mutate_single_condition(node, finder) };
     if let [only] = items {
         return mutate_single_condition(only, finder);
@@ -49,14 +49,14 @@ pub(super) fn mutate_conditions(node: &Node, needed: bool, finder: &mut Finder<'
     }
 }
 
-fn mutate_single_condition(node: &Node, finder: &mut Finder<'_>) {
+fn mutate_single_condition(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let case = format!("a case in which {} does not hold", shown(node, finder));
     finder.replace(TEST_REMOVED, node.span, "{ expr: \"true\" }", case);
     mutate_condition(node, finder);
 }
 
 /// A condition in one line, truncated.
-fn shown(node: &Node, finder: &Finder<'_>) -> String {
+fn shown(node: &YamlNode, finder: &MutantGenerator<'_>) -> String {
     let text = finder.text(node.span);
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
@@ -66,7 +66,7 @@ fn shown(node: &Node, finder: &Finder<'_>) -> String {
     }
 }
 
-fn mutate_condition(node: &Node, finder: &mut Finder<'_>) {
+fn mutate_condition(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let entries = node.entries().unwrap_or_default();
     for entry in entries {
         match entry.key.as_str() {
@@ -79,7 +79,7 @@ fn mutate_condition(node: &Node, finder: &mut Finder<'_>) {
     }
 }
 
-fn mutate_group(entry: &Entry, finder: &mut Finder<'_>) {
+fn mutate_group(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     let items = entry.value.items().unwrap_or_default();
     let (other, case) = match entry.key.as_str() {
         "all" => ("any", "a case in which some of these hold, and not all"),
@@ -92,7 +92,7 @@ fn mutate_group(entry: &Entry, finder: &mut Finder<'_>) {
 }
 
 /// `not: X` becomes `all: [ X ]`.
-fn mutate_negation(entry: &Entry, finder: &mut Finder<'_>) {
+fn mutate_negation(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     let inner = &entry.value;
     let case = format!("a case whose result depends on {}", shown(inner, finder));
     let written = finder.text(inner.span);
@@ -112,8 +112,8 @@ fn mutate_negation(entry: &Entry, finder: &mut Finder<'_>) {
     mutate_condition(inner, finder);
 }
 
-fn of_test(test: &Node, entry: &Entry, finder: &mut Finder<'_>) {
-    let path = test.get("path").and_then(Node::as_str).unwrap_or("the path").to_owned();
+fn of_test(test: &YamlNode, entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
+    let path = test.get("path").and_then(YamlNode::as_str).unwrap_or("the path").to_owned();
     let (key, value) = (entry.key.as_str(), &entry.value);
     if let Some((_, others)) = SIMILAR_OPERATORS.iter().find(|(operator, _)| *operator == key) {
         for other in others.iter() {
@@ -162,14 +162,14 @@ fn of_test(test: &Node, entry: &Entry, finder: &mut Finder<'_>) {
     }
 }
 
-fn of_each(value: &Node, path: &str, finder: &mut Finder<'_>) {
+fn of_each(value: &YamlNode, path: &str, finder: &mut MutantGenerator<'_>) {
     let other = if value.as_str() == Some("any") { "every" } else { "any" };
     let case = format!("a case in which some of `{path}` pass the test, and not all");
     finder.replace(QUANTIFIER, value.span, other, case);
 }
 
 /// Adds a bound that is one more and one that is one less, each with a value that detects it.
-fn mutate_bound(operator: &str, value: &Node, path: &str, finder: &mut Finder<'_>) {
+fn mutate_bound(operator: &str, value: &YamlNode, path: &str, finder: &mut MutantGenerator<'_>) {
     let Some(bound) = value.as_number() else { return };
     let Some((less, more)) = adjacent_numbers(&bound.text()) else { return };
     let bound = bound.text();
@@ -202,7 +202,7 @@ pub(super) fn adjacent_numbers(number: &str) -> Option<(String, String)> {
     Some((write(scaled.checked_sub(1)?)?, write(scaled.checked_add(1)?)?))
 }
 
-fn mutate_values(value: &Node, path: &str, finder: &mut Finder<'_>) {
+fn mutate_values(value: &YamlNode, path: &str, finder: &mut MutantGenerator<'_>) {
     let YamlValue::Sequence(items) = &value.value else { return };
     for (index, item) in items.iter().enumerate() {
         if let Some(edit) = item_removal(finder.file(item.span), items, index) {

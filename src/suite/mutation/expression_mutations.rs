@@ -1,9 +1,9 @@
 //! Mutations of operators in expressions, scripts and the filters of paths.
 
-use super::mutant_generator::Finder;
+use super::mutant_generator::MutantGenerator;
 use super::{EXPRESSION, Mutation};
 use crate::diagnostic::Span;
-use crate::source::{Node, StringStyle, YamlValue};
+use crate::source::{StringStyle, YamlNode, YamlValue};
 
 /// Operators and their replacements; an operator comes before its prefixes. Those that are replaced by themselves only look
 /// like one of the others, and are skipped.
@@ -26,7 +26,7 @@ const OPERATORS: [(&str, &str); 15] = [
 ];
 
 /// Mutates each operator of an expression or a script, in the text of the file.
-pub(super) fn mutate_operators(node: &Node, mutation: Mutation, finder: &mut Finder<'_>) {
+pub(super) fn mutate_operators(node: &YamlNode, mutation: Mutation, finder: &mut MutantGenerator<'_>) {
     let YamlValue::String(text) = &node.value else { return };
     // The quotes of the YAML string do not belong to the expression.
     let quotes = usize::from(text.style == StringStyle::Quoted);
@@ -42,7 +42,7 @@ pub(super) fn mutate_operators(node: &Node, mutation: Mutation, finder: &mut Fin
 }
 
 /// Mutates each operator in the filters of a path.
-pub(super) fn mutate_filters(node: &Node, finder: &mut Finder<'_>) {
+pub(super) fn mutate_filters(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
     if node.as_str().is_some_and(|path| path.contains("[?")) {
         mutate_operators(node, EXPRESSION, finder);
     }

@@ -5,11 +5,11 @@
 
 use super::condition_mutations::adjacent_numbers;
 use super::mutant::{entry_removal, item_removal};
-use super::mutant_generator::Finder;
+use super::mutant_generator::MutantGenerator;
 use super::{CHOICE, DURATION, EXPRESSION, ITEM_REMOVED, KEY_REMOVED, LIMIT, expression_mutations};
 use crate::diagnostic::Span;
 use crate::durations;
-use crate::source::{Entry, Node};
+use crate::source::{MappingEntry, YamlNode};
 
 /// A mutation of a key or its value.
 #[derive(Clone, Copy)]
@@ -74,7 +74,7 @@ const KEYS: [(&str, &[(&str, KeyMutation)]); 10] = [
 ];
 
 /// Adds the mutations of a kind's value.
-pub(super) fn of_kind(kind: &Entry, finder: &mut Finder<'_>) {
+pub(super) fn of_kind(kind: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     if kind.key == "timeout" {
         return stretch(&kind.value, finder);
     }
@@ -94,7 +94,7 @@ pub(super) fn of_kind(kind: &Entry, finder: &mut Finder<'_>) {
     }
 }
 
-fn step(entry: &Entry, finder: &mut Finder<'_>) {
+fn step(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     let Some(number) = entry.value.as_number() else { return };
     let Some((less, more)) = adjacent_numbers(&number.text()) else { return };
     let case = format!("a case that reaches `{}: {}`, and exceeds it by one", entry.key, number);
@@ -103,7 +103,7 @@ fn step(entry: &Entry, finder: &mut Finder<'_>) {
     }
 }
 
-fn stretch(node: &Node, finder: &mut Finder<'_>) {
+fn stretch(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let Some(text) = node.as_str() else { return };
     let Some(time) = durations::parse(text) else { return };
     for (other, passes) in [(time / 2, "almost"), (time.saturating_mul(2), "a little more than")] {
@@ -113,7 +113,7 @@ fn stretch(node: &Node, finder: &mut Finder<'_>) {
     }
 }
 
-fn remove_items(entry: &Entry, finder: &mut Finder<'_>) {
+fn remove_items(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     let items = entry.value.items().unwrap_or_default();
     for (index, item) in items.iter().enumerate() {
         if let Some(edit) = item_removal(finder.file(item.span), items, index) {
@@ -124,7 +124,7 @@ fn remove_items(entry: &Entry, finder: &mut Finder<'_>) {
     }
 }
 
-fn replace_keyword(entry: &Entry, words: &[&str], finder: &mut Finder<'_>) {
+fn replace_keyword(entry: &MappingEntry, words: &[&str], finder: &mut MutantGenerator<'_>) {
     let written = finder.text(entry.value.span).to_owned();
     // A mapping, if the key allows one, is not a keyword.
     if !words.contains(&written.as_str()) {
@@ -136,7 +136,7 @@ fn replace_keyword(entry: &Entry, words: &[&str], finder: &mut Finder<'_>) {
     }
 }
 
-fn remove_key(entries: &[Entry], index: usize, finder: &mut Finder<'_>) {
+fn remove_key(entries: &[MappingEntry], index: usize, finder: &mut MutantGenerator<'_>) {
     let Some(entry) = entries.get(index) else { return };
     let Some(edit) = entry_removal(finder.file(entry.key_span), entries, index) else { return };
     let place = Span { end: entry.value.span.end.max(entry.key_span.end), ..entry.key_span };

@@ -16,10 +16,10 @@ mod report;
 mod mutant_runner;
 
 pub use render::{json, summary, text};
-pub use report::{MutationReport, Survivor, Unused};
+pub use report::{MutationReport, Survivor, CommentProblem};
 
 use crate::policy::LoadedBundle;
-use crate::suite::{Report, Suite};
+use crate::suite::{SuiteReport, Suite};
 
 /// A kind of mutation, with the name that comments use to accept it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub fn mutate(
     suite: &Suite,
     only: Option<&str>,
     seen: &mut dyn FnMut(usize, usize),
-) -> Result<MutationReport, Report> {
+) -> Result<MutationReport, SuiteReport> {
     let trial = mutant_runner::MutantRunner::new(built, suite)?;
     let changes = mutant_generator::changes(built, only);
     let verdicts = trial.test_all(&changes, seen);

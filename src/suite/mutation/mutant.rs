@@ -2,11 +2,11 @@
 
 use super::Mutation;
 use crate::diagnostic::{Edit, Fix, SourceMap, Span};
-use crate::source::{Entry, Node};
+use crate::source::{MappingEntry, YamlNode};
 
 /// A change of a rules file, to be tested.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct Mutant {
     pub(super) mutation: Mutation,
     /// The changed policy; `None` for a setting of the whole bundle.
     pub(super) policy: Option<String>,
@@ -21,7 +21,7 @@ pub(super) struct Change {
     pub(super) noticed_by: String,
 }
 
-impl Change {
+impl Mutant {
     /// The text of the changed file. Returns `None` if the edits do not apply to it.
     pub(super) fn apply(&self, sources: &SourceMap) -> Option<String> {
         let (text, made) = Fix::apply([&self.fix], sources, self.place.source)?;
@@ -67,7 +67,7 @@ fn clipped(line: &str, column: usize) -> String {
 }
 
 /// The edit that removes one item of a list. Returns `None` if it is the only item, or if an anchor would be removed with it.
-pub(super) fn item_removal(text: &str, items: &[Node], index: usize) -> Option<Edit> {
+pub(super) fn item_removal(text: &str, items: &[YamlNode], index: usize) -> Option<Edit> {
     let item = items.get(index)?.span;
     let span = match index.checked_sub(1) {
         Some(before) => Span::new(item.source, items.get(before)?.span.end, item.end),
@@ -77,7 +77,7 @@ pub(super) fn item_removal(text: &str, items: &[Node], index: usize) -> Option<E
 }
 
 /// The edit that removes one key with its value, with the same conditions as [`item_removal`].
-pub(super) fn entry_removal(text: &str, entries: &[Entry], index: usize) -> Option<Edit> {
+pub(super) fn entry_removal(text: &str, entries: &[MappingEntry], index: usize) -> Option<Edit> {
     let entry = entries.get(index)?;
     let key = entry.key_span;
     let span = match index.checked_sub(1) {

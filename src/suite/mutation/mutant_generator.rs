@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::mutant::Change;
+use super::mutant::Mutant;
 use super::{
     DEFAULT, Mutation, POLICY_REMOVED, SHADOW_ENFORCED, condition_mutations, kind_mutations,
     pattern_mutations,
@@ -10,23 +10,23 @@ use super::{
 use crate::diagnostic::{Edit, Fix, SourceMap, Span};
 use crate::middleware::KINDS;
 use crate::policy::LoadedBundle;
-use crate::source::Node;
+use crate::source::YamlNode;
 
 /// All changes, ordered by file and position. `only`: limits them to policies whose id, or whose file's name, contains this
 /// text.
-pub(super) fn changes(built: &LoadedBundle, only: Option<&str>) -> Vec<Change> {
+pub(super) fn changes(built: &LoadedBundle, only: Option<&str>) -> Vec<Mutant> {
     let only = only.map(str::to_lowercase);
     let wanted = |name: &str| only.as_ref().is_none_or(|only| name.to_lowercase().contains(only));
     let mut found = Vec::new();
     for file in &built.files {
         let Some(source) = built.sources.get(file.source) else { continue };
-        let mut finder = Finder { sources: &built.sources, policy: None, head: None, found: Vec::new() };
+        let mut finder = MutantGenerator { sources: &built.sources, policy: None, head: None, found: Vec::new() };
         let whole_file = wanted(source.name());
         if whole_file {
             defaults(&file.root, &mut finder);
         }
-        for policy in file.root.get("policies").and_then(Node::items).unwrap_or_default() {
-            let id = policy.get("id").and_then(Node::as_str).unwrap_or_default();
+        for policy in file.root.get("policies").and_then(YamlNode::items).unwrap_or_default() {
+            let id = policy.get("id").and_then(YamlNode::as_str).unwrap_or_default();
             if whole_file || wanted(id) {
                 finder.policy = Some(id.to_owned());
                 finder.head = Some(policy.span);
@@ -42,11 +42,11 @@ pub(super) fn changes(built: &LoadedBundle, only: Option<&str>) -> Vec<Change> {
     found
 }
 
-fn key(change: &Change) -> Vec<(Span, String)> {
+fn key(change: &Mutant) -> Vec<(Span, String)> {
     change.fix.edits.iter().map(|edit| (edit.span, edit.text.clone())).collect()
 }
 
-fn defaults(root: &Node, finder: &mut Finder<'_>) {
+fn defaults(root: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let Some(defaults) = root.get("defaults") else { return };
     for (name, words, case) in [
         (
@@ -66,9 +66,9 @@ fn defaults(root: &Node, finder: &mut Finder<'_>) {
     }
 }
 
-fn of_policy(policy: &Node, finder: &mut Finder<'_>) {
+fn of_policy(policy: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let mode = policy.get("mode");
-    let word = mode.and_then(Node::as_str);
+    let word = mode.and_then(YamlNode::as_str);
     if word == Some("off") {
         return;
     }
@@ -92,7 +92,7 @@ fn of_policy(policy: &Node, finder: &mut Finder<'_>) {
 }
 
 /// Removes a policy by `mode: off`, which has the same effect and leaves the rest of the file unchanged.
-fn removed(policy: &Node, finder: &mut Finder<'_>) {
+fn removed(policy: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let Some(first) = policy.entries().and_then(<[_]>::first) else { return };
     let edit = match policy.get("mode") {
         Some(mode) => Edit { span: mode.span, text: "off".to_owned() },
@@ -110,14 +110,14 @@ fn removed(policy: &Node, finder: &mut Finder<'_>) {
 }
 
 /// The collector of changes.
-pub(super) struct Finder<'a> {
+pub(super) struct MutantGenerator<'a> {
     pub(super) sources: &'a SourceMap,
     pub(super) policy: Option<String>,
     pub(super) head: Option<Span>,
-    found: Vec<Change>,
+    found: Vec<Mutant>,
 }
 
-impl Finder<'_> {
+impl MutantGenerator<'_> {
     /// The text of a span.
     pub(super) fn text(&self, span: Span) -> &str {
         self.sources
@@ -175,7 +175,7 @@ impl Finder<'_> {
         is_removal: bool,
         noticed_by: String,
     ) {
-        self.found.push(Change {
+        self.found.push(Mutant {
             mutation,
             policy: self.policy.clone(),
             head: self.head,

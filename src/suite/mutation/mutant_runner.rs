@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use super::mutant::Change;
+use super::mutant::Mutant;
 use crate::diagnostic::SourceMap;
 use crate::policy::{self, CompiledPolicies, LoadedBundle};
-use crate::suite::case::{Case, TestFile};
+use crate::suite::case::{TestCase, TestFile};
 use crate::suite::runner::passes;
-use crate::suite::{Report, Suite};
+use crate::suite::{SuiteReport, Suite};
 
 /// The time limit of a case; one that takes longer against changed rules has noticed the change.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
 /// The result of testing a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum MutantVerdict {
     /// A case failed.
     Noticed,
     /// All cases passed.
@@ -35,7 +35,7 @@ pub(super) struct MutantRunner<'a> {
     /// The rules files: name and text. Files that policies refer to are read from disk.
     texts: Vec<(&'a str, &'a str)>,
     revision: String,
-    cases: Vec<(&'a TestFile, &'a Arc<Case>)>,
+    cases: Vec<(&'a TestFile, &'a Arc<TestCase>)>,
     /// The cases in which each policy takes part; the one that noticed the policy's last change comes first.
     concerned: Mutex<HashMap<String, Vec<usize>>>,
 }
@@ -43,12 +43,12 @@ pub(super) struct MutantRunner<'a> {
 impl<'a> MutantRunner<'a> {
     /// # Errors
     /// Returns the report of the suite if it does not pass against the unchanged rules.
-    pub(super) fn new(built: &'a LoadedBundle, suite: &'a Suite) -> Result<Self, Report> {
+    pub(super) fn new(built: &'a LoadedBundle, suite: &'a Suite) -> Result<Self, SuiteReport> {
         let name_and_text = |file: &crate::source::LoadedFile| {
             built.sources.get(file.source).map(|source| (source.name(), source.text()))
         };
         let texts: Vec<(&str, &str)> = built.files.iter().filter_map(name_and_text).collect();
-        let nothing = || Report { files: Vec::new(), revision: String::new() };
+        let nothing = || SuiteReport { files: Vec::new(), revision: String::new() };
         let chains = policy::build_replacements(texts.clone(), &built.sources)
             .chains
             .map(Arc::new)
@@ -77,11 +77,11 @@ impl<'a> MutantRunner<'a> {
     }
 
     /// Tests all changes, on all available processors; verdicts are in the order of the changes.
-    pub(super) fn test_all(&self, changes: &[Change], seen: &mut dyn FnMut(usize, usize)) -> Vec<Verdict> {
+    pub(super) fn test_all(&self, changes: &[Mutant], seen: &mut dyn FnMut(usize, usize)) -> Vec<MutantVerdict> {
         let threads = thread::available_parallelism().map_or(1, usize::from).min(changes.len());
         let next = AtomicUsize::new(0);
         let (send, receive) = mpsc::channel();
-        let mut verdicts = vec![Verdict::Invalid; changes.len()];
+        let mut verdicts = vec![MutantVerdict::Invalid; changes.len()];
         thread::scope(|scope| {
             for _ in 0..threads {
                 let (send, next) = (send.clone(), &next);
@@ -106,24 +106,24 @@ impl<'a> MutantRunner<'a> {
         verdicts
     }
 
-    fn judge(&self, change: &Change) -> Verdict {
+    fn judge(&self, change: &Mutant) -> MutantVerdict {
         let name = self.sources.get(change.place.source).map(|source| source.name());
-        let Some(changed) = change.apply(self.sources) else { return Verdict::Invalid };
+        let Some(changed) = change.apply(self.sources) else { return MutantVerdict::Invalid };
         let texts = self.texts.iter().map(|(file, text)| {
             let text = if Some(*file) == name { changed.as_str() } else { text };
             (*file, text)
         });
         let Some(chains) = policy::build_replacements(texts, self.sources).chains.map(Arc::new) else {
-            return Verdict::Invalid;
+            return MutantVerdict::Invalid;
         };
         if chains.revision() == self.revision {
-            return Verdict::Same;
+            return MutantVerdict::Same;
         }
-        if self.is_noticed(change, &chains) { Verdict::Noticed } else { Verdict::Survived }
+        if self.is_noticed(change, &chains) { MutantVerdict::Noticed } else { MutantVerdict::Survived }
     }
 
     /// Whether a case fails. The cases in which the policy takes part run first.
-    fn is_noticed(&self, change: &Change, chains: &Arc<CompiledPolicies>) -> bool {
+    fn is_noticed(&self, change: &Mutant, chains: &Arc<CompiledPolicies>) -> bool {
         let first = self.with_policy_cases(change, |cases| cases.to_vec()).unwrap_or_default();
         let others = (0..self.cases.len()).filter(|index| !first.contains(index));
         let noticing = first.iter().copied().chain(others).find(|index| {
@@ -141,7 +141,7 @@ impl<'a> MutantRunner<'a> {
         noticing.is_some()
     }
 
-    fn with_policy_cases<T>(&self, change: &Change, read: impl FnOnce(&mut [usize]) -> T) -> Option<T> {
+    fn with_policy_cases<T>(&self, change: &Mutant, read: impl FnOnce(&mut [usize]) -> T) -> Option<T> {
         let mut concerned = self.concerned.lock().unwrap_or_else(PoisonError::into_inner);
         concerned.get_mut(change.policy.as_ref()?).map(|cases| read(cases))
     }

@@ -1,12 +1,12 @@
 //! Mutations of name patterns and regular expressions, which then match more, or less.
 
 use super::mutant::item_removal;
-use super::mutant_generator::Finder;
+use super::mutant_generator::MutantGenerator;
 use super::{ANCHOR, ITEM_REMOVED, Mutation, PATTERN};
-use crate::source::{Node, exact_span_in};
+use crate::source::{YamlNode, exact_span_in};
 
 /// Mutates the patterns of `match`.
-pub(super) fn mutate_matcher(matcher: &Node, finder: &mut Finder<'_>) {
+pub(super) fn mutate_matcher(matcher: &YamlNode, finder: &mut MutantGenerator<'_>) {
     if matcher.entries().is_none() {
         return mutate_patterns(matcher, finder);
     }
@@ -17,7 +17,7 @@ pub(super) fn mutate_matcher(matcher: &Node, finder: &mut Finder<'_>) {
 }
 
 /// Mutates one pattern or a list: replaces all by `*`, removes one, and removes the anchors or stars of each.
-fn mutate_patterns(node: &Node, finder: &mut Finder<'_>) {
+fn mutate_patterns(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let patterns = node.items().unwrap_or(std::slice::from_ref(node));
     if patterns.iter().any(|pattern| pattern.as_str() == Some("*")) {
         return;
@@ -49,7 +49,7 @@ fn mutate_patterns(node: &Node, finder: &mut Finder<'_>) {
 }
 
 /// Removes each star of a glob.
-fn remove_stars(pattern: &Node, text: &str, finder: &mut Finder<'_>) {
+fn remove_stars(pattern: &YamlNode, text: &str, finder: &mut MutantGenerator<'_>) {
     for (at, _) in text.match_indices('*') {
         if let Some(place) = exact_span_in(finder.sources, pattern, at..at + 1) {
             finder.replace(
@@ -63,7 +63,7 @@ fn remove_stars(pattern: &Node, text: &str, finder: &mut Finder<'_>) {
 }
 
 /// Removes the anchor at the start, or at the end, of a regular expression.
-pub(super) fn remove_anchors(node: &Node, mutation: Mutation, finder: &mut Finder<'_>) {
+pub(super) fn remove_anchors(node: &YamlNode, mutation: Mutation, finder: &mut MutantGenerator<'_>) {
     let Some(text) = node.as_str() else { return };
     let inner = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
     let (regex, before) = inner.map_or((text, 0), |inner| (inner, 1));

@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 /// Renders the survivors, each with its location, the line before and after, and the case that would notice it; then the
 /// accepted ones. `colour`: with ANSI escapes, which never come from a value.
 pub fn text(mutated: &MutationReport, colour: bool) -> String {
-    let mut page = Page { text: String::new(), colour };
+    let mut page = SurvivorWriter { text: String::new(), colour };
     let (accepted, open): (Vec<_>, Vec<_>) =
         mutated.survivors.iter().partition(|survivor| survivor.accepted.is_some());
     open.into_iter().for_each(|survivor| page.survivor(survivor));
@@ -59,12 +59,12 @@ pub fn json(mutated: &MutationReport) -> crate::json::Result<String> {
     crate::json::to_string_pretty(&Document { version: VERSION, mutations: mutated })
 }
 
-struct Page {
+struct SurvivorWriter {
     text: String,
     colour: bool,
 }
 
-impl Page {
+impl SurvivorWriter {
     fn line(&mut self, text: &str) {
         let _ = writeln!(self.text, "{text}");
     }

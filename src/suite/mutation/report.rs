@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::accepted_mutants::AcceptanceComments;
-use super::mutant::Change;
-use super::mutant_runner::Verdict;
+use super::mutant::Mutant;
+use super::mutant_runner::MutantVerdict;
 use crate::diagnostic::Span;
 use crate::policy::LoadedBundle;
 
@@ -24,7 +24,7 @@ pub struct MutationReport {
     /// The changes that no case noticed, ordered by file and position.
     pub survivors: Vec<Survivor>,
     /// The comments that accept nothing, or are invalid.
-    pub unused: Vec<Unused>,
+    pub unused: Vec<CommentProblem>,
 }
 
 /// A change that no case noticed.
@@ -54,7 +54,7 @@ pub struct Survivor {
 
 /// A comment that accepts nothing, or is invalid.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Unused {
+pub struct CommentProblem {
     /// The file's name, as given or found.
     pub file: String,
     /// The line, from 1.
@@ -72,7 +72,7 @@ impl MutationReport {
     }
 }
 
-impl Unused {
+impl CommentProblem {
     pub(super) fn at(built: &LoadedBundle, span: Span, message: String) -> Option<Self> {
         let place = built.sources.locate(span)?;
         Some(Self { file: place.file, line: place.line, column: place.column, message })
@@ -82,28 +82,28 @@ impl Unused {
 /// Builds the report from changes and verdicts. `tried_all`: whether no policy was left out.
 pub(super) fn report(
     built: &LoadedBundle,
-    changes: &[Change],
-    verdicts: &[Verdict],
+    changes: &[Mutant],
+    verdicts: &[MutantVerdict],
     tried_all: bool,
 ) -> MutationReport {
     let mut acceptances = AcceptanceComments::of(built);
-    let survived = changes.iter().zip(verdicts).filter(|(_, verdict)| **verdict == Verdict::Survived);
+    let survived = changes.iter().zip(verdicts).filter(|(_, verdict)| **verdict == MutantVerdict::Survived);
     let survivors: Vec<Survivor> =
         survived.filter_map(|(change, _)| survivor(built, change, acceptances.reason(change))).collect();
     let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
     let accepted = survivors.iter().filter(|survivor| survivor.accepted.is_some()).count();
     MutationReport {
-        changes: changes.len() - count(Verdict::Same),
-        noticed: count(Verdict::Noticed),
+        changes: changes.len() - count(MutantVerdict::Same),
+        noticed: count(MutantVerdict::Noticed),
         survived: survivors.len() - accepted,
         accepted,
-        invalid: count(Verdict::Invalid),
+        invalid: count(MutantVerdict::Invalid),
         survivors,
         unused: acceptances.unused(tried_all),
     }
 }
 
-fn survivor(built: &LoadedBundle, change: &Change, accepted: Option<String>) -> Option<Survivor> {
+fn survivor(built: &LoadedBundle, change: &Mutant, accepted: Option<String>) -> Option<Survivor> {
     let place = built.sources.locate(change.place)?;
     let (before, after) = change.lines(&built.sources)?;
     Some(Survivor {

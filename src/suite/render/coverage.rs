@@ -17,7 +17,7 @@ const PLAIN: &str = "\u{1b}[0m";
 /// Renders one line for each rules file, with the missing branches below it. `colour`: with ANSI escapes, which never come from a rules
 /// file.
 pub fn coverage(report: &CoverageReport, colour: bool) -> String {
-    let page = Page { colour };
+    let page = CoverageWriter { colour };
     report.files.iter().map(|file| page.file(file)).collect()
 }
 
@@ -53,11 +53,11 @@ pub fn coverage_annotations(report: &CoverageReport) -> String {
     report.places().filter_map(command).collect()
 }
 
-struct Page {
+struct CoverageWriter {
     colour: bool,
 }
 
-impl Page {
+impl CoverageWriter {
     fn paint(&self, style: &str, text: &str) -> String {
         if self.colour && !text.is_empty() { format!("{style}{text}{PLAIN}") } else { text.to_owned() }
     }

@@ -17,7 +17,7 @@ const MAX_EQUAL: usize = 2;
 
 /// The side of a diff that a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum DiffSide {
     Both,
     Expected,
     Came,
@@ -27,20 +27,20 @@ pub(super) enum Side {
 
 /// One line; its text is JSON, in which the caller must escape control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) side: Side,
+pub(super) struct DiffLine {
+    pub(super) side: DiffSide,
     pub(super) indent: usize,
     pub(super) text: String,
 }
 
 /// The lines of the differences and of their context.
-pub(super) fn diff(expected: &Value, came: &Value) -> Vec<Line> {
-    let mut page = Page { lines: Vec::new() };
+pub(super) fn diff(expected: &Value, came: &Value) -> Vec<DiffLine> {
+    let mut page = DiffWriter { lines: Vec::new() };
     page.compare("", expected, came, 0);
     let lines = page.lines.len();
     if lines > MAX_LINES {
         page.lines.truncate(MAX_LINES);
-        page.push(Side::Told, 0, format!("… {} more lines", lines - MAX_LINES));
+        page.push(DiffSide::Told, 0, format!("… {} more lines", lines - MAX_LINES));
     }
     page.lines
 }
@@ -68,8 +68,8 @@ fn truncate_from(text: &str, from: usize) -> String {
     }
 }
 
-struct Page {
-    lines: Vec<Line>,
+struct DiffWriter {
+    lines: Vec<DiffLine>,
 }
 
 /// A pair of aligned items of two lists, or an item of only one.
@@ -79,33 +79,33 @@ enum AlignedPair<'v> {
     Came(&'v Value),
 }
 
-impl Page {
-    fn push(&mut self, side: Side, indent: usize, text: String) {
-        self.lines.push(Line { side, indent, text });
+impl DiffWriter {
+    fn push(&mut self, side: DiffSide, indent: usize, text: String) {
+        self.lines.push(DiffLine { side, indent, text });
     }
 
     /// Compares two values. `key`: the prefix of the value's line.
     fn compare(&mut self, key: &str, expected: &Value, came: &Value, indent: usize) {
         // More would not help the reader; it also bounds the recursion.
         if self.lines.len() > MAX_LINES || indent > 2 * json::MAX_DEPTH {
-            return self.push(Side::Told, indent, "…".to_owned());
+            return self.push(DiffSide::Told, indent, "…".to_owned());
         }
         match (expected, came) {
-            _ if expected == came => self.push(Side::Both, indent, format!("{key}{}", short(came))),
+            _ if expected == came => self.push(DiffSide::Both, indent, format!("{key}{}", short(came))),
             (Value::Object(expected), Value::Object(came)) => {
-                self.push(Side::Both, indent, format!("{key}{{"));
+                self.push(DiffSide::Both, indent, format!("{key}{{"));
                 self.members(expected, came, indent + 2);
-                self.push(Side::Both, indent, "}".to_owned());
+                self.push(DiffSide::Both, indent, "}".to_owned());
             }
             (Value::Array(expected), Value::Array(came)) => {
-                self.push(Side::Both, indent, format!("{key}["));
+                self.push(DiffSide::Both, indent, format!("{key}["));
                 self.run(indent + 2, align(expected, came).into_iter().map(|pair| (String::new(), pair)));
-                self.push(Side::Both, indent, "]".to_owned());
+                self.push(DiffSide::Both, indent, "]".to_owned());
             }
             _ => {
                 let (expected, came) = beside(&expected.to_string(), &came.to_string());
-                self.push(Side::Expected, indent, format!("{key}{expected}"));
-                self.push(Side::Came, indent, format!("{key}{came}"));
+                self.push(DiffSide::Expected, indent, format!("{key}{expected}"));
+                self.push(DiffSide::Came, indent, format!("{key}{came}"));
             }
         }
     }
@@ -134,9 +134,9 @@ impl Page {
             match pair {
                 AlignedPair::Both(expected, came) => self.compare(&key, expected, came, indent),
                 AlignedPair::Expected(value) => {
-                    self.push(Side::Expected, indent, format!("{key}{}", short(value)))
+                    self.push(DiffSide::Expected, indent, format!("{key}{}", short(value)))
                 }
-                AlignedPair::Came(value) => self.push(Side::Came, indent, format!("{key}{}", short(value))),
+                AlignedPair::Came(value) => self.push(DiffSide::Came, indent, format!("{key}{}", short(value))),
             }
         }
         self.equal(indent, &mut equal);
@@ -144,11 +144,11 @@ impl Page {
 
     fn equal(&mut self, indent: usize, members: &mut Vec<(String, &Value)>) {
         if members.len() > MAX_EQUAL {
-            self.push(Side::Told, indent, format!("… {} equal", members.len()));
+            self.push(DiffSide::Told, indent, format!("… {} equal", members.len()));
             members.clear();
         }
         for (key, value) in members.drain(..) {
-            self.push(Side::Both, indent, format!("{key}{}", short(value)));
+            self.push(DiffSide::Both, indent, format!("{key}{}", short(value)));
         }
     }
 }
@@ -216,11 +216,11 @@ mod tests {
     use super::*;
 
     fn shown(expected: &Value, came: &Value) -> String {
-        let line = |line: &Line| {
+        let line = |line: &DiffLine| {
             let sign = match line.side {
-                Side::Expected => '-',
-                Side::Came => '+',
-                Side::Both | Side::Told => ' ',
+                DiffSide::Expected => '-',
+                DiffSide::Came => '+',
+                DiffSide::Both | DiffSide::Told => ' ',
             };
             format!("{sign}{:indent$}{}", "", line.text, indent = line.indent)
         };

@@ -3,15 +3,15 @@
 use super::junit::summary;
 use super::text::case_text;
 use crate::diagnostic::{Diagnostics, SourceMap, render};
-use crate::suite::Report;
+use crate::suite::SuiteReport;
 
 /// Renders one workflow command for each failed case, at its first failure, and one for each problem of rules and tests.
-pub fn github(report: Option<&Report>, problems: &[(&Diagnostics, &SourceMap)]) -> String {
+pub fn github(report: Option<&SuiteReport>, problems: &[(&Diagnostics, &SourceMap)]) -> String {
     let mut commands = String::new();
     for (diagnostics, sources) in problems {
         commands.push_str(&render::github(diagnostics, sources));
     }
-    for case in report.into_iter().flat_map(Report::cases) {
+    for case in report.into_iter().flat_map(SuiteReport::cases) {
         let Some(first) = case.failures.first() else { continue };
         let text = format!("{}\n\n{}", summary(first), case_text(case));
         commands.push_str(&render::annotation("error", Some(&first.place), &case.full_name(), &text));

@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use crate::diagnostic::{Diagnostics, SourceMap, render};
 use crate::json::Value;
-use crate::suite::{CoverageReport, FileReport, Report};
+use crate::suite::{CoverageReport, FileReport, SuiteReport};
 
 /// The version of the document.
 const VERSION: u32 = 1;
 
 /// The members and their order are a contract.
 #[derive(Serialize)]
-struct Document<'a> {
+struct ReportDocument<'a> {
     version: u32,
     /// The revision of the tested rules; null if they have errors.
     revision: Option<&'a str>,
@@ -30,7 +30,7 @@ struct Document<'a> {
 /// # Errors
 /// Returns an error if serialization fails, which strings and numbers do not cause.
 pub fn json(
-    report: Option<&Report>,
+    report: Option<&SuiteReport>,
     coverage: Option<&CoverageReport>,
     problems: &[(&Diagnostics, &SourceMap)],
 ) -> crate::json::Result<String> {
@@ -40,7 +40,7 @@ pub fn json(
     }
     let count =
         |passed| report.map_or(0, |report| report.cases().filter(|case| case.passed == passed).count());
-    crate::json::to_string_pretty(&Document {
+    crate::json::to_string_pretty(&ReportDocument {
         version: VERSION,
         revision: report.map(|report| report.revision.as_str()),
         passed: count(true),

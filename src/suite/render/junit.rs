@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use super::text::{case_text, visible};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceMap, render};
-use crate::suite::{CaseReport, Failure, Report};
+use crate::suite::{CaseReport, Failure, SuiteReport};
 
 /// Renders one suite for each test file; if rules or tests have errors, so that no case runs, one for each file with errors.
 /// `times`: how long each case took, in the order of the cases.
-pub fn junit(report: Option<&Report>, times: &[Duration], problems: &[(&Diagnostics, &SourceMap)]) -> String {
+pub fn junit(report: Option<&SuiteReport>, times: &[Duration], problems: &[(&Diagnostics, &SourceMap)]) -> String {
     let mut suites = Vec::new();
     let mut times = times.iter().copied().chain(std::iter::repeat(Duration::ZERO));
     for file in report.into_iter().flat_map(|report| &report.files) {
-        let mut suite = Suite::of(&file.file);
+        let mut suite = JunitSuite::of(&file.file);
         file.cases.iter().zip(times.by_ref()).for_each(|(case, time)| suite.case(case, time));
         suites.push(suite);
     }
@@ -24,14 +24,14 @@ pub fn junit(report: Option<&Report>, times: &[Duration], problems: &[(&Diagnost
             match suites.iter_mut().find(|suite| suite.file == file) {
                 Some(suite) => suite.problem(diagnostic, sources),
                 None => {
-                    let mut suite = Suite::of(&file);
+                    let mut suite = JunitSuite::of(&file);
                     suite.problem(diagnostic, sources);
                     suites.push(suite);
                 }
             }
         }
     }
-    let mut all = Suite::of("callgate");
+    let mut all = JunitSuite::of("callgate");
     for suite in &suites {
         all.tests += suite.tests;
         all.failures += suite.failures;
@@ -51,7 +51,7 @@ pub fn junit(report: Option<&Report>, times: &[Duration], problems: &[(&Diagnost
 }
 
 /// A suite under construction.
-struct Suite {
+struct JunitSuite {
     file: String,
     tests: usize,
     failures: usize,
@@ -60,7 +60,7 @@ struct Suite {
     cases: String,
 }
 
-impl Suite {
+impl JunitSuite {
     fn of(file: &str) -> Self {
         let (tests, failures, errors) = (0, 0, 0);
         Self { file: file.to_owned(), tests, failures, errors, time: Duration::ZERO, cases: String::new() }
@@ -84,7 +84,7 @@ impl Suite {
             };
             (format!("{}{more}", summary(first)), first.field.as_str(), case_text(case))
         });
-        let named = Named { name: &case.full_name(), line: Some(case.place.line), time };
+        let named = JunitTestName { name: &case.full_name(), line: Some(case.place.line), time };
         match failure {
             None => self.test(named, None),
             Some((message, kind, text)) => {
@@ -103,11 +103,11 @@ impl Suite {
         let line = diagnostic.span.and_then(|span| sources.locate(span)).map(|place| place.line);
         let name = format!("{} {}", code.id, code.name);
         let error = ("error", diagnostic.message.as_str(), code.id, text.trim_end());
-        self.test(Named { name: &name, line, time: Duration::ZERO }, Some(error));
+        self.test(JunitTestName { name: &name, line, time: Duration::ZERO }, Some(error));
     }
 
     /// Adds a test case. `ended`: the element, its message, its type and its text.
-    fn test(&mut self, named: Named<'_>, ended: Option<(&str, &str, &str, &str)>) {
+    fn test(&mut self, named: JunitTestName<'_>, ended: Option<(&str, &str, &str, &str)>) {
         self.tests += 1;
         let file = attribute(&self.file);
         let line = named.line.map_or_else(String::new, |line| format!(" line=\"{line}\""));
@@ -130,7 +130,7 @@ impl Suite {
     }
 }
 
-struct Named<'a> {
+struct JunitTestName<'a> {
     name: &'a str,
     line: Option<usize>,
     time: Duration,

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::diff::{self, Line, Side};
+use super::diff::{self, DiffLine, DiffSide};
 use crate::json::Value;
 use crate::safe_text::is_hidden;
-use crate::suite::{CallReport, CaseReport, Failure, FileReport, Report};
+use crate::suite::{CallReport, CaseReport, Failure, FileReport, SuiteReport};
 
 /// The maximum length of a displayed value, in characters.
 const MAX_SHOWN: usize = 400;
@@ -23,22 +23,22 @@ const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
 /// Renders one line for each file, with its failed cases below it. `colour`: with ANSI escapes, which never come from a value.
-pub fn text(report: &Report, colour: bool) -> String {
-    let mut page = Page { text: String::new(), colour };
+pub fn text(report: &SuiteReport, colour: bool) -> String {
+    let mut page = ReportWriter { text: String::new(), colour };
     report.files.iter().for_each(|file| page.file(file));
     page.text
 }
 
 /// The failures of one case and the preceding calls, without the case's name.
 pub(super) fn case_text(case: &CaseReport) -> String {
-    let mut page = Page { text: String::new(), colour: false };
+    let mut page = ReportWriter { text: String::new(), colour: false };
     page.told(case);
     let lines = page.text.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The summary line: `12 cases in 2 files: 11 passed, 1 failed`.
-pub fn summary(report: &Report) -> String {
+pub fn summary(report: &SuiteReport) -> String {
     let amount = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let failed = report.cases().filter(|case| !case.passed).count();
     let all = report.cases().count();
@@ -49,12 +49,12 @@ pub fn summary(report: &Report) -> String {
     format!("{} in {}: {counts}", amount(all, "case"), amount(report.files.len(), "file"))
 }
 
-struct Page {
+struct ReportWriter {
     text: String,
     colour: bool,
 }
 
-impl Page {
+impl ReportWriter {
     fn line(&mut self, indent: usize, text: &str) {
         let _ = writeln!(self.text, "{:indent$}{text}", "");
     }
@@ -133,14 +133,14 @@ impl Page {
         }
     }
 
-    fn compared(&mut self, line: &Line) {
+    fn compared(&mut self, line: &DiffLine) {
         let indent = line.indent;
         let text = format!("{:indent$}{}", "", visible(&line.text));
         let text = match line.side {
-            Side::Both => format!("  {text}"),
-            Side::Expected => self.paint(GREEN, &format!("- {text}")),
-            Side::Came => self.paint(RED, &format!("+ {text}")),
-            Side::Told => self.paint(DIM, &format!("  {text}")),
+            DiffSide::Both => format!("  {text}"),
+            DiffSide::Expected => self.paint(GREEN, &format!("- {text}")),
+            DiffSide::Came => self.paint(RED, &format!("+ {text}")),
+            DiffSide::Told => self.paint(DIM, &format!("  {text}")),
         };
         self.line(6, &text);
     }

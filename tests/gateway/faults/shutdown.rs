@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callgate::Engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, Reach, ServerSpec, StdioSpec};
+use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use tokio::io::AsyncWriteExt;
 
 use super::harness::{Folder, Session, response_count};
@@ -158,7 +158,7 @@ async fn client_that_reads_nothing_does_not_block_shutdown() {
     let child =
         StdioSpec { command: words.next().unwrap(), args: words.collect(), env: Vec::new(), cwd: None };
     let server =
-        ServerSpec { name: "server".to_owned(), prefix: None, reach: Reach::Child(child), rules: None };
+        ServerSpec { name: "server".to_owned(), prefix: None, reach: Transport::Child(child), rules: None };
     let gateway = Arc::new(Gateway::new(Engine::from_text(OPEN).unwrap(), [server]));
     let (mut client, from) = tokio::io::duplex(4096);
     let (to, _unread) = tokio::io::duplex(64);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callgate::Engine;
 use callgate::json::{Value, json};
-use callgate::mcp::{Gateway, Reach, ServerSpec, StdioSpec};
+use callgate::mcp::{Gateway, ServerSpec, StdioSpec, Transport};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf, WriteHalf, split};
 
 use super::harness::{self, Folder, response_count};
@@ -66,7 +66,7 @@ fn server(name: &str, folder: &Folder) -> ServerSpec {
     let child =
         StdioSpec { command: words.next().unwrap(), args: words.collect(), env: Vec::new(), cwd: None };
     let prefix = Some(format!("{name}_"));
-    ServerSpec { name: name.to_owned(), prefix, reach: Reach::Child(child), rules: None }
+    ServerSpec { name: name.to_owned(), prefix, reach: Transport::Child(child), rules: None }
 }
 
 fn has_tools_of(list: &Value, prefix: &str) -> bool {
