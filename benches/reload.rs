@@ -127,7 +127,7 @@ fn main() {
                     }
                     fs::write(&path, text).expect("rules are written");
                     let begun = Instant::now();
-                    let looked = reloader.look();
+                    let looked = reloader.reload();
                     times.push(begun.elapsed());
                     assert!(matches!(looked, ReloadResult::Applied | ReloadResult::Same));
                     thread::sleep(pause);

@@ -111,7 +111,7 @@ async fn run(
         match turn {
             Turn::Calls(id, tool, input) => {
                 history.push(Message::new(Role::Assistant, vec![Part::call(id, tool, input)]));
-                let round = session.round(history, &Shop).await.map_err(|error| failed(&error))?;
+                let round = session.run_round(history, &Shop).await.map_err(|error| failed(&error))?;
                 if round.is_suspended() {
                     return Ok(Stopped::Waits);
                 }
@@ -132,7 +132,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let keys = Keys::parse(&"5a".repeat(32))?;
     let engine = Engine::builder(engine::load_text(RULES)?).keys(keys).build();
     let session =
-        || engine.session().named("talk-1").with_context(json!({ "principal": "ana", "tenant": "acme" }));
+        || engine.session().with_name("talk-1").with_context(json!({ "principal": "ana", "tenant": "acme" }));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
 
     let mut history = History::new(vec![Message::new(Role::User, vec![Part::text("refund A1, please")])]);

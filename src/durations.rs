@@ -11,7 +11,7 @@ pub fn parse(text: &str) -> Option<Duration> {
 }
 
 /// Formats a duration, rounded up: `250ms`, `12s`, `1m 30s`, `3h 5m`.
-pub fn in_words(duration: Duration) -> String {
+pub fn format(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
     if millis < 1000 {
         return format!("{millis}ms");
@@ -39,7 +39,7 @@ mod tests {
             (90_061_000_000, "1d 1h 1m 1s"),
             (3_600_000_000, "1h"),
         ] {
-            assert_eq!(in_words(Duration::from_micros(micros)), words);
+            assert_eq!(format(Duration::from_micros(micros)), words);
         }
     }
 
@@ -47,7 +47,7 @@ mod tests {
     fn formatted_durations_parse_back() {
         for seconds in [1, 59, 60, 61, 3_600, 86_399, 86_400, 1_000_000] {
             let duration = Duration::from_secs(seconds);
-            assert_eq!(parse(&in_words(duration)), Some(duration));
+            assert_eq!(parse(&format(duration)), Some(duration));
         }
         for text in ["", "60", "-5s", "soon", "1 month"] {
             assert_eq!(parse(text), None, "{text}");

@@ -24,7 +24,7 @@ use crate::policy::{self, CompiledPolicies, LoadedBundle};
 use crate::seal::Keys;
 use crate::session::{Session, Shared};
 use crate::state::MemoryStore;
-use crate::tools::{ToolDescriptor, ToolCatalog};
+use crate::tools::{ToolCatalog, ToolDescriptor};
 use reload_status::ReloadHistory;
 
 /// The active rules with everything that evaluates calls against them. Cheap to clone; clones share all state.
@@ -62,7 +62,7 @@ pub struct LoadError(Box<LoadedBundle>);
 
 impl LoadError {
     /// The diagnostics, and the source files that they refer to.
-    pub fn built(&self) -> &LoadedBundle {
+    pub fn build_result(&self) -> &LoadedBundle {
         &self.0
     }
 }
@@ -152,7 +152,7 @@ impl Engine {
         let explainer = Explainer::new(sources);
         let kernel = Kernel { listener: Some(&explainer), ..self.shared.kernel(&layers) };
         kernel.decide(call, session);
-        explainer.decided()
+        explainer.last_decision()
     }
 
     /// The keys that seal approval requests: those of [`EngineBuilder::keys`], or a random one that only this engine has.
@@ -242,7 +242,7 @@ impl EngineBuilder {
     /// Validates tokens in approval answers that are not the request's own, such as one-time tokens of the host: such an answer counts
     /// only if `accepts` returns `true`.
     #[must_use]
-    pub fn accepting_answers(
+    pub fn answer_validator(
         mut self,
         accepts: impl Fn(&ResponsePart) -> bool + Send + Sync + 'static,
     ) -> Self {
@@ -259,7 +259,7 @@ impl EngineBuilder {
 
     /// Sets a listener that is notified of every evaluation of a policy, in all sessions.
     #[must_use]
-    pub fn heard_by(mut self, listener: Arc<dyn EventListener>) -> Self {
+    pub fn listener(mut self, listener: Arc<dyn EventListener>) -> Self {
         self.listener = Some(listener);
         self
     }

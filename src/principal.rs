@@ -106,7 +106,7 @@ impl PrincipalValue {
                 None if unicode::casefold(name).is_empty() => Self::Nobody,
                 None => Self::Invalid("a string with control characters"),
             },
-            Some(other) => Self::Invalid(JsonType::of(other).with_article()),
+            Some(other) => Self::Invalid(JsonType::from_value(other).with_article()),
         }
     }
 
@@ -114,7 +114,7 @@ impl PrincipalValue {
     pub fn from_context(context: &Value, comparison: PrincipalComparison) -> Self {
         match context {
             Value::Null | Value::Object(_) => Self::from_value(context.get("principal"), comparison),
-            other => Self::Invalid(JsonType::of(other).with_article()),
+            other => Self::Invalid(JsonType::from_value(other).with_article()),
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn with_budget<T>(read: impl FnOnce() -> T) -> T {
 }
 
 /// Whether the budget is exhausted: a regular expression was rejected because of those before it, and not because of its own size.
-pub(crate) fn is_exhausted() -> bool {
+pub(crate) fn is_budget_exhausted() -> bool {
     LEFT.get().is_some_and(|left| left < SIZE_LIMIT)
 }
 
@@ -67,7 +67,7 @@ mod tests {
         for pattern in [r"\w{100}", "(?:[a-z]{100}){80}"] {
             with_budget(|| {
                 let mut tries = 0;
-                while !is_exhausted() {
+                while !is_budget_exhausted() {
                     let _ = compile(pattern);
                     tries += 1;
                 }

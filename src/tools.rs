@@ -54,7 +54,7 @@ pub enum ToolListError {
 }
 
 /// Reads a JSON array of tools, or the result of an MCP `tools/list`.
-pub fn read_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolListError> {
+pub fn parse_list(text: &str) -> Result<Vec<ToolDescriptor>, ToolListError> {
     #[derive(Deserialize)]
     struct ToolsList {
         tools: Vec<ToolDescriptor>,
@@ -90,12 +90,12 @@ pub struct ToolCatalog {
 impl ToolCatalog {
     /// These tools. Of two with the same name and server, the last one is used.
     pub fn new(descriptors: impl IntoIterator<Item = ToolDescriptor>) -> Self {
-        Self::default().with(descriptors)
+        Self::default().with_tools(descriptors)
     }
 
     /// Adds tools; they shadow those of the same name and server.
     #[must_use]
-    pub fn with(&self, more: impl IntoIterator<Item = ToolDescriptor>) -> Self {
+    pub fn with_tools(&self, more: impl IntoIterator<Item = ToolDescriptor>) -> Self {
         let mut descriptors = self.descriptors.clone();
         for tool in more {
             match descriptors.iter_mut().find(|known| known.name == tool.name && known.server == tool.server)

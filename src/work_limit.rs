@@ -46,7 +46,7 @@ pub(crate) fn spend(units: u64) -> Result<(), WorkLimitError> {
 }
 
 /// Spends units for work on `amount` bytes or values, `per_unit` of them a unit.
-pub(crate) fn spend_on(amount: usize, per_unit: u64) -> Result<(), WorkLimitError> {
+pub(crate) fn spend_for(amount: usize, per_unit: u64) -> Result<(), WorkLimitError> {
     spend(amount as u64 / per_unit + 1)
 }
 
@@ -91,7 +91,7 @@ impl WorkMeter {
     }
 
     /// Runs a function that spends units of the call on this thread, or of this meter if there is none.
-    pub(crate) fn or_outer<T>(mut self, evaluate: impl FnOnce() -> T) -> T {
+    pub(crate) fn run_nested<T>(mut self, evaluate: impl FnOnce() -> T) -> T {
         match LEFT.get() {
             Some(_) => evaluate(),
             None => self.run(evaluate),

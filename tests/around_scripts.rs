@@ -229,14 +229,14 @@ fn unchanged_values_are_shared_not_copied() {
         panic!()
     };
     assert!(
-        matches!(&effect, ScriptEffect::Next { input, .. } if input.is(&case.call.input)),
+        matches!(&effect, ScriptEffect::Next { input, .. } if input.is_same_instance(&case.call.input)),
         "the input was copied"
     );
     let output = Arc::new(json!({"body": "y".repeat(2 << 20), "rows": vec![0; 300_000]}));
     journal.push(effect, Answer::Value(Arc::clone(&output)));
     match around.replay(&call, &journal) {
         ReplayResult::Done { output: given, from } => {
-            assert!(given.is(&output), "the output was copied");
+            assert!(given.is_same_instance(&output), "the output was copied");
             assert_eq!(from, Some(0));
         }
         other => panic!("{other:?}"),

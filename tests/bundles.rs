@@ -33,7 +33,7 @@ impl Loaded {
         let paths: Vec<_> = bundles.iter().map(|bundle| project(&format!("policies/{bundle}"))).collect();
         let chains = engine::load(&paths).unwrap_or_else(|error| panic!("{error}"));
         let lists = paths.iter().filter_map(|path| std::fs::read_to_string(path.join("tools.json")).ok());
-        Self { chains, tools: lists.flat_map(|list| tools::read_list(&list).unwrap()).collect() }
+        Self { chains, tools: lists.flat_map(|list| tools::parse_list(&list).unwrap()).collect() }
     }
 
     /// Replays a session in a new engine with a stopped clock.

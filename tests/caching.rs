@@ -17,7 +17,7 @@ const CACHED: (&str, &str) = ("cached", "cached");
 fn outcomes(engine: &Engine, clock: &ManualClock, tool: &Tool, calls: &[ToolCall]) -> Vec<&'static str> {
     calls
         .iter()
-        .map(|call| clock.drive(engine.session().execute(call.clone(), tool)).outcome.name())
+        .map(|call| clock.block_on(engine.session().execute(call.clone(), tool)).outcome.name())
         .collect()
 }
 
@@ -26,7 +26,7 @@ fn ttl_forever_lasts_until_eviction() {
     let (engine, clock) = policy("cache: { ttl: forever, max_entries: 1 }");
     let tool = Tool::counting(&clock);
     let search = |q: u32| {
-        let outcome = clock.drive(engine.session().execute(call("search", json!({ "q": q })), &tool));
+        let outcome = clock.block_on(engine.session().execute(call("search", json!({ "q": q })), &tool));
         outcome.outcome.name()
     };
     assert_eq!(search(1), "executed");
@@ -39,10 +39,10 @@ fn cache_hit_is_reported_and_equals_the_result_of_the_tool() {
     let (engine, clock) = policy("cache: { ttl: 1m }");
     let tool = Tool::counting(&clock);
     let mut session = engine.session();
-    let first = clock.drive(session.execute(call("search", json!({ "a": 1, "b": [2] })), &tool));
+    let first = clock.block_on(session.execute(call("search", json!({ "a": 1, "b": [2] })), &tool));
     clock.advance(Duration::from_secs(12));
     // The order of keys and the spelling of a number make no difference.
-    let second = clock.drive(session.execute(call("search", json!({ "b": [2.0], "a": 1e0 })), &tool));
+    let second = clock.block_on(session.execute(call("search", json!({ "b": [2.0], "a": 1e0 })), &tool));
     assert_eq!((first.outcome, second.output), (OutcomeKind::Executed, first.output));
     assert_eq!(second.outcome.name(), "cached");
     assert_eq!(second.reason.code, "cached");
@@ -103,7 +103,7 @@ fn only_real_tool_results_are_stored() {
         }
     }
     for _ in 0..2 {
-        let outcome = clock.drive(engine.session().execute(call("dry", json!({})), &Dry));
+        let outcome = clock.block_on(engine.session().execute(call("dry", json!({})), &Dry));
         assert_eq!((outcome.outcome, outcome.dry), (OutcomeKind::Executed, true));
     }
     let engine = rules("policies: [ { id: trial, mode: shadow, match: '*', cache: { ttl: 1h } } ]")
@@ -135,7 +135,7 @@ fn gate_runs_before_a_hit_and_settle_after_it() {
     let guest = input("x").with_context(json!({ "guest": true }));
     assert_eq!(outcomes(&engine, &clock, &tool, &[input(" x"), guest]), ["executed", "denied"]);
     let mut session = engine.session();
-    let hit = clock.drive(session.execute(input("x  "), &tool));
+    let hit = clock.block_on(session.execute(input("x  "), &tool));
     assert_eq!(kind_and_code(&hit), CACHED, "the key is computed from the final arguments");
     assert_eq!(hit.output, Some(json!({ "mail": "[email]" })));
     assert_eq!(session.state().document()["labels"], json!(["found"]));
@@ -163,9 +163,9 @@ fn scope_determines_who_shares_a_result() {
         let calls = contexts.map(|context| call("search", json!({})).with_context(context.clone()));
         assert_eq!(outcomes(&engine, &clock, &tool, &calls), expected, "scope {scope}");
         if scope.contains("session") {
-            let ends = run(&clock, &mut engine.session().named("s"), &tool, &calls[..3]);
+            let ends = run(&clock, &mut engine.session().with_name("s"), &tool, &calls[..3]);
             assert!(ends[1..].iter().all(|outcome| kind_and_code(outcome) == CACHED));
-            let ends = run(&clock, &mut engine.session().named("s"), &tool, &calls[..1]);
+            let ends = run(&clock, &mut engine.session().with_name("s"), &tool, &calls[..1]);
             assert_eq!(ends[0].outcome.name(), "executed", "a session is one run, whatever its name");
         }
     }
@@ -382,11 +382,11 @@ proptest! {
             clock.advance(Duration::from_secs(pause));
             let now = clock.now().as_second();
             if what == 7 {
-                clock.drive(engine.session().execute(call("set", json!({})), &tool));
+                clock.block_on(engine.session().execute(call("set", json!({})), &tool));
                 (changed, given) = (now, Vec::new());
                 continue;
             }
-            let outcome = clock.drive(engine.session().execute(call("get", json!({ "q": what })), &tool));
+            let outcome = clock.block_on(engine.session().execute(call("get", json!({ "q": what })), &tool));
             let output = outcome.output.unwrap();
             let last = given.iter().rev().find(|(q, ..)| *q == what);
             match outcome.outcome {

@@ -49,7 +49,7 @@ fn everything(card: &Card) -> String {
 #[test]
 fn pending_cards_match_snapshots() {
     for (name, case) in cases("pending") {
-        let payload = Payload::read(&case).unwrap();
+        let payload = Payload::from_json(&case).unwrap();
         let card = Card::pending(&payload.request);
         record(&everything(&card), &format!("pending__{name}"));
     }
@@ -58,7 +58,7 @@ fn pending_cards_match_snapshots() {
 #[test]
 fn resolved_cards_match_snapshots() {
     for (name, case) in cases("resolved") {
-        let payload = Payload::read(&case).unwrap();
+        let payload = Payload::from_json(&case).unwrap();
         let text = |key: &str| case["resolution"].get(key).map(|text| text.as_str().unwrap().to_owned());
         let member = |key: &str| case["resolution"][key].clone();
         let resolved = match case["resolution"]["resolved"].as_str().unwrap() {

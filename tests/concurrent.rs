@@ -56,7 +56,7 @@ fn session(policies: &str) -> (ConcurrentSession, ManualClock) {
     let clock = noon();
     let text = format!("policies:\n{policies}");
     let engine = rules(&text).clock(clock.clone()).keys(Keys::parse(KEY).unwrap()).build();
-    (engine.session().named("one").concurrent(), clock)
+    (engine.session().with_name("one").concurrent(), clock)
 }
 
 fn begin(session: &ConcurrentSession, tools: &Tools, tool: &str) -> JoinHandle<Outcome> {
@@ -192,7 +192,7 @@ fn answer(question: &RequestPart, approved: bool) -> ResponsePart {
 async fn approved_call_resumed_concurrently_runs_once_beside_other_calls() {
     // The second one polls with a clock, so this clock must advance.
     let engine = rules("policies: [ { id: ask, match: launch, approval: {} } ]");
-    let session = engine.keys(Keys::parse(KEY).unwrap()).build().session().named("one").concurrent();
+    let session = engine.keys(Keys::parse(KEY).unwrap()).build().session().with_name("one").concurrent();
     let tools = Tools::new();
     let asked = ToolCall::new("a", "launch", json!({ "to": 1 }));
     let outcome = session.execute(asked.clone(), &tools).await;
@@ -200,15 +200,15 @@ async fn approved_call_resumed_concurrently_runs_once_beside_other_calls() {
     let question = RequestPart::from(outcome.approval.as_ref().unwrap());
     assert!(session.anyone_may_answer(&question));
     assert_eq!(begin(&session, &tools, "other").await.unwrap().outcome.name(), "executed");
-    let waits = session.take_up(asked.clone(), &question, &[], &tools).await;
+    let waits = session.resume_call(asked.clone(), &question, &[], &tools).await;
     assert_eq!(waits.outcome.name(), "suspended", "no response yet");
     let yes = [answer(&question, true)];
     let other = ToolCall { input: json!({ "to": 2 }), ..asked.clone() };
-    let changed = session.take_up(other, &question, &yes, &tools).await;
+    let changed = session.resume_call(other, &question, &yes, &tools).await;
     assert_ne!(changed.outcome.name(), "executed", "other arguments than in the request");
     assert_eq!(tools.started(), 1);
     // On the heap: a test's thread has a small stack.
-    let taken_up = || Box::pin(session.take_up(asked.clone(), &question, &yes, &tools));
+    let taken_up = || Box::pin(session.resume_call(asked.clone(), &question, &yes, &tools));
     let (one, two) = tokio::join!(taken_up(), taken_up());
     let runs = [&one, &two].iter().filter(|outcome| outcome.outcome.name() == "executed").count();
     assert!(runs >= 1, "{one:?} {two:?}");
@@ -222,7 +222,7 @@ async fn denied_call_does_not_run() {
     let asked = ToolCall::new("a", "launch", json!({}));
     let question = session.execute(asked.clone(), &tools).await.approval.unwrap();
     let question = RequestPart::from(&question);
-    let outcome = session.take_up(asked, &question, &[answer(&question, false)], &tools).await;
+    let outcome = session.resume_call(asked, &question, &[answer(&question, false)], &tools).await;
     assert_eq!(outcome.outcome.name(), "denied");
     assert_eq!(tools.started(), 0);
 }
@@ -236,7 +236,7 @@ async fn session_continues_where_an_earlier_process_stopped() {
       - { id: no-sending, match: { tool: send, where: { path: '$.session.labels[*]', eq: untrusted } }, deny: {} }";
     let later = |name: &'static str| {
         let engine = rules(text).keys(keys()).store(callgate::state::open(&url).unwrap()).build();
-        engine.session().named(name).concurrent()
+        engine.session().with_name(name).concurrent()
     };
     let tools = Tools::new();
     let did = later("one").execute(call("read", json!({})), &tools).await;
@@ -325,7 +325,7 @@ async fn with_later_calls(session: &ConcurrentSession, mut outcomes: Vec<Outcome
     }
     let said = |outcome: &Outcome| format!("{} {:?} {:?}", outcome.outcome, outcome.reason, outcome.output);
     let mut all: Vec<String> = outcomes.iter().map(said).collect();
-    all.push(format!("{} {:?} {:?}", state.document(), state.unsettled(), state.halted()));
+    all.push(format!("{} {:?} {:?}", state.document(), state.unknown_parts(), state.halt_message()));
     all
 }
 

@@ -17,7 +17,8 @@ use callgate::explain::render;
 use callgate::host::{Clock, Observer, SystemClock};
 use callgate::json::{Value, json};
 use callgate::message::{
-    Approver, PartContent, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
+    Approver, Dialect, History, Message, Part, PartContent, RequestPart, ResponsePart, Role,
+    approval_response,
 };
 use callgate::seal::Keys;
 use callgate::state::SqliteStore;
@@ -285,7 +286,7 @@ proptest! {
             }
             let tool = LeakyTool { covered, fails: *fails, secret };
             // With an explanation, each call in its own session.
-            let mut session = engine.session().named(format!("explained {index}"));
+            let mut session = engine.session().with_name(format!("explained {index}"));
             for (name, input) in [("give", input.clone()), ("tell", json!({ "a": 1 }))] {
                 let call = ToolCall::new("c1", name, input).with_context(context.clone());
                 let (outcome, explanation) = drive(session.explain(call, &tool, &built.sources));
@@ -296,20 +297,20 @@ proptest! {
                 }
             }
             // And over a history with approvals.
-            let session = || engine.session().named("talk").with_context(context.clone());
+            let session = || engine.session().with_name("talk").with_context(context.clone());
             let parts = vec![
                 Part::call(format!("g{index}"), "give", input.clone()),
                 Part::call(format!("t{index}"), "tell", json!({ "a": 1 })),
             ];
             history.push(Message::new(Role::Assistant, parts));
-            let round = drive(session().round(&mut history, &tool)).unwrap();
+            let round = drive(session().run_round(&mut history, &tool)).unwrap();
             seen.extend(round.outcomes.iter().map(|outcome| callgate::json::to_string(outcome).unwrap()));
             for request in history.find_approval_requests().into_iter().cloned().collect::<Vec<_>>() {
                 seen.push(cards(&request, None));
                 let question = BoundRequest::open(&request, engine.keys()).unwrap();
                 let edited = request.input.clone().map(|mut input| { input["note"] = "other".into(); input });
                 let answer = ResponsePart {
-                    edited_input: edited.filter(|_| index == 0 && question.editable().len() == 1),
+                    edited_input: edited.filter(|_| index == 0 && question.editable_paths().len() == 1),
                     ..approval_response(&request.approval_id, true)
                 };
                 let answer = seal_answer(&question, answer, Approver::new("bea"), SystemClock.now(), engine.keys());

@@ -1,8 +1,8 @@
 //! Test stores: an in-memory store in which a test overrides single operations.
 
 use callgate::host::{
-    Account, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, RecordPage, Record, RecordKey, LimitRefusal,
-    StateStore, StoreFuture, ConditionalWrite,
+    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition,
+    LimitRefusal, Record, RecordKey, RecordPage, StateStore, StoreFuture,
 };
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
@@ -71,7 +71,11 @@ impl<A: Alteration> Altered<A> {
 }
 
 impl<A: Alteration> StateStore for Altered<A> {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
+    fn take<'a>(
+        &'a self,
+        now: Timestamp,
+        takes: &'a [LimitAcquisition],
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         self.by.take(self.by.answer(self.inner.take(now, takes)), &self.inner, takes)
     }
     fn give_back(&self, key: &str) {
@@ -112,7 +116,12 @@ impl<A: Alteration> StateStore for Altered<A> {
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         self.by.answer(self.inner.has_lost_records(account))
     }
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage> {
+    fn records<'a>(
+        &'a self,
+        space: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, RecordPage> {
         self.by.answer(self.inner.records(space, after, limit))
     }
 }

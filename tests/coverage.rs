@@ -14,7 +14,7 @@ fn run(mut built: LoadedBundle, mut loaded: LoadedSuite) -> CoverageReport {
     let chains = Arc::new(built.chains.take().unwrap_or_else(|| panic!("{:?}", built.diagnostics)));
     loaded.check_against(&chains);
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
-    let coverage = Arc::new(Coverage::of(&chains, &built.files));
+    let coverage = Arc::new(Coverage::new(&chains, &built.files));
     let report = loaded.suite.run_with_coverage(&chains, &coverage, &mut |_| {});
     assert!(report.passed(), "{}", render::text(&report, false));
     coverage.report(&built.sources)
@@ -35,7 +35,7 @@ fn covered(rules: &str, cases: &[&str]) -> CoverageReport {
 /// Lists what is not covered: for each place its type and source, and the sides that no case covers.
 fn missing(report: &CoverageReport) -> Vec<String> {
     let lines = report
-        .places()
+        .points()
         .filter_map(|place| Some(format!("{} {}: {}", place.what, place.text, place.missing()?)));
     lines.collect()
 }
@@ -489,7 +489,14 @@ policies:
     assert_eq!(modes, [("watched", "shadow"), ("counted", "shadow")]);
     let not_counted: Vec<_> =
         report.files[0].not_counted.iter().map(|one| (one.id.as_str(), one.why)).collect();
-    assert_eq!(not_counted, [("sleeping", UncountedReason::Off), ("bound", UncountedReason::OfRun), ("plain", UncountedReason::OfRun)]);
+    assert_eq!(
+        not_counted,
+        [
+            ("sleeping", UncountedReason::Off),
+            ("bound", UncountedReason::OfRun),
+            ("plain", UncountedReason::OfRun)
+        ]
+    );
     let more =
         ["call: { tool: u }, expect: executed", "steps: [ { tool: t }, { tool: t, expect: executed } ]"];
     assert_eq!(missing(&covered(rules, &more)), [""; 0]);
@@ -579,7 +586,7 @@ policies:
     let text = render::lcov(&report);
     let read = parse_strictly(&text);
     let mut lacking: Vec<usize> = Vec::new();
-    for place in report.places() {
+    for place in report.points() {
         let times = place.sides.iter().filter(|side| side.times == 0).count();
         lacking.extend(std::iter::repeat_n(place.place.line, times));
     }
@@ -634,7 +641,7 @@ fn every_branch_of_the_shipped_bundles_is_covered() {
         assert!(report.total > 0, "{name}");
         for file in &report.files {
             let base = file.file.rsplit('/').next().unwrap();
-            for place in file.places() {
+            for place in file.points() {
                 let Some(missing) = place.missing() else { continue };
                 let description =
                     format!("{base} {} {}: {missing}", place.what, place.text.split(" #").next().unwrap());

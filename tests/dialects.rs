@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use callgate::json::{self, Value, json};
 use callgate::message::{
-    CallResult, PartContent, Dialect, History, HistoryEditError, Message, ResultOutput, Part, PartPosition, Role, ResultStatus,
+    CallResult, Dialect, History, HistoryEditError, Message, Part, PartContent, PartPosition, ResultOutput,
+    ResultStatus, Role,
 };
 use proptest::prelude::*;
 
@@ -47,7 +48,7 @@ fn contents(history: &History) -> Vec<String> {
                 PartContent::Text(text) if text.is_empty() => continue,
                 PartContent::Text(text) => format!("{role}: {text}"),
                 PartContent::Call(call) => {
-                    format!("call {} {} {}", call.id, call.name, json::canonical(&call.input))
+                    format!("call {} {} {}", call.id, call.name, json::canonical_text(&call.input))
                 }
                 PartContent::Result(result) => format!("result {} {}", result.call_id, result.output.text()),
                 PartContent::Request(request) => format!("request {request:?}"),

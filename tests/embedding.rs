@@ -35,7 +35,7 @@ async fn sessions_of_one_engine_run_in_separate_tasks() {
         .map(|number| {
             let engine = engine.clone();
             tokio::spawn(async move {
-                let mut session = engine.session().named(format!("s{number}"));
+                let mut session = engine.session().with_name(format!("s{number}"));
                 let calls = ["allowed", "forbidden", "allowed"];
                 let calls = calls.map(|tool| ToolCall::new("", tool, json!({ "number": number })));
                 let outcomes = session.execute_round(calls.into(), &Echo).await;
@@ -59,7 +59,7 @@ fn invalid_rules_report_all_errors() {
     let error = Engine::from_text("policies: [ { id: a, dney: {} }, { id: a, allow: {} } ]").unwrap_err();
     let text = error.to_string();
     assert!(text.contains("did you mean `deny`?") && text.contains("duplicate id `a`"), "{text}");
-    assert_eq!(error.built().diagnostics.len(), 2);
+    assert_eq!(error.build_result().diagnostics.len(), 2);
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod reloads;
 use std::sync::Arc;
 use std::time::Duration;
 
-use callgate::host::{Clock, CacheLookup, ManualClock, StoreFuture};
+use callgate::host::{CacheLookup, Clock, ManualClock, StoreFuture};
 use callgate::json::{Value, json};
 use callgate::{Engine, OutcomeKind, Session, ToolCall, ToolError, engine};
 
@@ -73,7 +73,7 @@ fn counts_of_a_stopped_call_are_visible_to_later_calls_of_the_round() {
         let (engine, clock) = engine_at(&text(limit));
         let tool = Tool::counting(&clock);
         let round = round.into_iter().cloned().collect();
-        let outcomes = clock.drive(engine.session().execute_round(round, &tool));
+        let outcomes = clock.block_on(engine.session().execute_round(round, &tool));
         let ends: Vec<_> = outcomes.iter().map(|outcome| outcome.outcome.name()).collect();
         assert_eq!(ends, expected, "{limit}");
     }
@@ -81,8 +81,8 @@ fn counts_of_a_stopped_call_are_visible_to_later_calls_of_the_round() {
     let (engine, clock) = engine_at(&text("per: 1h, on_exceed: halt, key: $.input.key"));
     let tool = Tool::counting(&clock);
     let mut session = engine.session();
-    clock.drive(session.execute(large.clone(), &tool));
-    let outcomes = clock.drive(session.execute_round(vec![large, call("other", json!({}))], &tool));
+    clock.block_on(session.execute(large.clone(), &tool));
+    let outcomes = clock.block_on(session.execute_round(vec![large, call("other", json!({}))], &tool));
     let ends: Vec<_> = outcomes.iter().map(kind_and_code).collect();
     assert_eq!(ends, [("halted", "rate_limited"), ("halted", "session_halted")]);
     assert_eq!(tool.count(), 0);
@@ -150,7 +150,7 @@ fn refusal_after_execution_keeps_the_effects_of_the_call() {
         {
             let (engine, clock) = with_script(&script, others);
             let (tool, mut session) = (Tool::counting(&clock), engine.session());
-            let outcome = clock.drive(session.execute(call("search", json!({ "n": 1 })), &tool));
+            let outcome = clock.block_on(session.execute(call("search", json!({ "n": 1 })), &tool));
             assert_eq!((kind_and_code(&outcome), tool.count()), (expected, runs), "{script}");
             assert_eq!(
                 json!(outcome.audit[0].fields),
@@ -159,7 +159,7 @@ fn refusal_after_execution_keeps_the_effects_of_the_call() {
             );
             let labels = if runs > 0 { json!(["untrusted"]) } else { json!([]) };
             assert_eq!(session.state().document()["labels"], labels, "{script}");
-            assert_eq!(session.state().halted().is_some(), expected.0 == "halted", "{script}");
+            assert_eq!(session.state().halt_message().is_some(), expected.0 == "halted", "{script}");
             assert_eq!(outcome.output, None);
         }
     }
@@ -177,7 +177,7 @@ fn no_approval_is_requested_after_an_earlier_attempt_ran() {
   - { id: ask, match: { tool: search, where: { path: $.input.n, eq: 2 } }, approval: {} }",
         );
         let tool = Tool::scripted(&clock, [(Duration::ZERO, Err(ToolError::new("down")))]);
-        let outcome = clock.drive(engine.session().execute(call("search", json!({ "n": 1 })), &tool));
+        let outcome = clock.block_on(engine.session().execute(call("search", json!({ "n": 1 })), &tool));
         assert_eq!((kind_and_code(&outcome), tool.count()), (("failed", "denied"), 1), "{inner}");
         assert_eq!(outcome.approval, None);
     }
@@ -232,10 +232,10 @@ fn i10_value_redacted_on_one_side_does_not_leak_through_the_other() {
         };
         let mut session = engine.session();
         if fails {
-            clock.drive(session.execute(call("search", json!({ "to": "S3CRET2", "map": {} })), &works));
+            clock.block_on(session.execute(call("search", json!({ "to": "S3CRET2", "map": {} })), &works));
         }
         let asked = call("search", json!({ "to": "S3CRET1", "map": {} }));
-        let mut outcome = clock.drive(session.execute(asked, &tool));
+        let mut outcome = clock.block_on(session.execute(asked, &tool));
         if side == "output" {
             // The arguments themselves are not redacted here.
             outcome.input = Value::Null;
@@ -319,7 +319,7 @@ fn call_by_a_script_is_limited_and_wrapped_by_inner_policies_only() {
   - { id: outside, priority: 1, match: search, retry: { attempts: 2, idempotent: true, on: down } }
   - { id: inside, match: search, retry: { attempts: 3, idempotent: true, on: slow } }",
     );
-    let error = |kind: &str| (Duration::ZERO, Err(ToolError::new("no").of_kind(kind)));
+    let error = |kind: &str| (Duration::ZERO, Err(ToolError::new("no").with_kind(kind)));
     let tool = Tool::scripted(&clock, [error("slow"), error("slow"), error("down")]);
     let outcomes = run(&clock, &mut engine.session(), &tool, &vec![call("search", json!({ "n": 1 })); 2]);
     assert_eq!(outcomes[0].outcome, OutcomeKind::Failed);

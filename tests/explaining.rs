@@ -50,7 +50,7 @@ fn explain(rules: &str, session: &[Value]) -> Explained {
         let mut record = CallRecord::parse(&call.to_string()).unwrap();
         record.call.id = format!("c{number}");
         let tools = Recording(record.recorded);
-        explained = Some(clock.drive(running.explain(record.call, &tools, &built.sources)));
+        explained = Some(clock.block_on(running.explain(record.call, &tools, &built.sources)));
     }
     let (outcome, explanation) = explained.unwrap();
     Explained { outcome, explanation: explanation.unwrap(), sources: built.sources }
@@ -139,7 +139,11 @@ fn explains_a_decision_without_executing_the_call() {
     for _ in 0..3 {
         let explanation = explain(50);
         assert_eq!((explanation.decision, explanation.outcome), ("run", None));
-        assert!(explanation.steps_of("few").all(|step| step.limit.is_none() && step.heard == MatchResult::Matched));
+        assert!(
+            explanation
+                .steps_of("few")
+                .all(|step| step.limit.is_none() && step.heard == MatchResult::Matched)
+        );
     }
     let explanation = explain(250);
     assert_eq!(explanation.why, "`large` denies: `$.input.amount` is 250: `gt: 100`");
@@ -155,7 +159,7 @@ fn steps_name_their_layer() {
     let mut session = engine.session().with_layer(prompt);
     let clock = ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap());
     let call = ToolCall::new("c1", "pay", json!({}));
-    let (_, explanation) = clock.drive(session.explain(call, &Recording(None), &SourceMap::default()));
+    let (_, explanation) = clock.block_on(session.explain(call, &Recording(None), &SourceMap::default()));
     let explanation = explanation.unwrap();
     let layers: Vec<_> = explanation.steps.iter().map(|step| (step.policy.as_str(), step.layer)).collect();
     assert_eq!(layers, [("bundle", 0), ("prompt", 1)]);

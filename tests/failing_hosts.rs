@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use callgate::OutcomeKind;
 use callgate::ToolError;
-use callgate::host::{BoxFuture, Clock, LimitAcquisition, ManualClock, LimitRefusal, StateStore, StoreFuture};
+use callgate::host::{
+    BoxFuture, Clock, LimitAcquisition, LimitRefusal, ManualClock, StateStore, StoreFuture,
+};
 use callgate::json::json;
 use callgate::state::MemoryStore;
 use jiff::Timestamp;
@@ -69,7 +71,7 @@ fn panicking_store_loses_no_outcome() {
         let engine = rules(&text).clock(clock.clone()).store(Arc::new(Altered::by(store))).build();
         let tool = Tool::counting(&clock);
         let round = vec![call("search", json!({})), call("other", json!({}))];
-        let outcomes = clock.drive(engine.session().execute_round(round, &tool));
+        let outcomes = clock.block_on(engine.session().execute_round(round, &tool));
         assert_eq!(kind_and_code(&outcomes[0]), expected, "{policy}");
         assert_eq!(outcomes[1].outcome, OutcomeKind::Executed, "{policy}: a sibling is not lost");
     }
@@ -122,15 +124,15 @@ fn clock_that_cannot_sleep_fails_only_its_call() {
         };
         if policy.contains("attempts: on") || policy.contains("count") {
             let quick = Tool::counting(&clock);
-            clock.drive(engine.session().execute(call("search", json!({})), &quick));
+            clock.block_on(engine.session().execute(call("search", json!({})), &quick));
         }
         let mut session = engine.session();
         let other = Tool::counting(&clock);
-        let outcome = clock.drive(session.execute(call("search", json!({})), &tool));
+        let outcome = clock.block_on(session.execute(call("search", json!({})), &tool));
         assert_eq!((kind_and_code(&outcome), tool.count()), (expected, runs), "{policy}: {outcome:?}");
         let labelled = session.state().document()["labels"] == json!(["seen"]);
         assert_eq!(labelled, runs > 0, "{policy}: what may have run counts as run");
-        let next = clock.drive(session.execute(call("other", json!({})), &other));
+        let next = clock.block_on(session.execute(call("other", json!({})), &other));
         assert_eq!(next.outcome, OutcomeKind::Executed);
     }
 }

@@ -9,7 +9,9 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use callgate::host::{Account, Allowance, Amount, LimitAcquisition, Record, RecordKey, StateStore, ConditionalWrite};
+use callgate::host::{
+    Account, Allowance, Amount, ConditionalWrite, LimitAcquisition, Record, RecordKey, StateStore,
+};
 use callgate::json::{Value, json};
 use callgate::state::SqliteStore;
 use jiff::Timestamp;
@@ -59,15 +61,24 @@ fn record(store: &dyn StateStore, name: &str) -> Option<Record> {
 }
 
 fn write(store: &dyn StateStore, name: &str, value: &Value, over: Option<u64>) -> bool {
-    run(store.write_record(at(0), ConditionalWrite { over, ..ConditionalWrite::new(key(name), value, Account::NOBODY) })).unwrap()
+    run(store.write_record(
+        at(0),
+        ConditionalWrite { over, ..ConditionalWrite::new(key(name), value, Account::NOBODY) },
+    ))
+    .unwrap()
 }
 
 fn whole(key: &str, allowance: Allowance, cost: u64) -> LimitAcquisition {
-    LimitAcquisition { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::whole(cost) }
+    LimitAcquisition {
+        key: key.to_owned(),
+        account: Account::NOBODY,
+        allowance,
+        cost: Amount::from_whole(cost),
+    }
 }
 
 fn total(limit: u64) -> Allowance {
-    Allowance::Total { limit: Amount::whole(limit), keep: Duration::from_secs(3600) }
+    Allowance::Total { limit: Amount::from_whole(limit), keep: Duration::from_secs(3600) }
 }
 
 /// Tries to acquire the amount. Returns whether it succeeded.
@@ -88,7 +99,7 @@ fn open_error(path: &Path) -> String {
 #[test]
 fn reopened_store_has_all_data() {
     let temp = TempStore::new();
-    let (limit, per) = (Amount::whole(3), Duration::from_secs(60));
+    let (limit, per) = (Amount::from_whole(3), Duration::from_secs(60));
     let allowances = [
         Allowance::Gcra { limit, per, burst: limit },
         Allowance::FixedWindow { limit, per },
@@ -155,7 +166,8 @@ fn failed_operation_does_not_roll_back_concurrent_ones() {
     let good = [whole("k", total(3), 1)];
     let large = json!("x".repeat(5 << 20));
     let small = json!(1);
-    let write = |name, value| store.write_record(at(0), ConditionalWrite::new(key(name), value, Account::NOBODY));
+    let write =
+        |name, value| store.write_record(at(0), ConditionalWrite::new(key(name), value, Account::NOBODY));
     let answers = run(async {
         tokio::join!(
             write("a", &small),

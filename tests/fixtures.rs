@@ -105,5 +105,5 @@ impl ToolExecutor for Tool {
 
 /// Executes calls one after the other in a session, and returns their outcomes.
 pub fn run(clock: &ManualClock, session: &mut Session, tool: &Tool, calls: &[ToolCall]) -> Vec<Outcome> {
-    calls.iter().map(|call| clock.drive(session.execute(call.clone(), tool))).collect()
+    calls.iter().map(|call| clock.block_on(session.execute(call.clone(), tool))).collect()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use callgate::host::ClosureTools;
 use callgate::json::{Value, json};
-use callgate::lifecycle::{BeforeAction, ModelConfig, ErrorAction, HookCall, ToolHooks};
+use callgate::lifecycle::{BeforeAction, ErrorAction, HookCall, ModelConfig, ToolHooks};
 use callgate::{EngineBuilder, ToolDescriptor, ToolError};
 
 use crate::fixtures::{Tool, call, kind_and_code, noon, rules, run};
@@ -66,9 +66,12 @@ fn before_hook_may_be_async() {
         })
     };
     let edits = asks(|n| BeforeAction::Edit(json!({ "n": n + 1 })));
-    let blocks = asks(|n| if n > 1 { BeforeAction::Block(format!("{n} is too much")) } else { BeforeAction::Continue });
+    let blocks =
+        asks(
+            |n| if n > 1 { BeforeAction::Block(format!("{n} is too much")) } else { BeforeAction::Continue },
+        );
     let mut session = rules(NONE).clock(clock.clone()).middleware(edits).middleware(blocks).build().session();
-    let mut run = |n: u64| clock.drive(session.execute(call("pay", json!({ "n": n })), &tool));
+    let mut run = |n: u64| clock.block_on(session.execute(call("pay", json!({ "n": n })), &tool));
     let (let_by, blocked) = (run(0), run(1));
     assert_eq!((kind_and_code(&let_by).0, &tool.inputs()[..]), ("executed", &[json!({ "n": 1 })][..]));
     assert_eq!(
@@ -112,8 +115,9 @@ fn hook_for_one_tool_overrides_hooks_for_all_tools() {
 #[test]
 fn metadata_reaches_rules_and_tool() {
     let tool = Tool::counting(&noon());
-    let tag = ToolHooks::new("tag")
-        .before(|_| BeforeAction::Annotate(callgate::json::Map::from_iter([("team".to_owned(), json!("red"))])));
+    let tag = ToolHooks::new("tag").before(|_| {
+        BeforeAction::Annotate(callgate::json::Map::from_iter([("team".to_owned(), json!("red"))]))
+    });
     let rule = "policies: [ { id: red, match: { tool: pay, where: [ { path: $.context.metadata.team, eq: red } ] }, \
                 deny: {} } ]";
     assert_eq!(kind_and_code(&outcome(rules(rule).middleware(tag.clone()), &tool, json!({}))).0, "denied");
@@ -154,7 +158,7 @@ fn around_hook_changes_the_result_calls_again_or_returns_early() {
     assert_eq!(kind_and_code(&outcome_of(early)), ("answered", "answered"));
     let trimmed = ToolHooks::new("trim").around(|call, mut next| {
         let q = call.input["q"].clone();
-        Box::pin(async move { next.with_input(json!({ "trimmed": q })).await })
+        Box::pin(async move { next.call_with_input(json!({ "trimmed": q })).await })
     });
     assert_eq!(kind_and_code(&outcome_of(trimmed)).0, "executed");
     assert_eq!(tool.inputs().last(), Some(&json!({ "trimmed": 1 })));
@@ -164,7 +168,7 @@ fn around_hook_changes_the_result_calls_again_or_returns_early() {
 fn i1_arguments_changed_by_a_hook_pass_the_gate_again() {
     let tool = Tool::counting(&noon());
     let raise = ToolHooks::new("raise")
-        .around(|_, mut next| Box::pin(async move { next.with_input(json!({ "amount": 500 })).await }));
+        .around(|_, mut next| Box::pin(async move { next.call_with_input(json!({ "amount": 500 })).await }));
     let stopped = outcome(rules(CAP).middleware(raise.clone()), &tool, json!({ "amount": 5 }));
     assert_eq!((stopped.outcome.name(), tool.count()), ("failed", 0));
     let ask = CAP.replace("deny: {}", "approval: {}");
@@ -260,7 +264,7 @@ fn every_hook_gets_the_descriptor_of_the_tool() {
     let of = || Arc::clone(&seen);
     let (matching, before, around, on_error, after) = (of(), of(), of(), of(), of());
     let hook = ToolHooks::new("ear")
-        .matching(move |call| {
+        .with_filter(move |call| {
             note("matching", call.descriptor, &matching);
             true
         })
@@ -288,7 +292,7 @@ fn every_hook_gets_the_descriptor_of_the_tool() {
         (call("look", json!({})), "look of all"),
         (call("nothing", json!({})), "unknown"),
     ] {
-        clock.drive(session.execute(of, &tool));
+        clock.block_on(session.execute(of, &tool));
         let mut seen: Vec<String> = std::mem::take(&mut *seen.lock().unwrap());
         seen.dedup();
         let points = ["matching", "before", "matching", "around", "matching", "on_error", "after"];
@@ -300,7 +304,9 @@ fn every_hook_gets_the_descriptor_of_the_tool() {
 #[test]
 fn hooks_see_malformed_unknown_and_unoffered_calls_by_one_rule() {
     let clock = noon();
-    let tools = ClosureTools::new().with("look", async |_| Ok(json!(1))).with("pay", async |_| Ok(json!(2)));
+    let tools = ClosureTools::new()
+        .with_tool("look", async |_| Ok(json!(1)))
+        .with_tool("pay", async |_| Ok(json!(2)));
     for (what, tool, input, offers, expected, points) in [
         ("valid", "look", json!({}), true, ("executed", "unmatched"), "before around after"),
         ("malformed", "look", json!("{ \"a\": "), true, ("denied", "invalid_arguments"), "before after"),
@@ -336,9 +342,9 @@ fn hooks_see_malformed_unknown_and_unoffered_calls_by_one_rule() {
         if offers {
             let config = ModelConfig { tools: vec![tool_descriptor("look", None)], ..ModelConfig::default() };
             let config = session.begin(config).unwrap();
-            clock.drive(session.before_model(config)).unwrap();
+            clock.block_on(session.before_model(config)).unwrap();
         }
-        let outcome = clock.drive(session.execute(call(tool, input), &tools));
+        let outcome = clock.block_on(session.execute(call(tool, input), &tools));
         assert_eq!(kind_and_code(&outcome), expected, "{what}");
         assert_eq!(seen.lock().unwrap().join(" "), points, "{what}");
     }

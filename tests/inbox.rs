@@ -29,9 +29,9 @@ fn store_with_pending_call(clock: &ManualClock, keys: Keys) -> (Arc<dyn StateSto
 }
 
 fn ask(clock: &ManualClock, engine: &Engine) -> Outcome {
-    let mut session = engine.session().named("s");
+    let mut session = engine.session().with_name("s");
     let call = ToolCall::new("c1", "pay", json!({ "amount": 5 }));
-    clock.drive(session.execute(call, &Tool::counting(clock)))
+    clock.block_on(session.execute(call, &Tool::counting(clock)))
 }
 
 fn plain_approval() -> ResponsePart {
@@ -42,8 +42,8 @@ fn plain_approval() -> ResponsePart {
 fn store_belongs_to_the_keys_that_sealed_its_requests() {
     let clock = noon();
     let (store, _) = store_with_pending_call(&clock, keys("5a"));
-    assert_eq!(clock.drive(has_seals(&*store)), Ok(true));
-    let open = |keys| clock.drive(SealedStore::new(Arc::clone(&store), keys).open());
+    assert_eq!(clock.block_on(has_seals(&*store)), Ok(true));
+    let open = |keys| clock.block_on(SealedStore::new(Arc::clone(&store), keys).open());
     assert_eq!(open(keys("6b")), Err(IntegrityError::OtherKeys));
     assert_eq!(open(keys("5a")), Ok(()));
     assert_eq!(open(keys("6b")), Err(IntegrityError::OtherKeys));
@@ -52,7 +52,7 @@ fn store_belongs_to_the_keys_that_sealed_its_requests() {
     assert_eq!(open(both), Ok(()));
     assert_eq!(open(keys("6b")), Ok(()));
     let inbox = Inbox::new(Arc::clone(&store), keys("6b"), clock.clone());
-    assert_eq!(clock.drive(inbox.list()).unwrap().len(), 1);
+    assert_eq!(clock.block_on(inbox.list()).unwrap().len(), 1);
     assert_eq!(open(keys("5a")), Err(IntegrityError::OtherKeys));
 }
 
@@ -61,8 +61,8 @@ fn answer_is_accepted_once_and_returns_the_progress_of_its_request() {
     let clock = noon();
     let (store, outcome) = store_with_pending_call(&clock, keys("5a"));
     let inbox = Inbox::new(Arc::clone(&store), keys("5a"), clock.clone());
-    let item = clock.drive(inbox.find("approval_c1")).unwrap();
-    assert_eq!((item.address().as_str(), item.waits()), ("s/approval_c1", true));
+    let item = clock.block_on(inbox.find("approval_c1")).unwrap();
+    assert_eq!((item.qualified_id().as_str(), item.is_pending()), ("s/approval_c1", true));
     assert_eq!(Some(&item.request), outcome.approval.as_ref());
 
     // Names and tokens inside a response are not trusted.
@@ -71,12 +71,12 @@ fn answer_is_accepted_once_and_returns_the_progress_of_its_request() {
         approval_token: Some("x".into()),
         ..plain_approval()
     };
-    let after = clock.drive(inbox.answer(&item.name, forged, Some(Approver::new("ana")))).unwrap();
+    let after = clock.block_on(inbox.answer(&item.name, forged, Some(Approver::new("ana")))).unwrap();
     let by = vec!["ana".to_owned()];
     assert_eq!(after.progress, RequestStatus::Answered(Tally::Approved { by, edited: None, reason: None }));
-    let again = clock.drive(inbox.answer(&item.name, plain_approval(), Some(Approver::new("bob"))));
+    let again = clock.block_on(inbox.answer(&item.name, plain_approval(), Some(Approver::new("bob"))));
     assert!(matches!(again, Err(InboxError::Refused { .. })), "{again:?}");
-    assert_eq!(clock.drive(inbox.list()).unwrap()[0].answers.len(), 1);
+    assert_eq!(clock.block_on(inbox.list()).unwrap()[0].answers.len(), 1);
 }
 
 #[test]
@@ -87,16 +87,16 @@ fn store_with_unproven_ownership_is_not_listed() {
     let engine = rules(RULES).clock(clock.clone()).store(Arc::clone(&store)).build();
     ask(&clock, &engine);
     let inbox = Inbox::new(Arc::clone(&store), keys("6b"), clock.clone());
-    let item = clock.drive(inbox.find("approval_c1")).unwrap();
+    let item = clock.block_on(inbox.find("approval_c1")).unwrap();
     assert!(matches!(item.progress, RequestStatus::Unproven(_)), "{:?}", item.progress);
-    let refused = clock.drive(inbox.answer(&item.name, plain_approval(), None));
+    let refused = clock.block_on(inbox.answer(&item.name, plain_approval(), None));
     assert!(matches!(refused, Err(InboxError::Refused { .. })), "{refused:?}");
-    assert!(clock.drive(inbox.list()).unwrap()[0].answers.is_empty());
+    assert!(clock.block_on(inbox.list()).unwrap()[0].answers.is_empty());
     let own = Inbox::new(store, engine.keys().clone(), clock.clone());
-    clock.drive(own.answer(&item.name, plain_approval(), Some(Approver::new("bea")))).unwrap();
+    clock.block_on(own.answer(&item.name, plain_approval(), Some(Approver::new("bea")))).unwrap();
 
     let (shared, _) = store_with_pending_call(&clock, keys("5a"));
-    let refused = clock.drive(Inbox::new(shared, keys("6b"), clock.clone()).list()).unwrap_err();
+    let refused = clock.block_on(Inbox::new(shared, keys("6b"), clock.clone()).list()).unwrap_err();
     let altered = InboxError::Ledger(LedgerError::Store(StoreError::Altered(String::new())));
     assert_eq!(std::mem::discriminant(&refused), std::mem::discriminant(&altered));
     assert!(refused.to_string().contains("the store was altered"), "{refused}");
@@ -107,10 +107,10 @@ fn approved_request_expires_if_it_is_not_resumed() {
     let clock = noon();
     let (store, _) = store_with_pending_call(&clock, keys("5a"));
     let inbox = Inbox::new(store, keys("5a"), clock.clone());
-    let item = clock.drive(inbox.find("approval_c1")).unwrap();
-    clock.drive(inbox.answer(&item.name, plain_approval(), Some(Approver::new("ana")))).unwrap();
+    let item = clock.block_on(inbox.find("approval_c1")).unwrap();
+    clock.block_on(inbox.answer(&item.name, plain_approval(), Some(Approver::new("ana")))).unwrap();
     clock.advance(std::time::Duration::from_secs(3600));
-    let late = clock.drive(inbox.find("approval_c1")).unwrap();
+    let late = clock.block_on(inbox.find("approval_c1")).unwrap();
     assert!(matches!(late.progress, RequestStatus::Lapsed { .. }), "{:?}", late.progress);
 }
 
@@ -139,14 +139,14 @@ fn anonymous_answer_is_accepted_only_if_every_policy_allows_it() {
             let store: Arc<dyn StateStore> = Arc::new(MemoryStore::default());
             let engine = rules(&text).clock(clock.clone()).store(Arc::clone(&store)).build();
             let call = ToolCall::new("c1", "pay", json!({ "amount": 5 }));
-            clock.drive(engine.session().named("s").execute(call, &Tool::counting(&clock)));
+            clock.block_on(engine.session().with_name("s").execute(call, &Tool::counting(&clock)));
             let inbox = Inbox::new(store, engine.keys().clone(), clock.clone());
-            let item = clock.drive(inbox.find("approval_c1")).unwrap();
-            let answered = clock.drive(inbox.answer(&item.name, response.clone(), None));
+            let item = clock.block_on(inbox.find("approval_c1")).unwrap();
+            let answered = clock.block_on(inbox.answer(&item.name, response.clone(), None));
             assert_eq!(answered.is_ok(), is_taken, "{text}: {answered:?}");
             if !is_taken {
                 assert_eq!(answered, Err(InboxError::Anonymous), "{text}");
-                let named = clock.drive(inbox.answer(&item.name, response, Some(Approver::new("ana"))));
+                let named = clock.block_on(inbox.answer(&item.name, response, Some(Approver::new("ana"))));
                 assert!(named.is_ok(), "{text}: {named:?}");
             }
         }

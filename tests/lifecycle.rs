@@ -18,8 +18,8 @@ use callgate::call::Outcome;
 use callgate::host::BoxFuture;
 use callgate::json::Value;
 use callgate::lifecycle::{
-    BeforeAction, Chunk, ChunkAction, ModelConfig, RunEnd, HookCall, Middleware, ModelConfigPatch, RunContext, RunStats,
-    ToolCallEnd, Usage,
+    BeforeAction, Chunk, ChunkAction, HookCall, Middleware, ModelConfig, ModelConfigPatch, RunContext,
+    RunEnd, RunStats, ToolCallEnd, Usage,
 };
 use callgate::message::{History, Message, Part, Role};
 use callgate::{Session, ToolCall, ToolDescriptor};

@@ -23,7 +23,7 @@ fn outcome_kinds(engine: &Engine, clock: &ManualClock, seconds: &[u64], input: &
         .iter()
         .map(|offset| {
             clock.set(at(*offset));
-            clock.drive(session.execute(call("search", input.clone()), &tool)).outcome.name()
+            clock.block_on(session.execute(call("search", input.clone()), &tool)).outcome.name()
         })
         .collect()
 }
@@ -98,7 +98,7 @@ fn each_key_has_its_own_count_shared_by_all_sessions() {
     .into_iter()
     .enumerate()
     {
-        let outcome = clock.drive(engine.session().execute(call, &tool));
+        let outcome = clock.block_on(engine.session().execute(call, &tool));
         assert_eq!(kind_and_code(&outcome), expected, "call {number}");
     }
 }
@@ -118,7 +118,7 @@ fn cost_is_counted_exactly_and_an_invalid_cost_is_denied() {
         (json!("5"), ("denied", "undecided")),
         (json!(null), ("denied", "undecided")),
     ] {
-        let outcome = clock.drive(session.execute(call("refund", json!({ "amount": amount })), &tool));
+        let outcome = clock.block_on(session.execute(call("refund", json!({ "amount": amount })), &tool));
         assert_eq!(kind_and_code(&outcome), expected, "{amount}");
         assert_eq!(
             outcome.retry_after_ms.is_none(),
@@ -233,8 +233,8 @@ fn runs_and_conversations_have_separate_counts() {
     let engine = rules(&text("conversation")).clock(clock.clone()).build();
     let in_conversation = |name: Value| {
         let mut session = engine.session();
-        session.state_mut().set("conversationId", name);
-        kind_and_code(&clock.drive(session.execute(call("search", json!({})), &tool)).clone()).0
+        session.state_mut().set_run_info("conversationId", name);
+        kind_and_code(&clock.block_on(session.execute(call("search", json!({})), &tool)).clone()).0
     };
     let names = [json!("a"), json!("a"), json!("b"), json!("a"), json!(null)];
     assert_eq!(names.map(in_conversation), ["executed", "executed", "executed", "denied", "denied"]);
@@ -247,7 +247,7 @@ fn once_per_run_allows_one_of_five_parallel_calls() {
         let (engine, clock) = policy(limit);
         let (tool, mut session) = (Tool::counting(&clock), engine.session());
         let round = vec![call("pay", json!({})); 5];
-        let outcomes = clock.drive(session.execute_round(round, &tool));
+        let outcomes = clock.block_on(session.execute_round(round, &tool));
         let executed = outcomes.iter().filter(|outcome| outcome.outcome == OutcomeKind::Executed);
         assert_eq!((executed.count(), tool.count()), (1, 1), "{limit}");
     }
@@ -311,7 +311,7 @@ fn counts_survive_a_reload_unless_what_they_count_changed() {
     let (tool, mut session) = (Tool::counting(&clock), engine.session());
     let mut one = |limit: &str| {
         engine.replace(callgate::engine::load_text(&text(limit)).unwrap());
-        clock.drive(session.execute(call("search", json!({ "q": 1 })), &tool)).outcome.name()
+        clock.block_on(session.execute(call("search", json!({ "q": 1 })), &tool)).outcome.name()
     };
     assert_eq!([one("limit: 3, per: 1h"), one("limit: 3, per: 1h")], ["executed", "executed"]);
     assert_eq!(one("limit: 2, per: 1h, message: no"), "denied", "the numbers changed, not the count");

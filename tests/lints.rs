@@ -28,7 +28,7 @@ impl LintCase {
         let tests = fs::read_to_string(file.with_extension("test.yaml")).ok();
         Self {
             text: fs::read_to_string(file).unwrap(),
-            tools: tools.map(|text| tools::read_list(&text).unwrap()),
+            tools: tools.map(|text| tools::parse_list(&text).unwrap()),
             tests: tests.map(|text| suite::load_texts([("rules.test.yaml", text)])),
         }
     }
@@ -129,7 +129,7 @@ fn no_lint_fires_on_the_shipped_bundles() {
             continue;
         }
         let tools = fs::read_to_string(paths[0].join("tools.json")).ok();
-        let tools = tools.map(|text| tools::read_list(&text).unwrap());
+        let tools = tools.map(|text| tools::parse_list(&text).unwrap());
         let tests = suite::load(&paths);
         let beside = LintInputs { tools: tools.as_deref(), tests: Some(&tests) };
         let linted = lint(policy::build(&paths), &beside);

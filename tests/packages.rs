@@ -40,7 +40,7 @@ pub fn installed(name: &str, pins: &str, install: impl FnOnce(&Path)) -> PathBuf
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"));
     let folder = target.join("packages");
-    let version = &callgate::json::digest(&pins.into()).short();
+    let version = &callgate::json::digest(&pins.into()).short_hex();
     let home = folder.join(format!("{name}-{version}"));
     // Concurrent test processes wait for the one that installs.
     fs::create_dir_all(&folder).unwrap();

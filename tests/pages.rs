@@ -36,7 +36,7 @@ const TOOLS: &str = r#"[
 const TESTS: &str = "cases: [ { name: none, call: { tool: sendEmail }, expect: { policy: no-mail } } ]";
 
 fn read_lints(needs: Option<RequiredInput>, name: &str, text: &str) -> (Diagnostics, SourceMap) {
-    let tools = tools::read_list(TOOLS).unwrap();
+    let tools = tools::parse_list(TOOLS).unwrap();
     let tests = suite::load_texts([("rules.test.yaml", TESTS)]);
     let beside = LintInputs {
         tools: (needs == Some(RequiredInput::Tools)).then_some(&tools),

@@ -9,7 +9,8 @@ use callgate::host::{Observer, ToolCallSpan, ToolCallStart};
 use callgate::json::{Value, json};
 use callgate::lifecycle::{BeforeAction, ErrorAction, RequiredApproval, ToolHooks};
 use callgate::message::{
-    CallPart, PartContent, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
+    CallPart, Dialect, History, Message, Part, PartContent, RequestPart, ResponsePart, Role,
+    approval_response,
 };
 use callgate::seal::Keys;
 use callgate::{Engine, Session, ToolCall, ToolError, ToolExecutor, ToolResponse, engine};
@@ -146,15 +147,15 @@ impl Stage {
         let keys = Keys::parse(&"5a".repeat(32)).unwrap();
         let engine = Engine::builder(Arc::clone(&self.rules)).clock(self.clock.clone()).seed(1).keys(keys);
         let engine = engine.store(Arc::clone(&self.store) as _).observer(self.seen.clone()).build();
-        let session = engine.session().named("talk").with_context(self.context.clone());
+        let session = engine.session().with_name("talk").with_context(self.context.clone());
         let session = (self.hooks)(&self.seen).into_iter().fold(session, Session::with_middleware);
-        if way.crash == Crash::BeforeStored { session.recorded() } else { session }
+        if way.crash == Crash::BeforeStored { session.with_call_recording() } else { session }
     }
 
     async fn round(&self, session: Session, history: &mut History, way: Way) -> (Session, Vec<Outcome>) {
         if way.regime == Regime::Core {
             let mut session = session;
-            let round = session.round(history, &self.played).await.unwrap();
+            let round = session.run_round(history, &self.played).await.unwrap();
             return (session, round.outcomes);
         }
         let calls: Vec<CallPart> = history
@@ -202,7 +203,7 @@ fn run(case: &Case<'_>, way: Way) -> SessionResult {
     };
     let mut history = History::new(vec![Message::new(Role::User, vec![Part::text("help me")])]);
     let mut outcomes = Vec::new();
-    clock.drive(async {
+    clock.block_on(async {
         let mut session = stage.session(way);
         for round in calls.chunk_by(|one, next| one.round.is_some() && one.round == next.round) {
             let parts = round.iter().map(|record| {

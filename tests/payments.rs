@@ -39,7 +39,7 @@ fn bundle() -> &'static Engine {
     BUNDLE.get_or_init(|| {
         let tools = std::fs::read_to_string(project("policies/payments/tools.json")).unwrap();
         let rules = engine::load(&[project("policies/payments")]).unwrap_or_else(|error| panic!("{error}"));
-        Engine::builder(rules).tools(tools::read_list(&tools).unwrap()).build()
+        Engine::builder(rules).tools(tools::parse_list(&tools).unwrap()).build()
     })
 }
 

@@ -92,7 +92,7 @@ fn eval(predicate: &Predicate, input: Value) -> Result<bool, String> {
 
 /// Every replacement of `value`, or of one value inside it, by a value of another type.
 fn corrupted(value: &Value) -> Vec<Value> {
-    let type_of = |value: &Value| callgate::json::JsonType::of(value);
+    let type_of = |value: &Value| callgate::json::JsonType::from_value(value);
     let others =
         [json!(null), json!(true), json!(2), json!("a"), json!([]), json!(["a"]), json!({}), json!({"a": 1})];
     let mut all: Vec<Value> = others.into_iter().filter(|other| type_of(other) != type_of(value)).collect();

@@ -41,7 +41,7 @@ fn outcomes(rules: &str, contexts: impl IntoIterator<Item = Value>) -> Vec<(&'st
     let (engine, clock) = policy(rules);
     let tool = Tool::counting(&clock);
     let outcome = |context: Value| {
-        let outcome = clock.drive(engine.session().execute(search(&context), &tool));
+        let outcome = clock.block_on(engine.session().execute(search(&context), &tool));
         (kind_and_code(&outcome).0, outcome.reason.code)
     };
     contexts.into_iter().map(outcome).collect()
@@ -97,7 +97,7 @@ fn budgets_count_all_spellings_of_a_principal_as_one() {
         move |again: Option<Value>| {
             let context = again.unwrap_or_else(|| context.clone());
             let mut session = engine.session().with_context(context.clone());
-            clock.drive(session.execute(search(&context), &tool)).outcome.name()
+            clock.block_on(session.execute(search(&context), &tool)).outcome.name()
         }
     };
     let run = budget(of("ana"));
@@ -145,7 +145,7 @@ fn keys_are_exact_if_so_configured() {
         let engine = rules(&text).clock(clock.clone()).build();
         let tool = Tool::counting(&clock);
         for name in ["Ana", "ana"] {
-            let outcome = clock.drive(engine.session().execute(search(&of(name)), &tool));
+            let outcome = clock.block_on(engine.session().execute(search(&of(name)), &tool));
             assert_eq!(outcome.outcome.name(), other, "{policy} {name}");
         }
     }
@@ -161,7 +161,7 @@ fn reload_that_changes_the_comparison_clears_caches() {
     };
     let engine = rules(&text("canonical")).clock(clock.clone()).build();
     let tool = Tool::counting(&clock);
-    let run = |name: &str| clock.drive(engine.session().execute(search(&of(name)), &tool)).outcome.name();
+    let run = |name: &str| clock.block_on(engine.session().execute(search(&of(name)), &tool)).outcome.name();
     assert_eq!((run("Ana"), run("ana")), ("executed", "cached"));
     engine.replace(engine::load_text(&text("exact")).unwrap());
     assert_eq!((run("ana"), run("Ana"), run("ana")), ("executed", "executed", "cached"));

@@ -73,12 +73,12 @@ impl Scene {
             .store(store)
             .build()
             .session()
-            .named("s")
-            .recorded()
+            .with_name("s")
+            .with_call_recording()
     }
 
     fn run(&self, session: &mut Session, id: &str, tool: &str) -> Outcome {
-        self.clock.drive(session.execute(ToolCall::new(id, tool, json!({})), &self.tool))
+        self.clock.block_on(session.execute(ToolCall::new(id, tool, json!({})), &self.tool))
     }
 }
 
@@ -118,7 +118,7 @@ fn nothing_runs_while_the_session_state_is_unknown() {
     scene.store.by.unreadable.store(true, Ordering::Relaxed);
     assert_eq!(kind_and_code(&scene.run(&mut session, "m", "mail")), ("denied", "store_unavailable"));
     let round = vec![ToolCall::new("a", "mail", json!({})), ToolCall::new("b", "mail", json!({}))];
-    let outcomes = scene.clock.drive(scene.session().execute_round(round, &scene.tool));
+    let outcomes = scene.clock.block_on(scene.session().execute_round(round, &scene.tool));
     assert!(
         outcomes.iter().all(|outcome| kind_and_code(outcome) == ("denied", "store_unavailable")),
         "{outcomes:#?}"
@@ -131,13 +131,13 @@ fn nothing_runs_while_the_session_state_is_unknown() {
 #[test]
 fn session_starts_once() {
     let scene = Scene::new();
-    assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(true));
-    assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(false));
+    assert_eq!(scene.clock.block_on(scene.session().begin_recorded()), Ok(true));
+    assert_eq!(scene.clock.block_on(scene.session().begin_recorded()), Ok(false));
     // Even if it was never started, but has calls.
     let scene = Scene::new();
     scene.run(&mut scene.session(), "m", "mail");
-    assert_eq!(scene.clock.drive(scene.session().begin_recorded()), Ok(false));
+    assert_eq!(scene.clock.block_on(scene.session().begin_recorded()), Ok(false));
     scene.store.by.unwritable.store(true, Ordering::Relaxed);
-    let other = scene.session().named("t");
-    assert!(scene.clock.drive(other.begin_recorded()).is_err());
+    let other = scene.session().with_name("t");
+    assert!(scene.clock.block_on(other.begin_recorded()).is_err());
 }

@@ -8,8 +8,8 @@ use callgate::policy::rules_record;
 use callgate::redaction::Detector;
 use callgate::rules_schema::{RecordShape, Shape};
 use callgate::script::{
-    AroundScript, FUNCTIONS, ScriptFunction, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, NUMBERS, SCRIPT_LIMITS,
-    STATEMENTS, VARIABLES,
+    AroundScript, FUNCTIONS, MAX_EFFECTS, MAX_JOURNAL, MAX_SCRIPT, NUMBERS, SCRIPT_LIMITS, STATEMENTS,
+    ScriptFunction, VARIABLES,
 };
 use callgate::suite::test_file_record;
 

@@ -11,7 +11,7 @@ use crate::fixtures::{Tool, call, kind_and_code, noon, policy, rules};
 fn failing(kinds: &[&str]) -> Vec<(Duration, Result<Value, ToolError>)> {
     let error = |kind: &&str| match *kind {
         "ok" => (Duration::ZERO, Ok(json!("done"))),
-        kind => (Duration::ZERO, Err(ToolError::new(format!("status {kind}")).of_kind(kind))),
+        kind => (Duration::ZERO, Err(ToolError::new(format!("status {kind}")).with_kind(kind))),
     };
     kinds.iter().map(error).collect()
 }
@@ -19,7 +19,7 @@ fn failing(kinds: &[&str]) -> Vec<(Duration, Result<Value, ToolError>)> {
 /// The outcome of a call, the number of tool calls, and the time on the clock.
 fn end(engine: &Engine, clock: &ManualClock, tool: &Tool) -> (&'static str, usize, Duration) {
     let start = clock.now();
-    let outcome = clock.drive(engine.session().execute(call("search", json!({})), tool));
+    let outcome = clock.block_on(engine.session().execute(call("search", json!({})), tool));
     let attempts = usize::try_from(outcome.attempts.unwrap_or(1)).unwrap();
     assert_eq!(attempts, tool.count().max(1), "the outcome counts every attempt");
     (outcome.outcome.name(), tool.count(), Duration::try_from(clock.now().duration_since(start)).unwrap())
@@ -108,7 +108,7 @@ fn undecided_condition_retries_nothing_and_keeps_a_timeout() {
     );
     let engine = rules(&text).clock(clock.clone()).build();
     let tool = Tool::scripted(&clock, [(Duration::from_secs(5), Ok(json!(1)))]);
-    let outcome = clock.drive(engine.session().execute(call("search", input), &tool));
+    let outcome = clock.block_on(engine.session().execute(call("search", input), &tool));
     assert_eq!(kind_and_code(&outcome), ("failed", "timeout"));
     assert_eq!(tool.count(), 1);
 }
@@ -118,7 +118,7 @@ fn slow_tool_times_out_and_the_model_can_read_why() {
     let (engine, clock) = policy("timeout: 30s");
     let start = clock.now();
     let slow = Tool::scripted(&clock, [(Duration::from_secs(600), Ok(json!(1)))]);
-    let outcome = clock.drive(engine.session().execute(call("search", json!({})), &slow));
+    let outcome = clock.block_on(engine.session().execute(call("search", json!({})), &slow));
     assert_eq!(kind_and_code(&outcome), ("failed", "timeout"));
     assert_eq!(outcome.reason.policy.as_deref(), Some("p"));
     assert_eq!(
@@ -127,7 +127,7 @@ fn slow_tool_times_out_and_the_model_can_read_why() {
     );
     assert_eq!(clock.now().duration_since(start).as_secs(), 30);
     let quick = Tool::scripted(&clock, [(Duration::from_secs(29), Ok(json!(1)))]);
-    let outcome = clock.drive(engine.session().execute(call("search", json!({})), &quick));
+    let outcome = clock.block_on(engine.session().execute(call("search", json!({})), &quick));
     assert_eq!(outcome.outcome, OutcomeKind::Executed);
 }
 
@@ -148,7 +148,7 @@ fn policies_nest_by_priority_and_then_by_kind() {
     let engine = rules(&text("", "")).clock(clock.clone()).build();
     let tool = Tool::scripted(&clock, script());
     let start = clock.now();
-    let outcome = clock.drive(engine.session().execute(call("search", json!({})), &tool));
+    let outcome = clock.block_on(engine.session().execute(call("search", json!({})), &tool));
     assert_eq!((outcome.outcome, outcome.output.clone()), (OutcomeKind::Executed, Some(json!(3))));
     assert_eq!(
         clock.now().duration_since(start).as_secs(),
@@ -157,12 +157,12 @@ fn policies_nest_by_priority_and_then_by_kind() {
     );
     let order: Vec<&str> = outcome.policies.iter().map(|policy| policy.id.as_str()).collect();
     assert_eq!(order, ["c", "r", "t"]);
-    let hit = clock.drive(engine.session().execute(call("search", json!({})), &tool));
+    let hit = clock.block_on(engine.session().execute(call("search", json!({})), &tool));
     assert_eq!(hit.outcome, OutcomeKind::Cached);
 
     let engine = rules(&text("priority: 5,", "")).clock(clock.clone()).build();
     let tool = Tool::scripted(&clock, script());
-    let outcome = clock.drive(engine.session().execute(call("search", json!({})), &tool));
+    let outcome = clock.block_on(engine.session().execute(call("search", json!({})), &tool));
     assert_eq!(kind_and_code(&outcome), ("failed", "timeout"));
     assert_eq!(tool.count(), 1, "the timeout wraps the retry and ends all of it");
 }
@@ -178,7 +178,7 @@ fn timeout_can_be_recovered() {
     .clock(clock.clone())
     .build();
     let tool = Tool::scripted(&clock, [(Duration::from_secs(60), Ok(json!(1)))]);
-    let outcome = clock.drive(engine.session().execute(call("search", json!({})), &tool));
+    let outcome = clock.block_on(engine.session().execute(call("search", json!({})), &tool));
     assert_eq!(
         (outcome.outcome, outcome.output),
         (OutcomeKind::Recovered, Some(json!("Too slow. Ask for less.")))
@@ -194,7 +194,7 @@ fn panicking_tool_counts_as_failed() {
         }
     }
     let (engine, clock) = policy("retry: { attempts: 2, on: timeout, idempotent: true }");
-    let outcome = clock.drive(engine.session().execute(call("search", json!({})), &Panicking));
+    let outcome = clock.block_on(engine.session().execute(call("search", json!({})), &Panicking));
     assert_eq!(kind_and_code(&outcome), ("failed", "tool_error"));
     assert_eq!(outcome.error.as_deref(), Some("the tool panicked"));
 }

@@ -27,10 +27,10 @@ fn wrapped(script: &str, others: &str, input: Value, fails: &[&str]) -> Wrapped 
     let clock = noon();
     let engine = rules(&with_script(script, others)).clock(clock.clone()).build();
     let error =
-        |kind: &&str| (Duration::ZERO, Err(ToolError::new(format!("tool says {kind}")).of_kind(*kind)));
+        |kind: &&str| (Duration::ZERO, Err(ToolError::new(format!("tool says {kind}")).with_kind(*kind)));
     let returned = (Duration::ZERO, Ok(json!({ "found": 7 })));
     let tool = Tool::scripted(&clock, fails.iter().map(error).chain([returned]));
-    let outcome = clock.drive(engine.session().execute(call("search", input), &tool));
+    let outcome = clock.block_on(engine.session().execute(call("search", input), &tool));
     Wrapped { outcome, tool }
 }
 
@@ -303,7 +303,8 @@ fn script_files_are_loaded_and_errors_point_into_them() {
     );
     write("wrap.rhai", "// first\nlet out = next(input);\nout.missing\n");
     let (clock, engine) = (noon(), load().unwrap());
-    let outcome = clock.drive(engine.session().execute(call("search", json!({})), &Tool::counting(&clock)));
+    let outcome =
+        clock.block_on(engine.session().execute(call("search", json!({})), &Tool::counting(&clock)));
     assert!(outcome.error.as_deref().unwrap().contains("wrap.rhai:3:"), "{:?}", outcome.error);
     let before = engine.revision();
     write("wrap.rhai", "next(input)\n");
@@ -322,9 +323,9 @@ fn undecided_condition_denies_and_shadow_mode_runs_no_script() {
         );
         let engine = rules(&text).clock(clock.clone()).build();
         let tool = Tool::counting(&clock);
-        let outcome = clock.drive(engine.session().execute(call("search", json!({ "q": "2" })), &tool));
+        let outcome = clock.block_on(engine.session().execute(call("search", json!({ "q": "2" })), &tool));
         assert_eq!((kind_and_code(&outcome), tool.count()), (end, runs), "{mode}");
-        let absent = clock.drive(engine.session().execute(call("search", json!({})), &tool));
+        let absent = clock.block_on(engine.session().execute(call("search", json!({})), &tool));
         assert_eq!(absent.outcome, OutcomeKind::Executed, "{mode}");
     }
 }
@@ -336,12 +337,12 @@ fn time_randomness_and_options_come_from_the_host() {
     let engine = rules(&with_script(script, "")).clock(clock.clone()).seed(7).build();
     let tool = Tool::scripted(&clock, [(Duration::from_millis(1500), Ok(json!(1)))]);
     let traced = call("search", json!({})).with_options(json!({ "trace": "host" }));
-    let first = clock.drive(engine.session().execute(traced.clone(), &tool)).output.unwrap();
+    let first = clock.block_on(engine.session().execute(traced.clone(), &tool)).output.unwrap();
     assert_eq!((&first["ms"], &first["out"]), (&json!(1500), &json!(1)));
     assert!((0.0..1.0).contains(&first["chance"].as_f64().unwrap()));
     assert_eq!(tool.calls()[0].options, json!({ "trace": "x", "was": "host" }));
     let engine = rules(&with_script(script, "")).clock(clock.clone()).seed(7).build();
-    let again = clock.drive(engine.session().execute(traced, &tool)).output.unwrap();
+    let again = clock.block_on(engine.session().execute(traced, &tool)).output.unwrap();
     assert_eq!(again["chance"], first["chance"], "a seed makes random numbers reproducible");
 }
 
@@ -353,7 +354,7 @@ fn script_cache_respects_ttl_and_scope() {
     let tool = Tool::counting(&clock);
     let of =
         |principal: &str| call("search", json!({ "q": [1] })).with_context(json!({ "principal": principal }));
-    let one = |call: ToolCall| clock.drive(engine.session().execute(call, &tool)).outcome.name();
+    let one = |call: ToolCall| clock.block_on(engine.session().execute(call, &tool)).outcome.name();
     assert_eq!([one(of("ana")), one(of("ana")), one(of("bob"))], ["executed", "answered", "executed"]);
     clock.advance(Duration::from_secs(60));
     assert_eq!(one(of("ana")), "executed");
@@ -367,7 +368,7 @@ fn script_audit_entries_are_redacted() {
     let engine = rules(&with_script(script, others)).clock(clock.clone()).build();
     let tool = Tool::scripted(&clock, [(Duration::ZERO, Ok(json!({ "mail": "bob@example.com" })))]);
     let outcome =
-        clock.drive(engine.session().execute(call("send", json!({ "to": "ana@example.com" })), &tool));
+        clock.block_on(engine.session().execute(call("send", json!({ "to": "ana@example.com" })), &tool));
     let entries: Vec<Value> = outcome.audit.iter().map(|entry| json!(entry.fields)).collect();
     assert_eq!(
         entries,

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use callgate::host::{
-    BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, RecordPage, Record, RecordKey, LimitRefusal,
-    StateStore, StoreFuture, ConditionalWrite,
+    BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition, LimitRefusal, Record,
+    RecordKey, RecordPage, StateStore, StoreFuture,
 };
 use callgate::json::{Value, json};
 use callgate::lifecycle::{
-    BeforeAction, Chunk, ChunkAction, ModelConfig, RunEnd, ErrorAction, Middleware, ModelConfigPatch, RunPhase, RunContext,
-    RunStats, ToolHooks, Usage,
+    BeforeAction, Chunk, ChunkAction, ErrorAction, Middleware, ModelConfig, ModelConfigPatch, RunContext,
+    RunEnd, RunPhase, RunStats, ToolHooks, Usage,
 };
-use callgate::message::{PartContent, Dialect, History, Message, Part, Role, approval_response};
+use callgate::message::{Dialect, History, Message, Part, PartContent, Role, approval_response};
 use callgate::state::MemoryStore;
 use callgate::{Session, ToolError};
 use jiff::Timestamp;
@@ -46,7 +46,7 @@ fn crux_audits_tools() {
     let log = Log::default();
     let (start, end, error) = (Arc::clone(&log), Arc::clone(&log), Arc::clone(&log));
     let audit = ToolHooks::new("audit-tools")
-        .matching(|call| call.tool == "sendEmail" || call.tool.starts_with("admin"))
+        .with_filter(|call| call.tool == "sendEmail" || call.tool.starts_with("admin"))
         .before(move |call| {
             note(&start, format!("start {}", call.tool));
             BeforeAction::Continue
@@ -60,7 +60,7 @@ fn crux_audits_tools() {
     let tool = Tool::scripted(&clock, script);
     let mut session = rules(NONE).middleware(audit).build().session();
     for name in ["sendEmail", "adminReset", "look"] {
-        clock.drive(session.execute(call(name, json!({})), &tool));
+        clock.block_on(session.execute(call(name, json!({})), &tool));
     }
     let expected = [
         "start sendEmail",
@@ -90,7 +90,7 @@ fn crux_looks_up_a_cache_around_a_tool() {
     });
     let mut session = rules(NONE).middleware(lookup).build().session();
     for kind in ["executed", "answered"] {
-        let outcome = clock.drive(session.execute(call("lookupCustomer", json!({ "id": 7 })), &tool));
+        let outcome = clock.block_on(session.execute(call("lookupCustomer", json!({ "id": 7 })), &tool));
         assert_eq!((outcome.outcome.name(), outcome.output), (kind, Some(json!(1))));
     }
     assert_eq!(tool.count(), 1);
@@ -105,13 +105,13 @@ fn crux_trims_subjects_before_they_reach_the_tool() {
         if let Some(subject) = call.input.get("subject").and_then(Value::as_str) {
             input["subject"] = subject.trim().into();
         }
-        Box::pin(async move { next.with_input(input).await })
+        Box::pin(async move { next.call_with_input(input).await })
     });
     let mut session = rules(NONE).middleware(trim).build().session();
-    clock.drive(session.execute(call("sendEmail", json!({ "subject": " hi " })), &tool));
+    clock.block_on(session.execute(call("sendEmail", json!({ "subject": " hi " })), &tool));
     let rule = "policies: [ { id: trim, match: sendEmail, transform: { input: [ { path: $.input.subject, trim: true } ] } } ]";
     let mut session = rules(rule).build().session();
-    clock.drive(session.execute(call("sendEmail", json!({ "subject": " hi " })), &tool));
+    clock.block_on(session.execute(call("sendEmail", json!({ "subject": " hi " })), &tool));
     assert_eq!(tool.inputs(), [json!({ "subject": "hi" }), json!({ "subject": "hi" })]);
 }
 
@@ -120,7 +120,7 @@ fn novu_requires_approval_of_a_refund_and_resumes_from_the_history_alone() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let text = "policies: [ { id: ask, match: refund, approval: { message: 'Refund {{ input.amount }} for {{ input.order }}?' } } ]";
-    let session = || rules(text).keys(keys()).clock(clock.clone()).build().session().named("talk");
+    let session = || rules(text).keys(keys()).clock(clock.clone()).build().session().with_name("talk");
     let mut history = History::new(vec![
         Message::new(Role::User, vec![Part::text("refund $250 for A1")]),
         Message::new(
@@ -128,7 +128,7 @@ fn novu_requires_approval_of_a_refund_and_resumes_from_the_history_alone() {
             vec![Part::call("c1", "refund", json!({ "amount": 250, "order": "A1" }))],
         ),
     ]);
-    let round = clock.drive(session().round(&mut history, &tool)).unwrap();
+    let round = clock.block_on(session().run_round(&mut history, &tool)).unwrap();
     assert_eq!(round.pending().next().unwrap().message.as_deref(), Some("Refund 250 for A1?"));
     // The client stores the history in the AI SDK's form; parts that it appends after the response do no harm.
     let mut history = History::read(Dialect::AiSdk, &history.write(Dialect::AiSdk)).unwrap();
@@ -136,7 +136,7 @@ fn novu_requires_approval_of_a_refund_and_resumes_from_the_history_alone() {
     assert_eq!(id, "approval_c1");
     history.append_approval_response(approval_response(id, true)).unwrap();
     history.push(Message::new(Role::User, vec![Part::text("thanks")]));
-    let round = clock.drive(session().resume(&mut history, &tool)).unwrap();
+    let round = clock.block_on(session().resume(&mut history, &tool)).unwrap();
     assert_eq!((round.outcomes[0].outcome.name(), tool.count()), ("executed", 1));
     let sent = history.for_provider(Dialect::Anthropic);
     assert!(sent.calls_without_result().is_empty());
@@ -144,7 +144,7 @@ fn novu_requires_approval_of_a_refund_and_resumes_from_the_history_alone() {
 
 /// A run with one turn of these chunks.
 fn one_turn(session: &mut Session, chunks: &[Chunk]) -> Result<Vec<Chunk>, RunEnd> {
-    noon().drive(async {
+    noon().block_on(async {
         let base = session.begin(ModelConfig::default())?;
         session.before_model(base).await?;
         let mut passed = Vec::new();
@@ -172,7 +172,7 @@ impl Middleware for Tanstack {
     fn on_chunk(&self, _: &RunContext, chunk: &Chunk) -> ChunkAction {
         // Content filtering.
         match chunk {
-            Chunk::Text { delta, .. } if delta.contains("damn") => ChunkAction::drop(),
+            Chunk::Text { delta, .. } if delta.contains("damn") => ChunkAction::discard(),
             _ => ChunkAction::Pass,
         }
     }
@@ -202,7 +202,7 @@ fn tanstack_swaps_tools_filters_content_tracks_usage_and_reports_the_end() {
     let log = Log::default();
     let tool = |name: &str| callgate::json::from_value(json!({ "name": name })).unwrap();
     let mut session = rules(NONE).middleware(Tanstack { log: Arc::clone(&log) }).build().session();
-    noon().drive(async {
+    noon().block_on(async {
         let tools = vec![tool("search"), tool("pay")];
         let base = session.begin(ModelConfig { tools, ..ModelConfig::default() }).unwrap();
         assert_eq!(session.before_model(base.clone()).await.unwrap().tools.len(), 1);
@@ -217,7 +217,7 @@ fn tanstack_swaps_tools_filters_content_tracks_usage_and_reports_the_end() {
         (RunEnd::Aborted { reason: "enough".into() }, "Aborted: enough"),
         (RunEnd::Failed { error: "no network".into() }, "Alert: no network"),
     ] {
-        noon().drive(async { assert!(session.end(&ending).await.finish().await.is_empty()) });
+        noon().block_on(async { assert!(session.end(&ending).await.finish().await.is_empty()) });
         assert_eq!(log.lock().unwrap().last().unwrap(), told);
         session.begin(ModelConfig::default()).unwrap();
     }
@@ -243,7 +243,7 @@ fn tanstack_guards_limits_and_skips_calls() {
     let mut session = rules(NONE).middleware(limit).middleware(guard).build().session();
     let kinds: Vec<_> = ["search", "deleteDatabase", "known", "search", "known"]
         .iter()
-        .map(|name| clock.drive(session.execute(call(name, json!({})), &tool)).outcome.name())
+        .map(|name| clock.block_on(session.execute(call(name, json!({})), &tool)).outcome.name())
         .collect();
     assert_eq!(kinds, ["executed", "denied", "answered", "halted", "halted"]);
     assert_eq!(tool.inputs(), [json!({ "limit": 10 })]);
@@ -259,7 +259,7 @@ fn edit_by_a_hook_hides_a_call_from_no_later_guard() {
         false => BeforeAction::Continue,
     });
     let mut session = rules(NONE).middleware(edit).middleware(guard).build().session();
-    let outcome = clock.drive(session.execute(call("sql", json!({ "q": "select" })), &tool));
+    let outcome = clock.block_on(session.execute(call("sql", json!({ "q": "select" })), &tool));
     assert_eq!((kind_and_code(&outcome), tool.count()), (("denied", "blocked"), 0));
 }
 
@@ -277,7 +277,7 @@ fn toolbox_tells_the_model_how_to_correct_its_call() {
     let rule = "policies: [ { id: r, match: weather, recover: { on: ['/invalid/'], message: 'Error: {{ error }}. Please retry.' } } ]";
     for engine in [rules(NONE).middleware(recover), rules(rule)] {
         let mut session = engine.build().session();
-        let outcome = clock.drive(session.execute(call("weather", json!({ "city": "Zurch" })), &fails()));
+        let outcome = clock.block_on(session.execute(call("weather", json!({ "city": "Zurch" })), &fails()));
         assert_eq!(outcome.outcome.name(), "recovered");
         assert!(outcome.output.unwrap().as_str().unwrap().ends_with("Please retry."));
     }
@@ -293,7 +293,7 @@ fn alloy_edits_keep_id_and_name() {
         Message::new(Role::Assistant, vec![Part::call("c1", "look", json!({}))]),
     ]);
     let mut session = rules(NONE).middleware(edit).build().session();
-    let round = clock.drive(session.round(&mut history, &tool)).unwrap();
+    let round = clock.block_on(session.run_round(&mut history, &tool)).unwrap();
     assert_eq!((round.outcomes[0].id.as_str(), round.outcomes[0].tool.as_str()), ("c1", "look"));
     let ran = &tool.calls()[0];
     assert_eq!((ran.id.as_str(), ran.tool.as_str(), &ran.input), ("c1", "look", &json!({ "limit": 1 })));
@@ -306,7 +306,7 @@ fn without_rules_and_hooks_a_call_reaches_its_tool_unchanged() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let mut session = rules(NONE).build().session();
-    let outcome = clock.drive(session.execute(call("look", json!({ "q": 1 })), &tool));
+    let outcome = clock.block_on(session.execute(call("look", json!({ "q": 1 })), &tool));
     assert_eq!((outcome.output, tool.inputs()), (Some(json!(1)), vec![json!({ "q": 1 })]));
 }
 
@@ -340,7 +340,11 @@ fn each_row_of_the_table_names_an_existing_test() {
 struct OwnStorage(MemoryStore);
 
 impl StateStore for OwnStorage {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
+    fn take<'a>(
+        &'a self,
+        now: Timestamp,
+        takes: &'a [LimitAcquisition],
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         self.0.take(now, takes)
     }
     fn give_back(&self, key: &str) {
@@ -378,7 +382,12 @@ impl StateStore for OwnStorage {
     fn has_lost_records<'a>(&'a self, account: &'a callgate::host::Account) -> StoreFuture<'a, bool> {
         self.0.has_lost_records(account)
     }
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage> {
+    fn records<'a>(
+        &'a self,
+        space: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, RecordPage> {
         self.0.records(space, after, limit)
     }
 }
@@ -393,7 +402,7 @@ fn cache_holds_a_hundred_entries_by_default_and_a_custom_store_its_own_number() 
         let tool = Tool::counting(&clock);
         let mut session = rules(text).clock(clock.clone()).store(store).build().session();
         let mut look =
-            |q: u32| clock.drive(session.execute(call("look", json!({ "q": q })), &tool)).outcome.name();
+            |q: u32| clock.block_on(session.execute(call("look", json!({ "q": q })), &tool)).outcome.name();
         (0..=100).for_each(|q| assert_eq!(look(q), "executed"));
         assert_eq!(look(100), "cached");
         assert_eq!(look(0), first);

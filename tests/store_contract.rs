@@ -106,7 +106,7 @@ test_contract!(sealed_file, super::sealed_in_files());
 /// A sealed store with store and anchor in memory.
 fn sealed() -> Arc<dyn StateStore> {
     let memory = || Arc::new(MemoryStore::default());
-    Arc::new(SealedStore::anchored(memory(), keys(), memory(), SystemClock))
+    Arc::new(SealedStore::with_anchor(memory(), keys(), memory(), SystemClock))
 }
 
 fn keys() -> Keys {
@@ -116,7 +116,7 @@ fn keys() -> Keys {
 #[cfg(feature = "file-store")]
 fn sealed_in_files() -> impl Fn() -> Arc<dyn StateStore> {
     let (stores, anchors) = (in_files(), in_files());
-    move || Arc::new(SealedStore::anchored(stores(), keys(), anchors(), SystemClock))
+    move || Arc::new(SealedStore::with_anchor(stores(), keys(), anchors(), SystemClock))
 }
 
 /// Opens each store in its own file. The files are deleted with the returned function.
@@ -145,7 +145,12 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 fn take(key: &str, allowance: Allowance, cost: u64) -> LimitAcquisition {
-    LimitAcquisition { key: key.to_owned(), account: Account::NOBODY, allowance, cost: Amount::whole(cost) }
+    LimitAcquisition {
+        key: key.to_owned(),
+        account: Account::NOBODY,
+        allowance,
+        cost: Amount::from_whole(cost),
+    }
 }
 
 fn acquire(store: &dyn StateStore, now: Duration, takes: &[LimitAcquisition]) -> Vec<LimitRefusal> {
@@ -167,17 +172,17 @@ fn try_slot(store: &dyn StateStore, key: &str, max: u32) -> bool {
 }
 
 fn gcra(limit: u64, per: u64, burst: u64) -> Allowance {
-    Allowance::Gcra { limit: Amount::whole(limit), per: seconds(per), burst: Amount::whole(burst) }
+    Allowance::Gcra { limit: Amount::from_whole(limit), per: seconds(per), burst: Amount::from_whole(burst) }
 }
 
 fn fixed(limit: u64, per: u64) -> Allowance {
-    Allowance::FixedWindow { limit: Amount::whole(limit), per: seconds(per) }
+    Allowance::FixedWindow { limit: Amount::from_whole(limit), per: seconds(per) }
 }
 
 fn sliding(limit: u64, per: u64) -> Allowance {
-    Allowance::SlidingWindow { limit: Amount::whole(limit), per: seconds(per) }
+    Allowance::SlidingWindow { limit: Amount::from_whole(limit), per: seconds(per) }
 }
 
 fn total(limit: u64, keep: u64) -> Allowance {
-    Allowance::Total { limit: Amount::whole(limit), keep: seconds(keep) }
+    Allowance::Total { limit: Amount::from_whole(limit), keep: seconds(keep) }
 }

@@ -17,7 +17,7 @@ use regex::Regex;
 
 /// The filtered form of one text.
 fn filtered(redactor: &Redactor, pieces: &[&str]) -> String {
-    let mut sieve = StreamRedactor::redacting(Arc::new(redactor.clone()));
+    let mut sieve = StreamRedactor::from_redactor(Arc::new(redactor.clone()));
     let mut shown = String::new();
     for piece in pieces {
         sieve.push(piece, &mut shown).unwrap();
@@ -304,16 +304,16 @@ fn whole_chunk_can_be_dropped() {
 #[test]
 fn plain_words_are_held_until_two_more_arrive_and_others_slightly_longer() {
     let redactor = Arc::new(Redactor::new(Detector::ALL.to_vec(), Vec::new(), RedactionStyle::Mask));
-    let (mut plain, mut shown) = (StreamRedactor::redacting(Arc::clone(&redactor)), String::new());
+    let (mut plain, mut shown) = (StreamRedactor::from_redactor(Arc::clone(&redactor)), String::new());
     plain.push("Nothing to hide in these words", &mut shown).unwrap();
     assert_eq!(shown, "Nothing to hide ");
-    let (mut sieve, mut shown) = (StreamRedactor::redacting(redactor), String::new());
+    let (mut sieve, mut shown) = (StreamRedactor::from_redactor(redactor), String::new());
     for word in "In 2026 we had 14,000 visitors; at 10:30 it was 12.5 degrees, and so on. "
         .repeat(30)
         .split_inclusive(' ')
     {
         sieve.push(word, &mut shown).unwrap();
-        assert!(sieve.held() <= 300, "{} bytes are held", sieve.held());
+        assert!(sieve.held_bytes() <= 300, "{} bytes are held", sieve.held_bytes());
     }
 }
 

@@ -136,8 +136,8 @@ fn filter_selects_cases_by_case_or_file_name() {
         ("mail.test.yaml", case("no Refund is mailed")),
         ("other.test.yaml", case("nothing")),
     ]);
-    assert_eq!((loaded.suite.len(), loaded.suite.only("refund").len()), (3, 2));
-    assert!(loaded.suite.only("none of these").is_empty());
+    assert_eq!((loaded.suite.len(), loaded.suite.filter_by_name("refund").len()), (3, 2));
+    assert!(loaded.suite.filter_by_name("none of these").is_empty());
 }
 
 /// Cases share no state, not even the rows of one case.

@@ -37,7 +37,8 @@ impl World {
     /// A call in one of the caller's own sessions, as the gateway makes it.
     fn call(&self, who: &str, session: &str, tool: &str, input: Value) -> Outcome {
         let context = json!({ "tenant": who, "principal": who });
-        let session = self.engine.session().named(format!("{who}/{session}")).with_context(context.clone());
+        let session =
+            self.engine.session().with_name(format!("{who}/{session}")).with_context(context.clone());
         let call = ToolCall::new("", tool, input).with_context(context);
         let session = session.concurrent_for(who, |_| None);
         // The clock stands still: the store answers from its own thread.

@@ -3,7 +3,7 @@
 use super::requirement::ApprovalRequirement;
 use crate::message::Approver;
 use crate::principal::{Principal, PrincipalComparison};
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 
 /// Prefix of an entry that names a role.
 const ROLE: &str = "role:";
@@ -53,14 +53,14 @@ pub enum ApproverError {
     #[error(
         "the agent's principal is unknown, so `{}` may be answering their own request; the host must set \
          `context.principal` to a string, and the agent must request approval again",
-        inert(.0)
+        escape_controls(.0)
     )]
     UnknownRequester(String),
     /// The approver is the agent's own principal.
-    #[error("`{}` can't answer their own request", inert(.0))]
+    #[error("`{}` can't answer their own request", escape_controls(.0))]
     SelfApproval(String),
     /// The approver is not listed.
-    #[error("`{}` is not one of the approvers: {}", inert(.0), inert(&.1.join(", ")))]
+    #[error("`{}` is not one of the approvers: {}", escape_controls(.0), escape_controls(&.1.join(", ")))]
     NotAnApprover(String, Vec<String>),
 }
 

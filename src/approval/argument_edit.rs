@@ -19,7 +19,7 @@ pub enum ArgumentEditError {
 ///
 /// # Errors
 /// `given` is not an object, or changes a value that no allowed path covers.
-pub fn edited(
+pub fn apply_edits(
     real: &Value,
     shown: &Value,
     given: &Value,

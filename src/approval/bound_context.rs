@@ -58,7 +58,7 @@ impl BoundContext {
 const IDENTITY: [&str; 3] = ["principal", "roles", "tenant"];
 
 fn digest(reads: &ContextReads, context: &Value, comparison: PrincipalComparison) -> Digest {
-    json::digest(&json!([identity(context, comparison), reads.part_of(context)]))
+    json::digest(&json!([identity(context, comparison), reads.select(context)]))
 }
 
 /// The principal in its compared form, the roles in any order, and the tenant.

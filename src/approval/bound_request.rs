@@ -161,8 +161,8 @@ impl BoundRequest {
     }
 
     /// The paths of the arguments that an approver may change.
-    pub fn editable(&self) -> Vec<Vec<PathStep>> {
-        super::tally::allowed_edits(self)
+    pub fn editable_paths(&self) -> Vec<Vec<PathStep>> {
+        super::tally::editable_paths(self)
     }
 
     /// Whether the other request is equivalent: for the same call, by the same policies, about the same arguments.
@@ -180,7 +180,7 @@ impl BoundRequest {
     ///
     /// # Errors
     /// [`BoundRequestError::TooLarge`]; [`BoundRequestError::Encrypt`].
-    pub fn sealed(&self, keys: &Keys) -> Result<ApprovalRequest, BoundRequestError> {
+    pub fn seal(&self, keys: &Keys) -> Result<ApprovalRequest, BoundRequestError> {
         let claims = TokenClaims {
             version: VERSION,
             conversation: self.conversation.clone(),

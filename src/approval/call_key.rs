@@ -12,7 +12,7 @@ use super::bound_request::BoundRequest;
 use super::ledger::{Ledger, LedgerError, Name, TRIES};
 use super::ledger_entry::{CallStage, LedgerEntry};
 use crate::call::ToolCall;
-use crate::host::{RecordKey, ConditionalWrite, space};
+use crate::host::{ConditionalWrite, RecordKey, space};
 use crate::json::{self, Digest, Value, json};
 use crate::seal::{Keys, Purpose};
 
@@ -80,7 +80,7 @@ impl CallKey {
     }
 
     fn record_key(&self) -> String {
-        json::canonical(&json!([self.requester, self.name.to_string()]))
+        json::canonical_text(&json!([self.requester, self.name.to_string()]))
     }
 
     /// Whether an entry is about this call. Ids are short, so different calls can have the same one.

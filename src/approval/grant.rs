@@ -24,7 +24,7 @@ pub struct GrantKey<'a> {
 impl GrantKey<'_> {
     /// The names of the grant's record, one for each key, the current one first. Which one it has depends on the key in use when it
     /// was given.
-    pub fn names<'k>(&self, keys: &'k Keys) -> impl Iterator<Item = String> + use<'k> {
+    pub fn record_names<'k>(&self, keys: &'k Keys) -> impl Iterator<Item = String> + use<'k> {
         let Self { permit: Permit { layer, policy, behaviour, about }, tool, server, bound } = self;
         let key = json!([layer, policy, behaviour.to_string(), about.to_string(), tool, server, bound]);
         keys.digests(Purpose::Record, &key).map(|digest| digest.to_string())
@@ -60,12 +60,12 @@ pub struct Grant {
 
 impl Grant {
     /// Whether the grant applies to these calls.
-    pub fn is_for(&self, key: &GrantKey<'_>) -> bool {
+    pub fn applies_to(&self, key: &GrantKey<'_>) -> bool {
         self.permit == *key.permit && self.tool == key.tool && self.bound.as_ref() == Some(key.bound)
     }
 
     /// Whether the grant is valid now. It is not valid before it was given, which a clock that was set back may report.
-    pub fn stands(&self, now: Timestamp) -> bool {
+    pub fn is_active(&self, now: Timestamp) -> bool {
         !self.revoked && self.from <= now && now < self.until
     }
 }

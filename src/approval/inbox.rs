@@ -10,15 +10,15 @@ use super::grant::Grant;
 use super::ledger::{KeyedEntry, Ledger, LedgerError, Name};
 use super::ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
 use super::requirement::ApprovalRequirement;
-use super::tally::{IgnoredAnswer, Tally, tally};
+use super::tally::{IgnoredAnswer, Tally, count_answers};
 use crate::call::{ApprovalRequest, Outcome};
-use crate::diagnostic::nearest;
+use crate::diagnostic::closest_match;
 use crate::host::{Clock, StateStore};
 use crate::message::{Approver, ResponsePart};
 use crate::principal::Principal;
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 use crate::seal::Keys;
-use crate::state::sealed;
+use crate::state::seal_store;
 
 /// How many times to retry an answer when others change the request concurrently.
 const TRIES: usize = 8;
@@ -108,12 +108,12 @@ pub enum RequestStatus {
 
 impl InboxItem {
     /// The unique id for people: `CONVERSATION/ID`.
-    pub fn address(&self) -> String {
+    pub fn qualified_id(&self) -> String {
         format!("{}/{}", self.name.conversation, self.request.approval_id)
     }
 
     /// Whether the request is pending.
-    pub fn waits(&self) -> bool {
+    pub fn is_pending(&self) -> bool {
         matches!(self.progress, RequestStatus::Waiting { .. })
     }
 }
@@ -125,7 +125,7 @@ pub enum InboxError {
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// There is no such request.
-    #[error("approval request `{}` not found{}", inert(.id), did_you_mean(.near.as_ref()))]
+    #[error("approval request `{}` not found{}", escape_controls(.id), did_you_mean(.near.as_ref()))]
     Unknown {
         /// The id that was searched for.
         id: String,
@@ -133,7 +133,7 @@ pub enum InboxError {
         near: Option<String>,
     },
     /// Several requests or grants match this id.
-    #[error("`{}` is ambiguous; use one of: {}", inert(.id), listed(.candidates))]
+    #[error("`{}` is ambiguous; use one of: {}", escape_controls(.id), listed(.candidates))]
     Ambiguous {
         /// The id that was searched for.
         id: String,
@@ -141,7 +141,7 @@ pub enum InboxError {
         candidates: Vec<String>,
     },
     /// There is no such remembered approval.
-    #[error("remembered approval `{}` not found{}", inert(.id), did_you_mean(.near.as_ref()))]
+    #[error("remembered approval `{}` not found{}", escape_controls(.id), did_you_mean(.near.as_ref()))]
     GrantNotFound {
         /// The id that was searched for.
         id: String,
@@ -164,18 +164,22 @@ pub enum InboxError {
 }
 
 fn did_you_mean(near: Option<&String>) -> String {
-    near.map(|near| format!("; did you mean `{}`?", inert(near))).unwrap_or_default()
+    near.map(|near| format!("; did you mean `{}`?", escape_controls(near))).unwrap_or_default()
 }
 
 fn listed(candidates: &[String]) -> String {
-    candidates.iter().map(|candidate| format!("`{}`", inert(candidate))).collect::<Vec<_>>().join(", ")
+    candidates
+        .iter()
+        .map(|candidate| format!("`{}`", escape_controls(candidate)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 impl Inbox {
     /// An inbox for requests that are sealed with these keys: the server's own, or those of [`Engine::keys`](crate::Engine::keys).
     /// A store that other processes share is used as a [`SealedStore`](crate::state::SealedStore).
     pub fn new(store: Arc<dyn StateStore>, keys: Keys, clock: impl Clock + 'static) -> Self {
-        Self { store: sealed(store, Some(&keys)), keys, clock: Box::new(clock) }
+        Self { store: seal_store(store, Some(&keys)), keys, clock: Box::new(clock) }
     }
 
     fn ledger(&self) -> Ledger<'_> {
@@ -191,20 +195,20 @@ impl Inbox {
     /// Finds a request by its id: the approval's own, or `CONVERSATION/ID` if several conversations have it.
     pub async fn find(&self, id: &str) -> Result<InboxItem, InboxError> {
         let all = self.list().await?;
-        let is_meant = |item: &&InboxItem| item.request.approval_id == id || item.address() == id;
+        let is_meant = |item: &&InboxItem| item.request.approval_id == id || item.qualified_id() == id;
         let mut meant: Vec<InboxItem> = all.iter().filter(is_meant).cloned().collect();
         if meant.len() > 1 {
-            let candidates = meant.iter().map(InboxItem::address).collect();
+            let candidates = meant.iter().map(InboxItem::qualified_id).collect();
             return Err(InboxError::Ambiguous { id: id.to_owned(), candidates });
         }
         meant.pop().ok_or_else(|| {
             let names: Vec<String> =
-                all.iter().flat_map(|item| [item.request.approval_id.clone(), item.address()]).collect();
+                all.iter().flat_map(|item| [item.request.approval_id.clone(), item.qualified_id()]).collect();
             // The call's own id is what people see first.
             let of_call = all.iter().find(|item| item.request.tool_call_id == id);
             let near = match of_call {
                 Some(item) => Some(item.request.approval_id.clone()),
-                None => nearest(id, names.iter().map(String::as_str)).map(str::to_owned),
+                None => closest_match(id, names.iter().map(String::as_str)).map(str::to_owned),
             };
             InboxError::Unknown { id: id.to_owned(), near }
         })
@@ -256,7 +260,7 @@ impl Inbox {
         let name = match meant.as_slice() {
             [name] => (*name).to_owned(),
             [] => {
-                let near = nearest(id, names()).map(str::to_owned);
+                let near = closest_match(id, names()).map(str::to_owned);
                 return Err(InboxError::GrantNotFound { id: id.to_owned(), near });
             }
             several => {
@@ -272,9 +276,9 @@ impl Inbox {
     fn item(&self, name: Name, entry: &LedgerEntry) -> Option<InboxItem> {
         let request = entry.request.clone()?;
         let answers = entry.answers();
-        let opened = match entry.question(&self.keys) {
+        let opened = match entry.bound_request(&self.keys) {
             Some(Ok((question, token))) => {
-                Ok((tally(&question, token, &answers, &self.keys, &|_| false), question))
+                Ok((count_answers(&question, token, &answers, &self.keys, &|_| false), question))
             }
             Some(Err(error)) => Err(error),
             None => Err(BoundRequestError::NoToken),
@@ -386,10 +390,10 @@ impl Inbox {
             Some(by) => seal_answer(question, response, by, self.clock.now(), keys),
             None => ResponsePart { answered_by: None, answered_at: None, answer_seal: None, ..response },
         };
-        let (before, _) = tally(question, &token, &item.answers, keys, &|_| false);
+        let (before, _) = count_answers(question, &token, &item.answers, keys, &|_| false);
         let mut answers = item.answers.clone();
         answers.push(response.clone());
-        let (after, ignored) = tally(question, &token, &answers, keys, &|_| false);
+        let (after, ignored) = count_answers(question, &token, &answers, keys, &|_| false);
         if let Some(ignored) = ignored.into_iter().find(|ignored| ignored.place == item.answers.len()) {
             return refuse(ignored.code, ignored.why);
         }
@@ -398,7 +402,10 @@ impl Inbox {
                 "already_answered",
                 match (&before, by) {
                     (Tally::Open { .. }, Some(by)) => {
-                        format!("`{}` has answered already; the first answer counts", inert(&by.principal))
+                        format!(
+                            "`{}` has answered already; the first answer counts",
+                            escape_controls(&by.principal)
+                        )
                     }
                     (Tally::Open { .. }, None) => "the approval request already has this answer".to_owned(),
                     (decided, _) => format!("the approval request is already answered: {decided}"),

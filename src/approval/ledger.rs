@@ -10,7 +10,7 @@ use super::grant::Grant;
 use super::ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
 use crate::call::{ApprovalRequest, Outcome, SingleUseGuarantee, reason_code};
 use crate::host::{
-    Account, Clock, Record, RecordKey, StateStore, StoreError, ConditionalWrite, space, with_store_timeout,
+    Account, Clock, ConditionalWrite, Record, RecordKey, StateStore, StoreError, space, with_store_timeout,
 };
 use crate::json::{self, json};
 use crate::message::ResponsePart;
@@ -32,7 +32,7 @@ pub struct Name {
 
 impl Name {
     fn key(&self) -> String {
-        json::canonical(&json!([self.conversation, self.occurrence]))
+        json::canonical_text(&json!([self.conversation, self.occurrence]))
     }
 
     fn from_record_key(key: &str) -> Option<Self> {
@@ -157,7 +157,7 @@ impl<'l> Ledger<'l> {
             if !free || !entry.is_for_same_call(fresh) {
                 return Ok((None, Err(Box::new(entry))));
             }
-            let standing = entry.question(keys).and_then(Result::ok).map(|(standing, _)| standing);
+            let standing = entry.bound_request(keys).and_then(Result::ok).map(|(standing, _)| standing);
             if let (Some(known), Some(standing), CallStage::Waiting) =
                 (&entry.request, standing, &entry.stage)
                 && standing.is_equivalent_to(question)
@@ -165,17 +165,21 @@ impl<'l> Ledger<'l> {
                 return Ok((None, Ok(known.clone())));
             }
             entry.stage = CallStage::Waiting;
-            entry.ask(request.clone());
+            entry.set_request(request.clone());
             Ok((Some(entry), Ok(request.clone())))
         })
         .await
     }
 
     /// Records an answer.
-    pub async fn record_answer(&self, name: &Name, response: &ResponsePart) -> Result<LedgerEntry, LedgerError> {
+    pub async fn record_answer(
+        &self,
+        name: &Name,
+        response: &ResponsePart,
+    ) -> Result<LedgerEntry, LedgerError> {
         self.change(name, |standing| {
             let mut entry = standing.ok_or_else(|| LedgerError::Unknown(name.occurrence.clone()))?;
-            entry.answer(response)?;
+            entry.add_answer(response)?;
             Ok((Some(entry.clone()), entry))
         })
         .await
@@ -252,7 +256,7 @@ impl<'l> Ledger<'l> {
     /// Whether there is any call of a conversation.
     pub async fn has_conversation(&self, conversation: &str) -> Result<bool, LedgerError> {
         // Keys are arrays in canonical form, so all keys of a conversation start with the array of its name alone, without the end.
-        let alone = json::canonical(&json!([conversation]));
+        let alone = json::canonical_text(&json!([conversation]));
         let prefix = format!("{},", alone.strip_suffix(']').unwrap_or(&alone));
         let page =
             with_store_timeout(self.clock, || self.store.records(space::CALLS, Some(&prefix), 1)).await?;
@@ -324,7 +328,14 @@ impl<'l> Ledger<'l> {
                 json::to_value(&changed).map_err(|_| LedgerError::Corrupt(name.occurrence.clone()))?;
             let forget_at = self.forget_at(&changed);
             let key = RecordKey { space: space::CALLS, key: &key };
-            if self.write(ConditionalWrite { over, forget_at, ..ConditionalWrite::new(key, &value, self.account) }).await? {
+            if self
+                .write(ConditionalWrite {
+                    over,
+                    forget_at,
+                    ..ConditionalWrite::new(key, &value, self.account)
+                })
+                .await?
+            {
                 return Ok(answer);
             }
         }

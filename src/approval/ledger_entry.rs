@@ -111,7 +111,7 @@ impl LedgerEntry {
     ///
     /// # Errors
     /// The token is invalid or sealed with an unknown key.
-    pub fn question(&self, keys: &Keys) -> Option<Result<(BoundRequest, &str), BoundRequestError>> {
+    pub fn bound_request(&self, keys: &Keys) -> Option<Result<(BoundRequest, &str), BoundRequestError>> {
         let request = self.request.as_ref()?;
         let token = request.approval_token.as_deref()?;
         Some(BoundRequest::open(&RequestPart::from(request), keys).map(|question| (question, token)))
@@ -119,11 +119,11 @@ impl LedgerEntry {
 
     /// The answers, in the order in which they were given.
     pub fn answers(&self) -> Vec<ResponsePart> {
-        self.answers.iter().filter_map(ResponsePart::of_json).collect()
+        self.answers.iter().filter_map(ResponsePart::from_json).collect()
     }
 
     /// Sets the approval request, and drops the answers to an earlier one.
-    pub fn ask(&mut self, request: ApprovalRequest) {
+    pub fn set_request(&mut self, request: ApprovalRequest) {
         (self.request, self.answers) = (Some(request), Vec::new());
         (self.request_told, self.decision_told) = (false, false);
     }
@@ -132,7 +132,7 @@ impl LedgerEntry {
     ///
     /// # Errors
     /// The call is not pending, no approval is requested, or there are too many answers.
-    pub fn answer(&mut self, response: &ResponsePart) -> Result<(), AnswerRecordError> {
+    pub fn add_answer(&mut self, response: &ResponsePart) -> Result<(), AnswerRecordError> {
         match &self.stage {
             CallStage::Waiting => {}
             CallStage::Claimed { .. } => return Err(AnswerRecordError::Over("started".to_owned())),

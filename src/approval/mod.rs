@@ -21,7 +21,7 @@ mod tally;
 
 pub use answer_seal::{AnswerSealError, seal_answer, verify_answer};
 pub use approvers::{ApproverEntry, ApproverError, name_comparison};
-pub use argument_edit::{ArgumentEditError, edited};
+pub use argument_edit::{ArgumentEditError, apply_edits};
 pub use bound_context::BoundContext;
 pub use bound_request::{BoundRequest, BoundRequestError, ScriptJournal};
 pub use call_key::{CallKey, CallKeys, RecalledRequest};
@@ -30,4 +30,4 @@ pub use inbox::{Inbox, InboxError, InboxItem, RequestStatus, RequirementStatus};
 pub use ledger::{ClaimResult, KeyedEntry, Ledger, LedgerError, Name};
 pub use ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
 pub use requirement::{ApprovalRequirement, Permit, Remembered};
-pub use tally::{IgnoredAnswer, Tally, tally};
+pub use tally::{IgnoredAnswer, Tally, count_answers};

@@ -7,14 +7,14 @@
 
 use super::answer_seal::verify_answer;
 use super::approvers::ApproverError;
-use super::argument_edit::{common_editable_paths, edited};
+use super::argument_edit::{apply_edits, common_editable_paths};
 use super::bound_request::BoundRequest;
 use super::requirement::ApprovalRequirement;
 use crate::json::{self, Digest, Value};
 use crate::message::{Approver, ResponsePart};
 use crate::path::{Path, PathStep};
 use crate::principal::{Principal, PrincipalComparison};
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 use crate::seal::Keys;
 
 /// The result of counting the answers.
@@ -69,7 +69,7 @@ impl std::fmt::Display for Tally {
             Self::Cancelled { by, .. } => ("cancelled", by),
         };
         f.write_str(word)?;
-        if by.is_empty() { Ok(()) } else { write!(f, " by {}", inert(&by.join(", "))) }
+        if by.is_empty() { Ok(()) } else { write!(f, " by {}", escape_controls(&by.join(", "))) }
     }
 }
 
@@ -89,7 +89,7 @@ pub struct IgnoredAnswer {
 /// Counts the answers to a request, in the order in which they were given. Returns the result and the answers that do not count.
 /// `token` is the request's own; `accepts` decides whether an answer with another token counts, as for a token that the host knows
 /// as its own.
-pub fn tally(
+pub fn count_answers(
     question: &BoundRequest,
     token: &str,
     answers: &[ResponsePart],
@@ -98,7 +98,7 @@ pub fn tally(
 ) -> (Tally, Vec<IgnoredAnswer>) {
     let mut heard: Vec<CountedAnswer<'_>> = Vec::new();
     let mut ignored = Vec::new();
-    let edits = allowed_edits(question);
+    let edits = editable_paths(question);
     for (place, answer) in answers.iter().enumerate() {
         match CountedAnswer::of(question, token, answer, &edits, keys, accepts) {
             Ok(answer) => heard.push(answer),
@@ -111,7 +111,7 @@ pub fn tally(
 }
 
 /// The arguments that an approver may change.
-pub(super) fn allowed_edits(question: &BoundRequest) -> Vec<Vec<PathStep>> {
+pub(super) fn editable_paths(question: &BoundRequest) -> Vec<Vec<PathStep>> {
     let paths =
         |asker: &ApprovalRequirement| asker.edits.iter().filter_map(|text| Path::parse(text).ok()).collect();
     common_editable_paths(&question.askers.iter().map(paths).collect::<Vec<_>>())
@@ -156,7 +156,7 @@ impl<'a> CountedAnswer<'a> {
             return Err(AnswerRejection::new("other_question", "it answers another approval request"));
         }
         // Constant-time comparison: by their digests, so that the time taken does not reveal where they differ.
-        let repeats = |given: &String| Digest::of(given.as_bytes()) == Digest::of(token.as_bytes());
+        let repeats = |given: &String| Digest::compute(given.as_bytes()) == Digest::compute(token.as_bytes());
         if answer.approval_token.as_ref().is_some_and(|given| !repeats(given) && !accepts(answer)) {
             return Err(AnswerRejection::new("wrong_token", "its token is not the approval request's"));
         }
@@ -169,7 +169,7 @@ impl<'a> CountedAnswer<'a> {
         let changed = answer.edited_input.as_ref().filter(changes);
         if let Some(given) = changed {
             let edits: Vec<&[PathStep]> = edits.iter().map(Vec::as_slice).collect();
-            edited(shown, shown, given, &edits)
+            apply_edits(shown, shown, given, &edits)
                 .map_err(|refused| AnswerRejection::new("edit_refused", refused))?;
         }
         Ok(Self { by, answer, edited: changed })

@@ -3,7 +3,7 @@
 
 use super::SchemaError;
 use crate::json::{MAX_DEPTH, Number, Value, is_deeper_than};
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 use crate::work_limit;
 
 mod subschema_graph;
@@ -49,11 +49,11 @@ impl CostBounds {
     ///
     /// # Errors
     /// Returns [`SchemaError`] for references that leave the schema or form cycles, embedded `$id`s, and everything over the limits.
-    pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
+    pub(super) fn from_schema(schema: &Value) -> Result<Self, SchemaError> {
         if is_deeper_than(schema, MAX_DEPTH) {
             return Err(SchemaError::at("", format!("the schema is nested deeper than {MAX_DEPTH} levels")));
         }
-        let size = ValueSize::of(schema)
+        let size = ValueSize::measure(schema)
             .map_err(|message| SchemaError::at("", message.replace("arguments", "schema")))?;
         if size.has_long_number {
             return Err(SchemaError::at("", "the schema contains a number with too many digits"));
@@ -102,7 +102,7 @@ impl ValueSize {
     ///
     /// # Errors
     /// Returns a message for the model if the value is nested deeper than [`MAX_DEPTH`].
-    pub(super) fn of(value: &Value) -> Result<Self, &'static str> {
+    pub(super) fn measure(value: &Value) -> Result<Self, &'static str> {
         let mut size = Self::default();
         size.add(value, 0)?;
         Ok(size)
@@ -152,5 +152,5 @@ fn too_long(number: &Number) -> bool {
 
 /// Escapes a string of the schema for a message.
 fn quoted(text: &str) -> String {
-    format!("`{}`", cut(&inert(text)))
+    format!("`{}`", truncate(&escape_controls(text)))
 }

@@ -8,7 +8,7 @@ const MAX_SCHEMAS: usize = 64;
 
 /// Whether a schema declares a property of this name for the object at a path.
 pub(super) fn declares(root: &Value, place: &[PathStep], name: &str) -> bool {
-    let mut schemas = alternatives(root, &[root]);
+    let mut schemas = applicable_schemas(root, &[root]);
     for step in place {
         let below: Vec<&Value> = schemas
             .iter()
@@ -24,13 +24,13 @@ pub(super) fn declares(root: &Value, place: &[PathStep], name: &str) -> bool {
                 }
             })
             .collect();
-        schemas = alternatives(root, &below);
+        schemas = applicable_schemas(root, &below);
     }
     schemas.iter().any(|schema| schema.get("properties").is_some_and(|all| all.get(name).is_some()))
 }
 
 /// Returns the schemas that may apply to a value: these, the schemas that they refer to, and all their alternatives.
-pub(crate) fn alternatives<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
+pub(crate) fn applicable_schemas<'s>(root: &'s Value, schemas: &[&'s Value]) -> Vec<&'s Value> {
     let mut all: Vec<&Value> = schemas.to_vec();
     let mut next = 0;
     while let Some(schema) = all.get(next).copied() {

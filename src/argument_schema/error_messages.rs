@@ -5,26 +5,26 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value as LibraryValue;
 
 use super::message_fragments::{
-    about, describe_format, describe_types, format_value_with_type, instead, listed, name, properties,
-    property, shown, type_hint, types,
+    allowed_types, describe_format, describe_property, describe_types, format_list, format_value,
+    format_value_with_type, properties, property_schema, quote_name, replacement_hint, type_hint,
 };
 use super::{SchemaError, Violation};
-use crate::diagnostic::nearest;
+use crate::diagnostic::closest_match;
 use crate::json::{Map, Value};
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 
 /// Converts a compile error of a schema.
 pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
     let pointer = error.instance_path().as_str();
-    let at = if pointer.is_empty() { String::new() } else { format!(" at {}", name(pointer)) };
+    let at = if pointer.is_empty() { String::new() } else { format!(" at {}", quote_name(pointer)) };
     let message = match (error.kind(), error.instance().as_str()) {
         (Kind::Format { format }, Some(pattern)) if format == "regex" => format!(
             "the pattern {}{at} is invalid, too large, or uses look-around or back-references, which can't run in \
              linear time",
-            name(pattern)
+            quote_name(pattern)
         ),
         _ => {
-            let problem: String = inert(&error.to_string()).chars().take(400).collect();
+            let problem: String = escape_controls(&error.to_string()).chars().take(400).collect();
             format!("the schema is invalid{at}: {problem}")
         }
     };
@@ -32,8 +32,8 @@ pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
 }
 
 /// Reports a number that can't be compared exactly.
-pub(super) fn inexact(number: &str) -> SchemaError {
-    let number = name(number);
+pub(super) fn inexact_number_error(number: &str) -> SchemaError {
+    let number = quote_name(number);
     SchemaError::at(
         "",
         format!(
@@ -66,11 +66,11 @@ impl Explainer<'_> {
             }
             Kind::Required { property } => vec![self.missing(property.as_str().unwrap_or_default())],
             kind @ (Kind::Enum { .. } | Kind::Constant { .. }) => vec![self.not_in_enum(&allowed(kind))],
-            Kind::Type { kind } => vec![self.wrong_type(&types(kind))],
+            Kind::Type { kind } => vec![self.wrong_type(&allowed_types(kind))],
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.no_matching_branch(context),
             Kind::PropertyNames { error } => {
                 let name = Value::from(error.instance().clone().into_owned());
-                let (given, reason) = (shown(&name), reason(error.kind(), &name));
+                let (given, reason) = (format_value(&name), reason(error.kind(), &name));
                 vec![self.violation(format!("{} has the name {given}, which {reason}", self.place()), None)]
             }
             Kind::FalseSchema => vec![self.violation(format!("{} is not allowed", self.place()), None)],
@@ -120,7 +120,7 @@ impl Explainer<'_> {
         if self.error.instance_path().as_str().is_empty() {
             "the arguments".to_owned()
         } else {
-            name(&self.path(None))
+            quote_name(&self.path(None))
         }
     }
 
@@ -131,23 +131,26 @@ impl Explainer<'_> {
         };
         let present = |known: &str| self.given().get(known).is_some();
         let known = properties(self.subschema()).into_iter().flatten().map(|(known, _)| known.as_str());
-        let meant =
-            nearest(given, known.filter(|known| !present(known))).map(|meant| name(&self.path(Some(meant))));
-        let given = name(&self.path(Some(given)));
+        let meant = closest_match(given, known.filter(|known| !present(known)))
+            .map(|meant| quote_name(&self.path(Some(meant))));
+        let given = quote_name(&self.path(Some(given)));
         let hint = meant.as_ref().map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
-        self.violation(format!("{given} is not {owner}{hint}"), meant.map(|meant| instead(&meant, &given)))
+        self.violation(
+            format!("{given} is not {owner}{hint}"),
+            meant.map(|meant| replacement_hint(&meant, &given)),
+        )
     }
 
     fn missing(&self, wanted: &str) -> Violation {
-        let about = about(property(self.schema, self.subschema(), wanted));
+        let about = describe_property(property_schema(self.schema, self.subschema(), wanted));
         let declared = properties(self.subschema());
         let unknown = self.given().as_object().into_iter().flatten().map(|(given, _)| given.as_str());
         let unknown = unknown.filter(|given| declared.is_none_or(|declared| !declared.contains_key(*given)));
-        let wanted_name = name(&self.path(Some(wanted)));
-        let meant = nearest(wanted, unknown).map(|given| name(&self.path(Some(given))));
+        let wanted_name = quote_name(&self.path(Some(wanted)));
+        let meant = closest_match(wanted, unknown).map(|given| quote_name(&self.path(Some(given))));
         let hint =
             meant.as_ref().map(|given| format!(": did you write {given} instead?")).unwrap_or_default();
-        let suggestion = meant.map(|given| instead(&wanted_name, &given));
+        let suggestion = meant.map(|given| replacement_hint(&wanted_name, &given));
         self.violation(format!("{wanted_name} is missing{about}{hint}"), suggestion)
     }
 
@@ -155,13 +158,21 @@ impl Explainer<'_> {
         let given = self.given();
         let place = self.place();
         let texts = options.iter().filter_map(|option| option.as_str());
-        let meant =
-            given.as_str().and_then(|given| nearest(given, texts)).map(|meant| shown(&Value::from(meant)));
+        let meant = given
+            .as_str()
+            .and_then(|given| closest_match(given, texts))
+            .map(|meant| format_value(&Value::from(meant)));
         let hint = meant.as_ref().map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
         let one_of = if options.len() == 1 { "" } else { "one of " };
-        let message =
-            format!("{place} must be {one_of}{}; it is {}{hint}", listed(options.iter()), shown(given));
-        self.violation(message, meant.map(|meant| format!("{} for {place}", instead(&meant, &shown(given)))))
+        let message = format!(
+            "{place} must be {one_of}{}; it is {}{hint}",
+            format_list(options.iter()),
+            format_value(given)
+        );
+        self.violation(
+            message,
+            meant.map(|meant| format!("{} for {place}", replacement_hint(&meant, &format_value(given)))),
+        )
     }
 
     fn wrong_type(&self, types: &[&str]) -> Violation {
@@ -220,7 +231,7 @@ struct Branch {
 }
 
 fn branch_kind(kind: &Kind) -> Branch {
-    let types = if let Kind::Type { kind } = kind { types(kind) } else { Vec::new() };
+    let types = if let Kind::Type { kind } = kind { allowed_types(kind) } else { Vec::new() };
     Branch { types, values: allowed(kind) }
 }
 
@@ -249,7 +260,7 @@ fn distance(branch: &[ValidationError<'static>], here: &str) -> usize {
 
 /// The predicate of a violation without suggestion or path of its own.
 fn reason(kind: &Kind, value: &Value) -> String {
-    let given = || shown(value);
+    let given = || format_value(value);
     let items = || value.as_array().map_or(0, Vec::len);
     let entries = || value.as_object().map_or(0, Map::len);
     let characters = || value.as_str().map_or(0, |text| text.chars().count());
@@ -271,19 +282,23 @@ fn reason(kind: &Kind, value: &Value) -> String {
         Kind::UniqueItems => "must not contain duplicate items".to_owned(),
         Kind::UnevaluatedItems { .. } => "contains items that are not allowed".to_owned(),
         Kind::Contains => "does not contain the required items".to_owned(),
-        Kind::Pattern { pattern } => format!("must match the pattern {}, it is {}", name(pattern), given()),
+        Kind::Pattern { pattern } => {
+            format!("must match the pattern {}, it is {}", quote_name(pattern), given())
+        }
         Kind::Format { format } => match describe_format(format) {
             Some(words) => format!("must be {words}, it is {}", given()),
-            None => format!("must have the format {}, it is {}", name(format), given()),
+            None => format!("must have the format {}, it is {}", quote_name(format), given()),
         },
         Kind::OneOfMultipleValid { .. } => {
             "matches several of the allowed schemas, it must match exactly one".to_owned()
         }
         Kind::Not { .. } => format!("matches an excluded schema, it is {}", given()),
         Kind::ContentEncoding { content_encoding } => {
-            format!("must be encoded as {}", name(content_encoding))
+            format!("must be encoded as {}", quote_name(content_encoding))
         }
-        Kind::ContentMediaType { content_media_type } => format!("must contain {}", name(content_media_type)),
-        other => format!("does not match {}, it is {}", name(other.keyword()), cut(&given())),
+        Kind::ContentMediaType { content_media_type } => {
+            format!("must contain {}", quote_name(content_media_type))
+        }
+        other => format!("does not match {}, it is {}", quote_name(other.keyword()), truncate(&given())),
     }
 }

@@ -10,7 +10,7 @@ use jsonschema::{Keyword, ValidationError, ValidationOptions};
 use serde_json::{Map as LibraryMap, Value as LibraryValue};
 
 use super::library_adapter::ExactJson;
-use super::message_fragments::shown;
+use super::message_fragments::format_value;
 use crate::json::{Number, Value};
 
 /// The maximum number of significant digits of a divisor.
@@ -121,8 +121,8 @@ impl<'i> Keyword<'i, ExactJson> for NumericLimit {
             NumericKeyword::ExclusiveMaximum => "less than",
             NumericKeyword::MultipleOf => "a multiple of",
         };
-        let limit = shown(&Value::Number(self.limit.clone()));
-        Err(ValidationError::custom(format!("must be {asked} {limit}, it is {}", shown(instance))))
+        let limit = format_value(&Value::Number(self.limit.clone()));
+        Err(ValidationError::custom(format!("must be {asked} {limit}, it is {}", format_value(instance))))
     }
 }
 

@@ -11,7 +11,7 @@ use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, JsonNumber, Node, NodeIdentity, Object};
 use serde_json::Value as LibraryValue;
 
-use crate::json::{InexactNumber, Map, Number, Value, canonical};
+use crate::json::{InexactNumber, Map, Number, Value, canonical_text};
 
 /// The JSON representation of instances.
 pub(super) struct ExactJson;
@@ -127,7 +127,7 @@ impl<'a> Array<'a, ExactJson> for &'a [Value] {
 
     fn is_unique(&self) -> bool {
         let mut seen = HashSet::with_capacity(<[Value]>::len(self));
-        self.iter().all(|item| seen.insert(canonical(item)))
+        self.iter().all(|item| seen.insert(canonical_text(item)))
     }
 }
 

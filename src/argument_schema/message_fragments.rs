@@ -3,23 +3,23 @@
 use jsonschema::error::TypeKind;
 
 use crate::json::{self, JsonType, Map, Value};
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 
 /// The maximum number of listed values.
 const MAX_LISTED: usize = 12;
 
 /// A name in backticks.
-pub(super) fn name(text: &str) -> String {
-    format!("`{}`", cut(&inert(text)))
+pub(super) fn quote_name(text: &str) -> String {
+    format!("`{}`", truncate(&escape_controls(text)))
 }
 
 /// A value as JSON.
-pub(super) fn shown(value: &Value) -> String {
+pub(super) fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) => {
-            format!("\"{}\"", cut(&inert(&text.replace('\\', "\\\\").replace('"', "\\\""))))
+            format!("\"{}\"", truncate(&escape_controls(&text.replace('\\', "\\\\").replace('"', "\\\""))))
         }
-        other => cut(&inert(&other.to_string())),
+        other => truncate(&escape_controls(&other.to_string())),
     }
 }
 
@@ -27,25 +27,25 @@ pub(super) fn shown(value: &Value) -> String {
 pub(super) fn format_value_with_type(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        Value::Bool(_) => shown(value),
-        _ => format!("the {} {}", JsonType::of(value).name(), shown(value)),
+        Value::Bool(_) => format_value(value),
+        _ => format!("the {} {}", JsonType::from_value(value).name(), format_value(value)),
     }
 }
 
 /// Values as a comma-separated enumeration.
-pub(super) fn listed<'a>(values: impl ExactSizeIterator<Item = &'a Value>) -> String {
+pub(super) fn format_list<'a>(values: impl ExactSizeIterator<Item = &'a Value>) -> String {
     let more = values.len().saturating_sub(MAX_LISTED);
-    let list = values.take(MAX_LISTED).map(shown).collect::<Vec<_>>().join(", ");
+    let list = values.take(MAX_LISTED).map(format_value).collect::<Vec<_>>().join(", ");
     if more == 0 { list } else { format!("{list} and {more} more") }
 }
 
 /// A self-contained instruction.
-pub(super) fn instead(known: &str, given: &str) -> String {
+pub(super) fn replacement_hint(known: &str, given: &str) -> String {
     format!("use {known} instead of {given}")
 }
 
 /// The type names that a `type` keyword allows.
-pub(super) fn types(kind: &TypeKind) -> Vec<&'static str> {
+pub(super) fn allowed_types(kind: &TypeKind) -> Vec<&'static str> {
     match kind {
         TypeKind::Single(single) => vec![single.as_str()],
         TypeKind::Multiple(several) => several.iter().map(jsonschema::JsonType::as_str).collect(),
@@ -92,18 +92,21 @@ pub(super) fn properties(schema: &Value) -> Option<&Map> {
 }
 
 /// The schema of a property, with a top-level reference resolved.
-pub(super) fn property<'a>(root: &'a Value, schema: &'a Value, property: &str) -> Option<&'a Value> {
+pub(super) fn property_schema<'a>(root: &'a Value, schema: &'a Value, property: &str) -> Option<&'a Value> {
     let schema = properties(schema)?.get(property)?;
     let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
     Some(target.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema))
 }
 
 /// Type and description of a property in parentheses, after a space; empty if unknown.
-pub(super) fn about(schema: Option<&Value>) -> String {
+pub(super) fn describe_property(schema: Option<&Value>) -> String {
     let text = |key| schema.and_then(|schema: &Value| schema.get(key)).and_then(Value::as_str);
     let description = text("description").map(first_sentence).filter(|text| !text.is_empty());
-    let parts: Vec<String> =
-        [text("type"), description].into_iter().flatten().map(|text| cut(&inert(text))).collect();
+    let parts: Vec<String> = [text("type"), description]
+        .into_iter()
+        .flatten()
+        .map(|text| truncate(&escape_controls(text)))
+        .collect();
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(": ")) }
 }
 

@@ -15,14 +15,14 @@ use std::sync::Arc;
 
 use jsonschema::{PatternOptions, Validator};
 
-use crate::diagnostic::nearest;
+use crate::diagnostic::closest_match;
 use crate::json::{InexactNumber, Value};
 use crate::path::PathStep;
 use cost_bounds::{CostBounds, ValueSize};
-pub(crate) use declared_properties::alternatives;
+pub(crate) use declared_properties::applicable_schemas;
 use exact_numbers::NumberSource;
 use library_adapter::ExactJson;
-use message_fragments::name;
+use message_fragments::quote_name;
 
 /// The maximum number of problems listed; the next attempt shows the rest.
 const MAX_VIOLATIONS: usize = 8;
@@ -58,7 +58,7 @@ pub struct Violation {
 }
 
 /// Joins the problems into one message.
-pub fn summary(violations: &[Violation]) -> String {
+pub fn summarize(violations: &[Violation]) -> String {
     violations.iter().map(|violation| violation.message.as_str()).collect::<Vec<_>>().join("; ")
 }
 
@@ -87,13 +87,13 @@ impl ArgumentSchema {
     /// # Errors
     /// Returns [`SchemaError`] for an invalid or rejected schema.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        let bounds = CostBounds::of(schema)?;
+        let bounds = CostBounds::from_schema(schema)?;
         let own = Arc::new(schema.clone());
         let (library, numbers) = match schema.clone().try_into() {
             Ok(library) => (library, NumberSource::Library),
             Err(_) => {
                 let library = library_adapter::to_library_schema(schema)
-                    .map_err(|InexactNumber(number)| error_messages::inexact(&number))?;
+                    .map_err(|InexactNumber(number)| error_messages::inexact_number_error(&number))?;
                 (library, NumberSource::Schema(Arc::clone(&own)))
             }
         };
@@ -129,7 +129,7 @@ impl ArgumentSchema {
             let message = message.to_owned();
             vec![Violation { pointer: String::new(), message, suggestion: None }]
         };
-        let size = ValueSize::of(instance).map_err(whole)?;
+        let size = ValueSize::measure(instance).map_err(whole)?;
         if size.has_long_number() && !self.types_only {
             return Err(whole("the arguments contain a number with too many digits"));
         }
@@ -190,7 +190,7 @@ impl ArgumentSchema {
 
     /// The values allowed by `enum` or `const` for an argument of the root; empty if unrestricted.
     pub fn enum_values(&self, property: &str) -> Vec<&Value> {
-        let Some(schema) = message_fragments::property(&self.schema, &self.schema, property) else {
+        let Some(schema) = message_fragments::property_schema(&self.schema, &self.schema, property) else {
             return Vec::new();
         };
         match (schema.get("enum").and_then(Value::as_array), schema.get("const")) {
@@ -206,7 +206,10 @@ impl ArgumentSchema {
         unknown
             .filter_map(|given| {
                 let absent = self.property_names().filter(|known| instance.get(known).is_none());
-                Some(message_fragments::instead(&name(nearest(given, absent)?), &name(given)))
+                Some(message_fragments::replacement_hint(
+                    &quote_name(closest_match(given, absent)?),
+                    &quote_name(given),
+                ))
             })
             .take(MAX_VIOLATIONS)
             .collect()

@@ -35,7 +35,7 @@ fn problems(extra: Value) -> String {
     let schema = ArgumentSchema::compile(&order_schema()).unwrap();
     let mut instance = json!({"order_id": "#W1"});
     instance.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-    schema.check(&instance).err().map(|violations| summary(&violations)).unwrap_or_default()
+    schema.check(&instance).err().map(|violations| summarize(&violations)).unwrap_or_default()
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn lists_at_most_eight_problems_and_truncates_values() {
     let many: Value = (0..50).map(|index| (format!("k{index}"), Value::from("x".repeat(5000)))).collect();
     let violations = schema.check(&many).unwrap_err();
     assert_eq!(violations.len(), MAX_VIOLATIONS);
-    assert!(summary(&violations).chars().count() < 8 * 150, "{}", summary(&violations));
+    assert!(summarize(&violations).chars().count() < 8 * 150, "{}", summarize(&violations));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn exponential_schemas_return_quickly() {
     let schema = ArgumentSchema::compile(&schema).unwrap();
     let nested = |depth: usize| (0..depth).fold(json!("end"), |inner, _| json!({"a": inner, "x": 1}));
     assert!(schema.check(&nested(5)).is_ok());
-    assert!(summary(&schema.check(&nested(100)).unwrap_err()).contains("too large or too deep"));
+    assert!(summarize(&schema.check(&nested(100)).unwrap_err()).contains("too large or too deep"));
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn the_longest_accepted_chains_fit_a_small_stack() {
         let run = move || {
             let schema = ArgumentSchema::compile(&schema).unwrap();
             assert!(schema.check(&json!({})).is_ok());
-            assert!(summary(&schema.check(&json!(1)).unwrap_err()).contains("must be an object"));
+            assert!(summarize(&schema.check(&json!(1)).unwrap_err()).contains("must be an object"));
         };
         std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
     }

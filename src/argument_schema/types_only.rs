@@ -84,7 +84,7 @@ fn types_of_values(keywords: &Map) -> Option<Value> {
     };
     let mut types: Vec<Value> = Vec::new();
     for value in values {
-        let name = Value::from(crate::json::JsonType::of(value).name());
+        let name = Value::from(crate::json::JsonType::from_value(value).name());
         if !types.contains(&name) {
             types.push(name);
         }

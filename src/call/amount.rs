@@ -13,24 +13,24 @@ impl Amount {
     const MILLIONTHS_PER_UNIT: u64 = 1_000_000;
 
     /// A whole number; saturates at 18 trillion.
-    pub const fn whole(number: u64) -> Self {
+    pub const fn from_whole(number: u64) -> Self {
         Self(number.saturating_mul(Self::MILLIONTHS_PER_UNIT))
     }
 
     /// Converts a JSON number. Rounds up to a millionth, and saturates at the largest amount. Returns `None` for a negative number.
-    pub fn of(number: &Number) -> Option<Self> {
+    pub fn from_number(number: &Number) -> Option<Self> {
         number.scaled_ceil(6).map(Self)
     }
 
     /// The sum, saturating at the largest amount.
     #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
+    pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
     /// The difference, saturating at zero.
     #[must_use]
-    pub const fn minus(self, other: Self) -> Self {
+    pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 

@@ -79,7 +79,7 @@ impl<'a> NodeRef<'a> {
     /// Its JSON type.
     pub fn json_type(self) -> JsonType {
         match self {
-            Self::Json(value) => JsonType::of(value),
+            Self::Json(value) => JsonType::from_value(value),
             Self::Text(_) => JsonType::String,
         }
     }
@@ -149,7 +149,7 @@ impl<'a> CallView<'a> {
     }
 
     /// A member of the call document, or `None` if it is absent.
-    pub fn root(&self, root: Root) -> Option<NodeRef<'a>> {
+    pub fn member(&self, root: Root) -> Option<NodeRef<'a>> {
         match root {
             Root::Tool => Some(NodeRef::Text(&self.call.tool)),
             Root::Server => self.call.server.as_deref().map(NodeRef::Text),

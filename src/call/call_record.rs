@@ -71,7 +71,9 @@ impl CallRecord {
     pub fn parse(line: &str) -> Result<Self, CallRecordError> {
         let mut members = match json::parse(line)? {
             Value::Object(members) => members,
-            other => return Err(CallRecordError::NotAnObject(json::JsonType::of(&other).with_article())),
+            other => {
+                return Err(CallRecordError::NotAnObject(json::JsonType::from_value(&other).with_article()));
+            }
         };
         let mut text = |member: &'static str| match members.remove(member) {
             None | Some(Value::Null) => Ok(None),
@@ -112,5 +114,5 @@ impl CallRecord {
 }
 
 fn wrong_type(member: &'static str, wanted: &'static str, found: &Value) -> CallRecordError {
-    CallRecordError::WrongType { member, wanted, found: json::JsonType::of(found).with_article() }
+    CallRecordError::WrongType { member, wanted, found: json::JsonType::from_value(found).with_article() }
 }

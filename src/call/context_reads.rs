@@ -40,7 +40,7 @@ impl ContextReads {
 
     /// The part of a context that is read: policies cannot distinguish contexts with equal parts. A context that is not an object
     /// is its own part, unless nothing is read.
-    pub fn part_of(&self, context: &Value) -> Value {
+    pub fn select(&self, context: &Value) -> Value {
         match context {
             _ if self.everything => context.clone(),
             _ if self.members.is_empty() => Value::Null,
@@ -87,7 +87,7 @@ mod tests {
             (["roles"].into_iter().collect(), json!(["x"]), json!(["x"])),
             (ContextReads::default(), json!(["x"]), json!(null)),
         ] {
-            assert_eq!(reads.part_of(&context), part, "{reads:?}");
+            assert_eq!(reads.select(&context), part, "{reads:?}");
         }
         let mut sum: ContextReads = ["a"].into_iter().collect();
         sum.extend(&["b"].into_iter().collect());

@@ -121,7 +121,7 @@ impl Masks {
     }
 
     /// Adds all masks of another set.
-    pub fn unite(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         other.masks.iter().for_each(|(raw, shown)| self.insert(raw, shown.clone()));
     }
 
@@ -132,7 +132,7 @@ impl Masks {
             // A mask that is part of another one is found in it, too.
             match self.build_searcher(MatchKind::Standard) {
                 Some((search, raws)) => self.find_in(value, &search, &raws, &mut found),
-                None => found.unite(self),
+                None => found.merge(self),
             }
         }
         found
@@ -186,7 +186,7 @@ impl Masks {
         }
         let search = self.search.get_or_init(|| Some(self.build_searcher(MatchKind::LeftmostLongest)?.0));
         match search {
-            Some(search) if work_limit::spend_on(text.len(), SEARCHED_PER_UNIT).is_ok() => {
+            Some(search) if work_limit::spend_for(text.len(), SEARCHED_PER_UNIT).is_ok() => {
                 let mut rest = 0;
                 let mut masked = String::new();
                 for part in search.find_iter(text) {

@@ -69,7 +69,7 @@ impl SessionState {
 
     /// Sets the host's information about the run: `requestId`, `streamId`, `conversationId`, `phase`, `iteration`, `chunkIndex`.
     /// Members that Callgate maintains itself are not replaced.
-    pub fn set(&mut self, key: &str, value: Value) {
+    pub fn set_run_info(&mut self, key: &str, value: Value) {
         if !matches!(key, "labels" | "facts" | "calls")
             && let Some(document) = self.document.as_object_mut()
         {
@@ -79,7 +79,7 @@ impl SessionState {
 
     /// Adds a label to the session.
     pub fn add_label(&mut self, label: &str) {
-        self.changed(|| SessionChange::Label(label.to_owned()));
+        self.log_change(|| SessionChange::Label(label.to_owned()));
         if let Some(Value::Array(labels)) = self.document.get_mut("labels")
             && !labels.iter().any(|known| known == label)
         {
@@ -89,7 +89,7 @@ impl SessionState {
 
     /// Stores a value under a name, or under a name and a key; a later value replaces an earlier one.
     pub fn set_fact(&mut self, name: &str, key: Option<&str>, value: Value) {
-        self.changed(|| {
+        self.log_change(|| {
             let (name, key) = (name.to_owned(), key.map(str::to_owned));
             SessionChange::Fact { name, key, value: value.clone() }
         });
@@ -118,16 +118,16 @@ impl SessionState {
     }
 
     /// Adds masks for stored facts.
-    pub fn mask(&mut self, masks: &Masks) {
+    pub fn add_masks(&mut self, masks: &Masks) {
         if masks.is_empty() {
             return;
         }
-        self.changed(|| SessionChange::MasksAdded(masks.clone()));
-        self.masks.unite(masks);
+        self.log_change(|| SessionChange::MasksAdded(masks.clone()));
+        self.masks.merge(masks);
     }
 
     /// The session with redacted facts, for display.
-    pub fn shown(&self) -> Cow<'_, Self> {
+    pub fn redacted(&self) -> Cow<'_, Self> {
         if self.masks.is_empty() {
             return Cow::Borrowed(self);
         }
@@ -140,7 +140,7 @@ impl SessionState {
 
     /// Counts a call that starts to run.
     pub fn count_call(&mut self, tool: &str) {
-        self.changed(|| SessionChange::Called(tool.to_owned()));
+        self.log_change(|| SessionChange::Called(tool.to_owned()));
         if let Some(Value::Object(calls)) = self.document.get_mut("calls") {
             let count = calls.get(tool).and_then(Value::as_u64).unwrap_or(0);
             calls.insert(tool.to_owned(), (count + 1).into());
@@ -149,45 +149,45 @@ impl SessionState {
 
     /// Marks a label or fact (`labels`, `facts.order`) as unknown.
     pub fn mark_unknown(&mut self, what: &str) {
-        self.changed(|| SessionChange::Unsettled(what.to_owned()));
+        self.log_change(|| SessionChange::Unsettled(what.to_owned()));
         if !self.unsettled.iter().any(|known| known == what) {
             self.unsettled.push(what.to_owned());
         }
     }
 
     /// The unknown labels and facts.
-    pub fn unsettled(&self) -> &[String] {
+    pub fn unknown_parts(&self) -> &[String] {
         &self.unsettled
     }
 
     /// Stops the session: every later call is halted, with this message.
     pub fn halt(&mut self, message: &str) {
-        self.changed(|| SessionChange::Halted(message.to_owned()));
+        self.log_change(|| SessionChange::Halted(message.to_owned()));
         self.halted.get_or_insert_with(|| message.to_owned());
     }
 
     /// Why the session was stopped, or `None`.
-    pub fn halted(&self) -> Option<&str> {
+    pub fn halt_message(&self) -> Option<&str> {
         self.halted.as_deref()
     }
 
     /// The amount acquired of a limit that counts by run.
-    pub fn taken(&self, limit: &str) -> Amount {
+    pub fn acquired(&self, limit: &str) -> Amount {
         self.taken.get(limit).copied().unwrap_or_default()
     }
 
     /// Acquires an amount of a limit that counts by run.
-    pub fn take(&mut self, limit: &str, cost: Amount) {
-        self.changed(|| SessionChange::Taken(limit.to_owned(), cost));
+    pub fn acquire(&mut self, limit: &str, cost: Amount) {
+        self.log_change(|| SessionChange::Taken(limit.to_owned(), cost));
         let taken = self.taken.entry(limit.to_owned()).or_default();
-        *taken = taken.plus(cost);
+        *taken = taken.saturating_add(cost);
     }
 
     /// Releases an amount of a limit that counts by run.
-    pub fn give_back(&mut self, limit: &str, cost: Amount) {
-        self.changed(|| SessionChange::LimitReleased(limit.to_owned(), cost));
+    pub fn release(&mut self, limit: &str, cost: Amount) {
+        self.log_change(|| SessionChange::LimitReleased(limit.to_owned(), cost));
         if let Some(taken) = self.taken.get_mut(limit) {
-            *taken = taken.minus(cost);
+            *taken = taken.saturating_sub(cost);
         }
     }
 
@@ -213,7 +213,7 @@ impl SessionState {
     }
 
     /// The last few arguments with which a tool succeeded, the newest last.
-    pub fn worked(&self, tool: &str) -> &[Value] {
+    pub fn successful_inputs(&self, tool: &str) -> &[Value] {
         self.worked.get(tool).map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -222,12 +222,12 @@ impl SessionState {
         const KEPT: usize = 8;
         const LARGEST: usize = 4 << 10;
         const TOOLS: usize = 256;
-        if json::canonical(&input).len() > LARGEST
+        if json::canonical_text(&input).len() > LARGEST
             || self.worked.len() == TOOLS && !self.worked.contains_key(tool)
         {
             return;
         }
-        self.changed(|| SessionChange::InputSucceeded(tool.to_owned(), input.clone()));
+        self.log_change(|| SessionChange::InputSucceeded(tool.to_owned(), input.clone()));
         let worked = self.worked.entry(tool.to_owned()).or_default();
         worked.retain(|known| *known != input);
         worked.push(input);
@@ -236,14 +236,14 @@ impl SessionState {
     }
 
     /// How often a policy has invited the model to retry a tool.
-    pub fn invitations(&self, policy: &str, tool: &str) -> u64 {
+    pub fn recoveries(&self, policy: &str, tool: &str) -> u64 {
         let found = self.invitations.iter().find(|((by, to), _)| by == policy && to == tool);
         found.map_or(0, |(_, count)| *count)
     }
 
     /// Counts an invitation to retry.
     pub fn count_recovery(&mut self, policy: &str, tool: &str) {
-        self.changed(|| SessionChange::RecoveryCounted(policy.to_owned(), tool.to_owned()));
+        self.log_change(|| SessionChange::RecoveryCounted(policy.to_owned(), tool.to_owned()));
         match self.invitations.iter_mut().find(|((by, to), _)| by == policy && to == tool) {
             Some((_, count)) => *count += 1,
             None => self.invitations.push(((policy.to_owned(), tool.to_owned()), 1)),
@@ -252,7 +252,7 @@ impl SessionState {
 
     /// Records that a call with this id has occurred at least this often, as in a history.
     pub fn record_occurrences(&mut self, id: &str, count: u64) {
-        self.changed(|| SessionChange::OccurrencesRecorded(id.to_owned(), count));
+        self.log_change(|| SessionChange::OccurrencesRecorded(id.to_owned(), count));
         let known = self.occurrences.entry(id.to_owned()).or_default();
         *known = count.max(*known);
     }
@@ -295,7 +295,7 @@ impl SessionState {
     /// Sets whether calls of the run are pending.
     pub fn set_suspended(&mut self, suspended: bool) {
         if suspended {
-            self.changed(|| SessionChange::Suspended);
+            self.log_change(|| SessionChange::Suspended);
         }
         self.suspended = suspended;
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Digest;
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 
 /// The maximum length of an action id in bytes: the limit of the strictest chat products.
 pub const MAX_ACTION_BYTES: usize = 64;
@@ -63,16 +63,16 @@ pub struct ActionId {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ActionError {
     /// It has another prefix; only [`FromStr`] returns this.
-    #[error("`{}` is not an approval action: approval actions start with `{PREFIX}`", cut(&inert(.0)))]
+    #[error("`{}` is not an approval action: approval actions start with `{PREFIX}`", truncate(&escape_controls(.0)))]
     NotOurs(String),
     /// The choice is neither `approve` nor `deny`.
-    #[error("`{}` is not an approval choice: write `{PREFIX}approve:…` or `{PREFIX}deny:…`", cut(&inert(.0)))]
+    #[error("`{}` is not an approval choice: write `{PREFIX}approve:…` or `{PREFIX}deny:…`", truncate(&escape_controls(.0)))]
     UnknownChoice(String),
     /// The id is missing.
     #[error("the approval id is missing: add it after `{PREFIX}{}:`", .0.name())]
     NoId(Choice),
     /// The id cannot be part of an action id.
-    #[error("`{}` is not valid in an action: replace ids longer than {MAX_ID_BYTES} bytes, or with other characters than letters, digits, `_`, `-` and `.`, by `{DIGEST_MARK}` and {DIGEST_DIGITS} hex digits", cut(&inert(.0)))]
+    #[error("`{}` is not valid in an action: replace ids longer than {MAX_ID_BYTES} bytes, or with other characters than letters, digits, `_`, `-` and `.`, by `{DIGEST_MARK}` and {DIGEST_DIGITS} hex digits", truncate(&escape_controls(.0)))]
     InvalidId(String),
 }
 
@@ -137,7 +137,7 @@ fn key_of(approval_id: &str) -> String {
     if is_plain(approval_id) {
         return approval_id.to_owned();
     }
-    let digest = Digest::of(approval_id.as_bytes()).to_string();
+    let digest = Digest::compute(approval_id.as_bytes()).to_string();
     std::iter::once(DIGEST_MARK).chain(digest.chars().take(DIGEST_DIGITS)).collect()
 }
 

@@ -2,8 +2,8 @@
 
 use super::action_id::{ActionId, Choice};
 use super::payload::Payload;
-use crate::message::{PartContent, History, Message, RequestPart, ResponsePart, approval_response};
-use crate::safe_text::{cut, inert};
+use crate::message::{History, Message, PartContent, RequestPart, ResponsePart, approval_response};
+use crate::safe_text::{escape_controls, truncate};
 
 /// A click with its approval request, and the resulting response.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub enum RouteError {
         key: String,
     },
     /// There is already a response, and the first one counts.
-    #[error("`{}` was already {}", cut(&inert(&.request.approval_id)), if *.approved { "approved" } else { "denied" })]
+    #[error("`{}` was already {}", truncate(&escape_controls(&.request.approval_id)), if *.approved { "approved" } else { "denied" })]
     Answered {
         /// The request. If several approvers must answer, the host continues with it.
         request: Box<RequestPart>,
@@ -40,13 +40,13 @@ pub enum RouteError {
         approved: bool,
     },
     /// The call has a result.
-    #[error("the call of `{}` already has a result", cut(&inert(&.request.approval_id)))]
+    #[error("the call of `{}` already has a result", truncate(&escape_controls(&.request.approval_id)))]
     Settled {
         /// The request.
         request: Box<RequestPart>,
     },
     /// The payload belongs to another card.
-    #[error("the action is for `{key}`, but its payload is for `{}`", cut(&inert(.approval_id)))]
+    #[error("the action is for `{key}`, but its payload is for `{}`", truncate(&escape_controls(.approval_id)))]
     PayloadMismatch {
         /// The approval id of the action, or its digest.
         key: String,
@@ -86,7 +86,7 @@ impl RoutedAction {
 /// assert_eq!(route(&action, &history).unwrap_err().to_string(), "`approval_c1` was already denied");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn route(action: &ActionId, history: &History) -> Result<RoutedAction, RouteError> {
+pub fn route_action(action: &ActionId, history: &History) -> Result<RoutedAction, RouteError> {
     let key = || action.key().to_owned();
     let open: Vec<&RequestPart> = history
         .find_approval_requests()

@@ -19,13 +19,13 @@ impl<'a> ArgumentFields<'a> {
     /// Returns the arguments of the call.
     pub(super) fn fields(&self, input: Option<&Value>) -> Vec<CardField> {
         match input {
-            None => vec![CardField::told(
+            None => vec![CardField::with_text(
                 FieldKind::LeftOut,
                 "Not shown",
                 "the arguments: the request does not contain them".to_owned(),
             )],
             Some(Value::Object(map)) if map.is_empty() => {
-                vec![CardField::told(FieldKind::Note, "Arguments", "none".to_owned())]
+                vec![CardField::with_text(FieldKind::Note, "Arguments", "none".to_owned())]
             }
             Some(input @ Value::Object(map)) => {
                 let entries = self.members_by_relevance(map);
@@ -37,7 +37,7 @@ impl<'a> ArgumentFields<'a> {
     }
 
     /// Returns the arguments that an approver changed, then the others.
-    pub(super) fn changes(&self, asked: Option<&Value>, edited: &Value) -> Vec<CardField> {
+    pub(super) fn changed_fields(&self, asked: Option<&Value>, edited: &Value) -> Vec<CardField> {
         let (Some(Value::Object(asked)), Value::Object(map)) = (asked, edited) else {
             let was = asked.map(|asked| self.value(asked));
             let label = self.label(WHOLE);
@@ -113,7 +113,7 @@ impl<'a> ArgumentFields<'a> {
         shown.extend(parts.into_iter().take(self.limits.parts));
         let mut not_shown = |count: usize, all: String| {
             if count > 0 {
-                shown.push(CardField::told(FieldKind::LeftOut, "Not shown", format!("{count} {all}")));
+                shown.push(CardField::with_text(FieldKind::LeftOut, "Not shown", format!("{count} {all}")));
             }
         };
         not_shown(left_out, format!("of {count} arguments"));
@@ -152,7 +152,7 @@ impl<'a> ArgumentFields<'a> {
 
 /// Distinguishes `"x"` from `{"input": "x"}`.
 fn not_an_object_note() -> CardField {
-    CardField::told(
+    CardField::with_text(
         FieldKind::Note,
         "Note",
         "the arguments are unknown or not an object, and shown as a whole".to_owned(),

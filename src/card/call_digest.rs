@@ -31,5 +31,5 @@ fn about(request: &RequestPart) -> Value {
 }
 
 fn short(about: &Value) -> String {
-    json::digest(about).short()
+    json::digest(about).short_hex()
 }

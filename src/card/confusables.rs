@@ -9,7 +9,7 @@ use crate::safe_text::{escape_non_ascii, find_imitated_latin, find_mixed_scripts
 
 /// Returns a note for each tool name, server, key and address that mixes scripts or imitates Latin letters. If there are more than
 /// the limit, the last note says how many.
-pub(super) fn notes<'a>(
+pub(super) fn confusable_notes<'a>(
     tool: Option<&'a str>,
     server: Option<&'a str>,
     inputs: &[&'a Value],
@@ -25,7 +25,7 @@ pub(super) fn notes<'a>(
     if let Some(more) = found.mixed.len().checked_sub(notes.len()).filter(|more| *more > 0) {
         notes.push(format!("{more} more names or addresses may not be what they look like"));
     }
-    notes.into_iter().map(|text| CardField::told(FieldKind::Note, "Note", text)).collect()
+    notes.into_iter().map(|text| CardField::with_text(FieldKind::Note, "Note", text)).collect()
 }
 
 struct ConfusableSearch<'a, 'l> {

@@ -22,7 +22,7 @@ pub use call_digest::call_digest;
 pub use model::{ButtonStyle, CARD_VERSION, Card, CardAction, CardField, CardStatus, FieldKind};
 
 pub use crate::call::CardLabels;
-pub use action_routing::{RouteError, RoutedAction, route, route_action_with_payload};
+pub use action_routing::{RouteError, RoutedAction, route_action, route_action_with_payload};
 pub use payload::{MAX_PAYLOAD_BYTES, PAYLOAD_KEY, PAYLOAD_VERSION, Payload, PayloadError};
 pub use resolved_card::{Resolution, ResolutionKind};
 pub use timeline::{TimelineEntry, TimelineStatus, TimelineSubject, timeline};

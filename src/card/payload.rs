@@ -3,7 +3,7 @@
 use crate::call::CardLabels;
 use crate::json::{self, JsonType, Map, Value, json};
 use crate::message::RequestPart;
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 
 /// The version of the payload format.
 pub const PAYLOAD_VERSION: u64 = 1;
@@ -93,13 +93,13 @@ pub enum PayloadError {
         found: JsonType,
     },
     /// A member that this version does not have; it may restrict the request.
-    #[error("`{PAYLOAD_KEY}.{}` is not a known member", cut(&inert(.0)))]
+    #[error("`{PAYLOAD_KEY}.{}` is not a known member", truncate(&escape_controls(.0)))]
     UnknownMember(String),
 }
 
 impl Payload {
     /// Creates the payload of a request, without a conversation.
-    pub fn of(request: RequestPart) -> Self {
+    pub fn from_request(request: RequestPart) -> Self {
         Self { request, conversation: None }
     }
 
@@ -107,7 +107,7 @@ impl Payload {
     ///
     /// # Errors
     /// Returns [`PayloadError`] if it is too long or nested too deeply to be read again.
-    pub fn write(&self) -> Result<Value, PayloadError> {
+    pub fn to_json(&self) -> Result<Value, PayloadError> {
         let request = &self.request;
         // Check depth first, because copying or writing a value recurses.
         if request.input.as_ref().is_some_and(|input| json::is_deeper_than(input, MAX_INPUT_DEPTH)) {
@@ -145,7 +145,7 @@ impl Payload {
     }
 
     /// Reads a payload from the object that came back; the object may have other members.
-    pub fn read(object: &Value) -> Result<Self, PayloadError> {
+    pub fn from_json(object: &Value) -> Result<Self, PayloadError> {
         let record = object.get(PAYLOAD_KEY).ok_or(PayloadError::Missing)?;
         if json::is_deeper_than(record, MAX_INPUT_DEPTH + 1) {
             return Err(PayloadError::TooDeep);
@@ -159,7 +159,7 @@ impl Payload {
         if text.len() > MAX_PAYLOAD_BYTES {
             return Err(PayloadError::TooLong { bytes: text.len() });
         }
-        Self::read(&json::parse(text).map_err(|error| PayloadError::InvalidJson(error.to_string()))?)
+        Self::from_json(&json::parse(text).map_err(|error| PayloadError::InvalidJson(error.to_string()))?)
     }
 }
 
@@ -174,7 +174,7 @@ fn read_record(record: RecordReader<'_>) -> Result<Payload, PayloadError> {
         None => return Err(PayloadError::NoMember("version")),
         Some(Value::Number(number)) if number.as_u64() == Some(PAYLOAD_VERSION) => {}
         Some(Value::Number(number)) => {
-            return Err(PayloadError::UnknownVersion(cut(&inert(&number.text()))));
+            return Err(PayloadError::UnknownVersion(truncate(&escape_controls(&number.text()))));
         }
         Some(other) => return Err(record.wrong("version", "a number", other)),
     }
@@ -217,7 +217,7 @@ fn as_map<'a>(value: &'a Value, member: &str) -> Result<&'a Map, PayloadError> {
     let wrong = || PayloadError::WrongType {
         member: member.to_owned(),
         expected: "an object",
-        found: JsonType::of(value),
+        found: JsonType::from_value(value),
     };
     value.as_object().ok_or_else(wrong)
 }
@@ -230,7 +230,11 @@ struct RecordReader<'a> {
 
 impl RecordReader<'_> {
     fn wrong(&self, key: &str, expected: &'static str, found: &Value) -> PayloadError {
-        PayloadError::WrongType { member: format!("{}.{key}", self.at), expected, found: JsonType::of(found) }
+        PayloadError::WrongType {
+            member: format!("{}.{key}", self.at),
+            expected,
+            found: JsonType::from_value(found),
+        }
     }
 
     fn only(&self, members: &[&str]) -> Result<(), PayloadError> {

@@ -3,7 +3,7 @@
 use super::action_id::Choice;
 use super::argument_fields::ArgumentFields;
 use super::call_digest::call_digest;
-use super::confusables::notes;
+use super::confusables::confusable_notes;
 use super::model::{CARD_VERSION, Card, CardAction, CardField, CardStatus, FieldKind};
 use super::truncation::{CardExtent, CardLimits, Shown, message, name, names};
 use crate::json::Value;
@@ -36,17 +36,17 @@ impl Card {
     pub fn pending_with_extent(request: &RequestPart, extent: CardExtent) -> Self {
         let (words, limits) = (&request.card, extent.limits());
         let mut fields = call_fields(request, &[], limits);
-        fields.extend(arguments_of(request, limits).fields(request.input.as_ref()));
+        fields.extend(request_arguments(request, limits).fields(request.input.as_ref()));
         fields.push(digest_field(request));
         fields.extend(policies_field(request, limits));
         if let Some(expires) = &request.expires_at {
             fields.push(CardField::new(FieldKind::Expires, "Expires", name(expires, limits.name)));
         }
         let title = message(words.title.as_deref(), limits.title)
-            .unwrap_or_else(|| prefixed("Approval needed: ", tool_of(request, limits)));
+            .unwrap_or_else(|| with_prefix("Approval needed: ", tool_name(request, limits)));
         let actions = [Choice::Approve, Choice::Deny]
             .map(|choice| CardAction::new(choice, &request.approval_id, words));
-        Self::assemble(CardStatus::Pending, title, question(request, limits), fields, actions.into())
+        Self::assemble(CardStatus::Pending, title, question_text(request, limits), fields, actions.into())
     }
 
     pub(super) fn assemble(
@@ -71,41 +71,41 @@ impl Card {
 }
 
 /// The name of the tool, exactly.
-pub(super) fn tool_of(request: &RequestPart, limits: &CardLimits) -> Shown {
+pub(super) fn tool_name(request: &RequestPart, limits: &CardLimits) -> Shown {
     match &request.tool_name {
         Some(tool) => name(tool, limits.name),
         None => Shown { text: "an unnamed tool".to_owned(), left_out: 0 },
     }
 }
 
-pub(super) fn prefixed(prefix: &str, shown: Shown) -> Shown {
+pub(super) fn with_prefix(prefix: &str, shown: Shown) -> Shown {
     Shown { text: format!("{prefix}{}", shown.text), left_out: shown.left_out }
 }
 
-pub(super) fn question(request: &RequestPart, limits: &CardLimits) -> Shown {
+pub(super) fn question_text(request: &RequestPart, limits: &CardLimits) -> Shown {
     message(request.message.as_deref(), limits.text).unwrap_or_else(|| {
-        let Shown { text, left_out } = tool_of(request, limits);
+        let Shown { text, left_out } = tool_name(request, limits);
         Shown { text: format!("May the agent call {text}?"), left_out }
     })
 }
 
 /// The fields of the tool and its server, and notes on confusable names in them, in the arguments and in `others`.
 pub(super) fn call_fields(request: &RequestPart, others: &[&Value], limits: &CardLimits) -> Vec<CardField> {
-    let mut fields = vec![CardField::new(FieldKind::Tool, "Tool", tool_of(request, limits))];
+    let mut fields = vec![CardField::new(FieldKind::Tool, "Tool", tool_name(request, limits))];
     if let Some(server) = &request.server {
         fields.push(CardField::new(FieldKind::Server, "Server", name(server, limits.name)));
     }
     let inputs: Vec<&Value> = request.input.iter().chain(others.iter().copied()).collect();
-    fields.extend(notes(request.tool_name.as_deref(), request.server.as_deref(), &inputs, limits));
+    fields.extend(confusable_notes(request.tool_name.as_deref(), request.server.as_deref(), &inputs, limits));
     fields
 }
 
-pub(super) fn arguments_of<'a>(request: &'a RequestPart, limits: &'a CardLimits) -> ArgumentFields<'a> {
+pub(super) fn request_arguments<'a>(request: &'a RequestPart, limits: &'a CardLimits) -> ArgumentFields<'a> {
     ArgumentFields { limits, relevant: &request.relevant }
 }
 
 pub(super) fn digest_field(request: &RequestPart) -> CardField {
-    CardField::told(FieldKind::Digest, "Digest", call_digest(request))
+    CardField::with_text(FieldKind::Digest, "Digest", call_digest(request))
 }
 
 pub(super) fn policies_field(request: &RequestPart, limits: &CardLimits) -> Option<CardField> {

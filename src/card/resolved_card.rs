@@ -3,7 +3,7 @@
 use super::call_digest::answer_digest;
 use super::model::{Card, CardField, CardStatus, FieldKind};
 use super::pending_card::{
-    arguments_of, call_fields, digest_field, policies_field, prefixed, question, tool_of,
+    call_fields, digest_field, policies_field, question_text, request_arguments, tool_name, with_prefix,
 };
 use super::truncation::{CardExtent, message, name, names, quoted, value};
 use crate::json::Value;
@@ -77,13 +77,13 @@ impl Card {
         let (status, word) = resolution.resolved.status();
         let limits = extent.limits();
         let title = message(request.card.title.as_deref(), limits.title);
-        let title = title.unwrap_or_else(|| tool_of(request, limits));
-        let arguments = arguments_of(request, limits);
+        let title = title.unwrap_or_else(|| tool_name(request, limits));
+        let arguments = request_arguments(request, limits);
         let mut fields = Vec::new();
         let answer = match &resolution.resolved {
             ResolutionKind::Edited(edited) => {
                 fields.extend(call_fields(request, &[edited], limits));
-                fields.extend(arguments.changes(request.input.as_ref(), edited));
+                fields.extend(arguments.changed_fields(request.input.as_ref(), edited));
                 Some(edited)
             }
             other => {
@@ -100,7 +100,7 @@ impl Card {
         };
         fields.push(digest_field(request));
         fields.extend(answer.map(|answer| {
-            CardField::told(FieldKind::Digest, "Digest of the answer", answer_digest(request, answer))
+            CardField::with_text(FieldKind::Digest, "Digest of the answer", answer_digest(request, answer))
         }));
         fields.extend(policies_field(request, limits));
         let reason = resolution.reason.as_ref().filter(|text| !text.trim().is_empty());
@@ -111,6 +111,6 @@ impl Card {
         ] {
             fields.extend(told.map(|told| CardField::new(kind, label, told)));
         }
-        Self::assemble(status, prefixed(word, title), question(request, limits), fields, Vec::new())
+        Self::assemble(status, with_prefix(word, title), question_text(request, limits), fields, Vec::new())
     }
 }

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::json::Value;
 use crate::message::{
-    CallOccurrence, CallPart, PartContent, Dialect, History, Message, Part, PartPosition, RequestPart, ResponsePart,
-    ResultPart, Role, ResultStatus,
+    CallOccurrence, CallPart, Dialect, History, Message, Part, PartContent, PartPosition, RequestPart,
+    ResponsePart, ResultPart, ResultStatus, Role,
 };
 
 /// One entry of a timeline.
@@ -141,7 +141,10 @@ fn places(history: &History) -> HashMap<PartAddress, PartPosition> {
 
 fn each_part(history: &History) -> impl Iterator<Item = (PartPosition, &Message, &Part)> {
     history.messages().iter().enumerate().flat_map(|(message, of)| {
-        of.parts().iter().enumerate().map(move |(part, content)| (PartPosition { message, part }, of, content))
+        of.parts()
+            .iter()
+            .enumerate()
+            .map(move |(part, content)| (PartPosition { message, part }, of, content))
     })
 }
 

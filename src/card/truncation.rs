@@ -136,7 +136,7 @@ impl CardField {
     }
 
     /// Creates a field with a fixed text.
-    pub(super) fn told(kind: FieldKind, label: &str, text: String) -> Self {
+    pub(super) fn with_text(kind: FieldKind, label: &str, text: String) -> Self {
         Self::new(kind, label, Shown { text, left_out: 0 })
     }
 

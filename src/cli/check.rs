@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use super::check_fix;
 use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::read_tools;
-use super::output::{BOLD, GREEN, Output, RED, YELLOW, amount};
+use super::output::{BOLD, GREEN, Output, RED, YELLOW, count_noun};
 use crate::argument_schema::ArgumentSchema;
 use crate::diagnostic::{
     Diagnostic, Diagnostics, INVALID_SCHEMA, MISSING_PATH, NO_RULES_FILES, UNREADABLE_FILE, render,
@@ -76,13 +76,13 @@ pub(super) fn check(arguments: &CheckArgs, output: &mut Output) -> Result<ExitSt
     let beside = LintInputs { tools: tools.as_deref(), tests: Some(&tests) };
     let mut linted = lint(built, &beside);
     if arguments.diff {
-        return check_fix::diff(linted, &beside, output);
+        return check_fix::show_fixes(linted, &beside, output);
     }
     if arguments.fix {
-        linted = check_fix::write(linted, &beside)?;
+        linted = check_fix::write_fixes(linted, &beside)?;
     }
     show(arguments.format, &linted, output)?;
-    Ok(match exit(&linted.diagnostics) {
+    Ok(match exit_status(&linted.diagnostics) {
         ExitStatus::Done if arguments.deny_warnings && !linted.diagnostics.is_empty() => ExitStatus::Fails,
         exit => exit,
     })
@@ -90,7 +90,7 @@ pub(super) fn check(arguments: &CheckArgs, output: &mut Output) -> Result<ExitSt
 
 fn show(form: CheckFormat, linted: &LintResult, output: &mut Output) -> Result<(), CommandError> {
     let (diagnostics, sources) = (&linted.diagnostics, &linted.sources);
-    let unwritable = |error: crate::json::Error| CommandError::trouble(error.to_string());
+    let unwritable = |error: crate::json::Error| CommandError::new(error.to_string());
     match form {
         CheckFormat::Text => write_text(linted, output)?,
         CheckFormat::Json => writeln!(output, "{}", render::json(diagnostics, sources).map_err(unwritable)?)?,
@@ -103,7 +103,7 @@ fn show(form: CheckFormat, linted: &LintResult, output: &mut Output) -> Result<(
 }
 
 /// The exit status for these diagnostics: [`ExitStatus::Trouble`] if the only errors are unreadable paths.
-pub(super) fn exit(diagnostics: &Diagnostics) -> ExitStatus {
+pub(super) fn exit_status(diagnostics: &Diagnostics) -> ExitStatus {
     let of_path = |diagnostic: &Diagnostic| {
         diagnostic.span.is_none()
             && [&UNREADABLE_FILE, &MISSING_PATH, &NO_RULES_FILES].contains(&diagnostic.code)
@@ -120,7 +120,7 @@ fn check_tools(path: &Path, tools: &[ToolDescriptor], diagnostics: &mut Diagnost
         let Some(Err(error)) = tool.input_schema.as_ref().map(ArgumentSchema::compile) else { continue };
         let message = format!("the schema of the tool `{}` can't be used: {error}", tool.name);
         diagnostics.push(
-            Diagnostic::of_file(&INVALID_SCHEMA, path.display().to_string(), message).help(
+            Diagnostic::for_file(&INVALID_SCHEMA, path.display().to_string(), message).with_help(
                 "fix the schema: until then, `validate: { schema: tool }` denies every call of this tool",
             ),
         );
@@ -150,7 +150,7 @@ fn size(chains: &CompiledPolicies, linted: &LintResult) -> String {
     let revision: String = chains.revision().chars().take(12).collect();
     format!(
         "{}{shadows} in {}, revision {revision}",
-        amount(policies.len(), "policy", "policies"),
-        amount(linted.sources.iter().count(), "file", "files"),
+        count_noun(policies.len(), "policy", "policies"),
+        count_noun(linted.sources.iter().count(), "file", "files"),
     )
 }

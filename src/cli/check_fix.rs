@@ -6,22 +6,21 @@ use std::io::Write;
 use similar::TextDiff;
 
 use super::exit::{CommandError, ExitStatus};
-use super::output::{self, GREEN, Output, RED, amount, one_line};
+use super::output::{self, GREEN, Output, RED, count_noun, escape_line};
 use crate::lint::{LintInputs, LintResult, fix};
 
 /// Writes the fixed files, and returns the remaining problems. Everything else in the files stays unchanged.
-pub(super) fn write(linted: LintResult, beside: &LintInputs<'_>) -> Result<LintResult, CommandError> {
+pub(super) fn write_fixes(linted: LintResult, beside: &LintInputs<'_>) -> Result<LintResult, CommandError> {
     let fixed = fix(linted, beside);
     for (name, (before, after)) in &fixed.changed {
-        replace(name, before, after)
-            .map_err(|problem| CommandError::trouble(format!("`{name}` {problem}")))?;
+        replace(name, before, after).map_err(|problem| CommandError::new(format!("`{name}` {problem}")))?;
     }
     if fixed.fixes > 0 {
         let (made, files) = (fixed.fixes, fixed.changed.len());
-        output::note(format!(
+        output::print_note(format!(
             "{} fixed in {}",
-            amount(made, "problem", "problems"),
-            amount(files, "file", "files")
+            count_noun(made, "problem", "problems"),
+            count_noun(files, "file", "files")
         ));
     }
     Ok(fixed.linted)
@@ -39,7 +38,7 @@ fn replace(name: &str, before: &str, after: &str) -> Result<(), String> {
 }
 
 /// Shows the fixes as a unified diff. The exit status is [`ExitStatus::Fails`] if there are fixes or errors.
-pub(super) fn diff(
+pub(super) fn show_fixes(
     linted: LintResult,
     beside: &LintInputs<'_>,
     output: &mut Output,
@@ -73,7 +72,7 @@ fn write_line(line: &str, output: &mut Output) -> Result<(), CommandError> {
     if output.width.is_none() {
         return Ok(output.write_all(line.as_bytes())?);
     }
-    let shown = one_line(line.trim_end_matches(['\r', '\n'])).into_owned();
+    let shown = escape_line(line.trim_end_matches(['\r', '\n'])).into_owned();
     let shown = match line.chars().next() {
         Some('+') => output.paint(GREEN, &shown).into_owned(),
         Some('-') => output.paint(RED, &shown).into_owned(),

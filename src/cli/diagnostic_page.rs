@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::exit::{CommandError, ExitStatus};
 use super::output::{BOLD, Output};
-use crate::diagnostic::{self, ALL, by_name};
+use crate::diagnostic::{self, ALL, find_code};
 
 /// Explain a diagnostic code, with a bad and a good example.
 ///
@@ -24,13 +24,13 @@ pub(super) fn rule(arguments: &RuleArgs, output: &mut Output) -> Result<ExitStat
         }
         return Ok(ExitStatus::Done);
     };
-    let Some(code) = by_name(word) else {
+    let Some(code) = find_code(word) else {
         let known = ALL.iter().flat_map(|code| [code.id, code.name]);
-        let help = match diagnostic::nearest(word, known) {
+        let help = match diagnostic::closest_match(word, known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`callgate rule` lists all codes".to_owned(),
         };
-        return Err(CommandError::trouble(format!("unknown diagnostic `{word}`; {help}")));
+        return Err(CommandError::new(format!("unknown diagnostic `{word}`; {help}")));
     };
     writeln!(output, "{}", code.page.trim_end())?;
     Ok(ExitStatus::Done)

@@ -34,7 +34,7 @@ pub(super) enum CommandError {
 }
 
 impl CommandError {
-    pub(super) fn trouble(message: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>) -> Self {
         Self::Trouble(message.into())
     }
 }

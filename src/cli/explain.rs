@@ -13,10 +13,10 @@ use super::output::{Output, print_build_errors};
 use super::rules_args;
 use super::run::line_reader::JsonLinesReader;
 use super::run::open_sessions::{OpenSessions, SessionPersistence};
-use super::run::{record, warn_about_invalid_schemas};
-use super::state_store::runtime;
+use super::run::{parse_record, warn_about_invalid_schemas};
+use super::state_store::new_runtime;
 use crate::call::CallRecord;
-use crate::diagnostic::{SourceMap, nearest};
+use crate::diagnostic::{SourceMap, closest_match};
 use crate::engine::Engine;
 use crate::explain::{Explainer, Explanation, render};
 use crate::json::{self, Map, Value};
@@ -78,18 +78,18 @@ pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<Ex
     let mut built = policy::build(policies);
     let Some(chains) = built.chains.take() else {
         print_build_errors(&built);
-        return Ok(check::exit(&built.diagnostics));
+        return Ok(check::exit_status(&built.diagnostics));
     };
     if let Some(wanted) = &arguments.why_not {
         let known = chains.policies().iter().map(|policy| policy.id.as_str());
-        check_policy_exists(wanted, known.chain(chains.off().iter().map(String::as_str)))?;
+        check_policy_exists(wanted, known.chain(chains.disabled_ids().iter().map(String::as_str)))?;
     }
     warn_about_invalid_schemas(&tools);
     let records = read_calls(calls, &context)?;
     let (records, place) = up_to(records, arguments.call.as_deref(), calls)?;
     let chains = Arc::new(chains);
     let explanation = put_through(records, place, &built.sources, |explainer| {
-        Engine::builder(chains).tools(tools).heard_by(explainer).build()
+        Engine::builder(chains).tools(tools).listener(explainer).build()
     })?;
     write(&explanation, arguments, &built.sources, output)?;
     Ok(ExitStatus::Done)
@@ -106,7 +106,7 @@ fn check_policy_exists<'k>(
     if known.clone().any(|id| id == wanted) {
         return Ok(());
     }
-    Err(CommandError::trouble(match nearest(wanted, known) {
+    Err(CommandError::new(match closest_match(wanted, known) {
         Some(near) => format!("there is no policy `{wanted}`; did you mean `{near}`?"),
         None => format!("there is no policy `{wanted}` below these paths"),
     }))
@@ -119,27 +119,27 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, CommandErro
     let document = whole.map(json::parse);
     match &document {
         Some(Ok(Value::Array(_))) => {
-            return Err(CommandError::trouble(format!(
+            return Err(CommandError::new(format!(
                 "`{name}` is a JSON array; write one call as a JSON object, or several as JSON Lines, one object a line"
             )));
         }
         Some(Ok(_)) => {
-            let record = record(whole.unwrap_or_default(), 1, context);
+            let record = parse_record(whole.unwrap_or_default(), 1, context);
             return record
                 .map(|record| vec![record])
-                .map_err(|problem| CommandError::trouble(format!("{name}: {problem}")));
+                .map_err(|problem| CommandError::new(format!("{name}: {problem}")));
         }
         Some(Err(_)) | None => {}
     }
     let mut lines = JsonLinesReader::new(name.clone(), Box::new(Cursor::new(bytes.clone())));
     let mut records = Vec::new();
-    while let Some(line) = lines.next(|| Ok(()))? {
+    while let Some(line) = lines.next_line(|| Ok(()))? {
         let number = line.number;
-        match line.text.and_then(|text| record(text, number, context)) {
+        match line.text.and_then(|text| parse_record(text, number, context)) {
             Ok(record) => records.push(record),
             Err(problem) => {
                 // For a document over several lines, the position in the whole document is reported.
-                return Err(CommandError::trouble(match (&document, records.is_empty()) {
+                return Err(CommandError::new(match (&document, records.is_empty()) {
                     (Some(Err(error)), true) if error.line > first_line_number(&bytes) => {
                         format!("{name}:{}:{}: invalid JSON: {}", error.line, error.column, error.kind)
                     }
@@ -149,7 +149,7 @@ fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, CommandErro
         }
     }
     if records.is_empty() {
-        return Err(CommandError::trouble(format!("`{name}` contains no call")));
+        return Err(CommandError::new(format!("`{name}` contains no call")));
     }
     Ok(records)
 }
@@ -163,7 +163,7 @@ fn first_line_number(bytes: &[u8]) -> usize {
 
 fn read(path: &Path) -> Result<(String, Vec<u8>), CommandError> {
     let unreadable =
-        |error: io::Error| CommandError::trouble(format!("`{}` can't be read: {error}", path.display()));
+        |error: io::Error| CommandError::new(format!("`{}` can't be read: {error}", path.display()));
     if path != Path::new("-") {
         return Ok((path.display().to_string(), fs::read(path).map_err(unreadable)?));
     }
@@ -181,14 +181,11 @@ fn up_to(
     let is_wanted = |record: &CallRecord| wanted.is_none_or(|wanted| record.call.id == wanted);
     let Some(place) = records.iter().rposition(is_wanted) else {
         let wanted = wanted.unwrap_or_default();
-        let help = match nearest(wanted, records.iter().map(|record| record.call.id.as_str())) {
+        let help = match closest_match(wanted, records.iter().map(|record| record.call.id.as_str())) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "a call without an id is named after its line, as in `line_3`".to_owned(),
         };
-        return Err(CommandError::trouble(format!(
-            "`{}` contains no call `{wanted}`; {help}",
-            path.display()
-        )));
+        return Err(CommandError::new(format!("`{}` contains no call `{wanted}`; {help}", path.display())));
     };
     let mut end = place + 1;
     if let Some(target) = records.get(place).filter(|target| target.round.is_some()) {
@@ -209,14 +206,14 @@ fn put_through(
     sources: &SourceMap,
     engine: impl FnOnce(Arc<Explainer>) -> Engine,
 ) -> Result<Explanation, CommandError> {
-    let lost = || CommandError::trouble("internal error: Callgate failed to explain this call");
+    let lost = || CommandError::new("internal error: Callgate failed to explain this call");
     let target = records.get(place).ok_or_else(lost)?;
     let (id, session) = (target.call.id.clone(), target.session.clone());
     let alike = |record: &&CallRecord| record.call.id == id && record.session == session;
     let number = records.iter().take(place).filter(alike).count();
-    let explainer = Arc::new(Explainer::new(sources).of_calls(&id));
+    let explainer = Arc::new(Explainer::new(sources).with_call_id(&id));
     let mut sessions =
-        OpenSessions::new(engine(Arc::clone(&explainer)), runtime()?, SessionPersistence::Nowhere);
+        OpenSessions::new(engine(Arc::clone(&explainer)), new_runtime()?, SessionPersistence::Nowhere);
     let mut seen = 0;
     let mut found = None;
     let mut look = |explained: Vec<Explanation>| {
@@ -229,11 +226,11 @@ fn put_through(
     };
     for record in records {
         // The size is not counted: the calls are in memory already.
-        sessions.take(record, 0, &mut |_| Ok(()))?;
-        look(explainer.take());
+        sessions.add_call(record, 0, &mut |_| Ok(()))?;
+        look(explainer.take_explanations());
     }
-    sessions.end(&mut |_| Ok(()))?;
-    look(explainer.take());
+    sessions.finish(&mut |_| Ok(()))?;
+    look(explainer.take_explanations());
     found.ok_or_else(lost)
 }
 
@@ -243,7 +240,7 @@ fn write(
     sources: &SourceMap,
     output: &mut Output,
 ) -> Result<(), CommandError> {
-    let failed = |error: json::Error| CommandError::trouble(error.to_string());
+    let failed = |error: json::Error| CommandError::new(error.to_string());
     let why_not = arguments.why_not.as_deref().and_then(|policy| explanation.why_not(policy));
     match (arguments.format, why_not) {
         (OutputFormat::Json, Some(why_not)) => {

@@ -38,7 +38,7 @@ pub(super) fn init(arguments: &InitArgs, output: &mut Output) -> Result<ExitStat
         .collect();
     if !taken.is_empty() {
         let (verb, them) = if taken.len() == 1 { ("exists", "it") } else { ("exist", "them") };
-        return Err(CommandError::trouble(format!(
+        return Err(CommandError::new(format!(
             "{} already {verb}, so nothing was written; move {them} away or use another directory",
             taken.join(" and ")
         )));
@@ -70,7 +70,7 @@ pub(super) fn init(arguments: &InitArgs, output: &mut Output) -> Result<ExitStat
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::trouble(format!("`{}` can't be written: {error}", path.display()))
+    CommandError::new(format!("`{}` can't be written: {error}", path.display()))
 }
 
 /// The path as one word of a shell command.

@@ -9,9 +9,9 @@ use crate::tools::{self, ToolDescriptor, ToolListError};
 
 /// Reads `--tools`: a JSON array of tools, or the result of an MCP `tools/list`.
 pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, CommandError> {
-    tools::read_list(&read(path)?).map_err(|error| match error {
+    tools::parse_list(&read(path)?).map_err(|error| match error {
         ToolListError::Json(error) => misplaced(path, &error),
-        ToolListError::NotAList => CommandError::trouble(format!("`{}` is {error}", path.display())),
+        ToolListError::NotAList => CommandError::new(format!("`{}` is {error}", path.display())),
     })
 }
 
@@ -19,10 +19,10 @@ pub(super) fn read_tools(path: &Path) -> Result<Vec<ToolDescriptor>, CommandErro
 pub(super) fn read_context(path: &Path) -> Result<Map, CommandError> {
     match parse(path, &read(path)?)? {
         Value::Object(members) => Ok(members),
-        other => Err(CommandError::trouble(format!(
+        other => Err(CommandError::new(format!(
             "`{}` must be a JSON object such as `{{\"principal\": \"ana\"}}`, but is {}",
             path.display(),
-            json::JsonType::of(&other)
+            json::JsonType::from_value(&other)
         ))),
     }
 }
@@ -30,8 +30,8 @@ pub(super) fn read_context(path: &Path) -> Result<Map, CommandError> {
 /// Reads a regular file of limited size. A symbolic link that leads out of its directory is not followed: its author may not be the
 /// user who passes the path.
 fn read(path: &Path) -> Result<String, CommandError> {
-    let trouble = |why: &str| CommandError::trouble(format!("`{}` can't be read: {why}", path.display()));
-    let bytes = FileSandbox::of(&[path.to_owned()]).read(path).map_err(|error| match error {
+    let trouble = |why: &str| CommandError::new(format!("`{}` can't be read: {why}", path.display()));
+    let bytes = FileSandbox::from_paths(&[path.to_owned()]).read(path).map_err(|error| match error {
         ReadError::Unreadable(kind) => trouble(&kind.to_string()),
         // A path in a missing directory is outside of every directory.
         ReadError::Outside if !path.exists() => trouble(&std::io::ErrorKind::NotFound.to_string()),
@@ -53,5 +53,5 @@ fn parse(path: &Path, text: &str) -> Result<Value, CommandError> {
 
 fn misplaced(path: &Path, error: &json::Error) -> CommandError {
     let place = error.position().map_or(String::new(), |(line, column)| format!(":{line}:{column}"));
-    CommandError::trouble(format!("{}{place}: {}", path.display(), error.message()))
+    CommandError::new(format!("{}{place}: {}", path.display(), error.message()))
 }

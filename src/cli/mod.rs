@@ -107,10 +107,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Init(arguments) => init::init(&arguments, &mut output),
         Command::Rule(arguments) => diagnostic_page::rule(&arguments, &mut output),
         Command::Completions(arguments) => completions::completions(&arguments, &mut output),
-        Command::Attend(arguments) => supervise::attend(&arguments),
+        Command::Attend(arguments) => supervise::supervise(&arguments),
     };
     // Output written before an error is part of the result.
-    let ended = output.end().and(ended);
+    let ended = output.finish().and(ended);
     match ended {
         Ok(exit) => exit.into(),
         Err(CommandError::OutputClosed) => ExitStatus::Done.into(),

@@ -47,7 +47,7 @@ impl Output {
     }
 
     /// Flushes the buffer.
-    pub(super) fn end(&mut self) -> Result<(), CommandError> {
+    pub(super) fn finish(&mut self) -> Result<(), CommandError> {
         Ok(self.writer.flush()?)
     }
 }
@@ -68,19 +68,19 @@ pub(super) fn print_error(message: impl Display) {
 }
 
 /// Prints a warning to stderr.
-pub(super) fn warn(message: impl Display) {
+pub(super) fn print_warning(message: impl Display) {
     say(YELLOW.effects(Effects::BOLD), "warning:", message);
 }
 
 /// Prints a note to stderr.
-pub(super) fn note(message: impl Display) {
+pub(super) fn print_note(message: impl Display) {
     say(CYAN.effects(Effects::BOLD), "note:", message);
 }
 
 fn say(style: Style, word: &str, message: impl Display) {
     let message = message.to_string();
     // A closed stderr does not stop the command.
-    let _ = writeln!(anstream::stderr(), "{style}{word}{style:#} {}", one_line(&message));
+    let _ = writeln!(anstream::stderr(), "{style}{word}{style:#} {}", escape_line(&message));
 }
 
 /// Prints the diagnostics of rules that can't be loaded to stderr.
@@ -103,12 +103,12 @@ pub(super) fn print_test_failures(text: &str, why: &RejectionReason) {
 }
 
 /// A number with its noun, singular or plural: `1 call`, `2 calls`.
-pub(super) fn amount(count: usize, singular: &str, plural: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { singular } else { plural })
+pub(super) fn count_noun(count: usize, singular: &str, plural: &str) -> String {
+    format!("{} {}", group_digits(count), if count == 1 { singular } else { plural })
 }
 
 /// A number with thousands separators: `12,345`.
-pub(super) fn grouped(count: usize) -> String {
+pub(super) fn group_digits(count: usize) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -121,12 +121,12 @@ pub(super) fn grouped(count: usize) -> String {
 }
 
 /// An untrusted name, in quotes unless it is plain, so that its end is unambiguous.
-pub(super) fn name(text: &str) -> String {
+pub(super) fn quote_name(text: &str) -> String {
     escape_name(text, usize::MAX).text
 }
 
 /// Untrusted text in one line that is safe on a terminal: line breaks become spaces; control and hidden characters are escaped.
-pub(super) fn one_line(text: &str) -> Cow<'_, str> {
+pub(super) fn escape_line(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c.is_control() || is_hidden(c)) {
         return text.into();
     }
@@ -170,13 +170,13 @@ pub(super) fn format_time(time: &str) -> String {
 }
 
 /// The width of a text in columns.
-pub(super) fn columns(text: &str) -> usize {
+pub(super) fn display_width(text: &str) -> usize {
     text.width()
 }
 
 /// Truncates a text to a width in columns, marked with `…`.
-pub(super) fn cut(text: &str, width: usize) -> Cow<'_, str> {
-    if columns(text) <= width {
+pub(super) fn truncate(text: &str, width: usize) -> Cow<'_, str> {
+    if display_width(text) <= width {
         return text.into();
     }
     let mut left = width.saturating_sub(1);
@@ -193,14 +193,14 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split_whitespace() {
-        let taken = columns(&line);
-        if taken > 0 && taken + 1 + columns(word) <= width {
+        let taken = display_width(&line);
+        if taken > 0 && taken + 1 + display_width(word) <= width {
             line.push(' ');
         } else if taken > 0 {
             lines.push(std::mem::take(&mut line));
         }
         for c in word.chars() {
-            if columns(&line) + c.width().unwrap_or(0) > width && !line.is_empty() {
+            if display_width(&line) + c.width().unwrap_or(0) > width && !line.is_empty() {
                 lines.push(std::mem::take(&mut line));
             }
             line.push(c);
@@ -218,10 +218,10 @@ mod tests {
 
     #[test]
     fn truncates_and_wraps_by_display_width() {
-        assert_eq!(cut("refund", 6), "refund");
-        assert_eq!(cut("refunds", 6), "refun…");
-        assert_eq!(cut("日本語", 5), "日本…");
-        assert_eq!(cut("日本語", 4), "日…");
+        assert_eq!(truncate("refund", 6), "refund");
+        assert_eq!(truncate("refunds", 6), "refun…");
+        assert_eq!(truncate("日本語", 5), "日本…");
+        assert_eq!(truncate("日本語", 4), "日…");
         assert_eq!(wrap("not  outside acme", 11), ["not outside", "acme"]);
         assert_eq!(wrap("日本語日本語 a", 4), ["日本", "語日", "本語", "a"]);
         assert_eq!(wrap("", 10), Vec::<String>::new());
@@ -229,12 +229,12 @@ mod tests {
 
     #[test]
     fn escapes_terminal_control_characters() {
-        assert_eq!(one_line("a\n`b`\u{1b}[2J\u{202e}é"), "a `b`\\u{1b}[2J\\u{202e}é");
+        assert_eq!(escape_line("a\n`b`\u{1b}[2J\u{202e}é"), "a `b`\\u{1b}[2J\\u{202e}é");
     }
 
     #[test]
     fn large_numbers_are_grouped() {
-        let texts = [0, 999, 1000, 1_234_567].map(grouped);
+        let texts = [0, 999, 1000, 1_234_567].map(group_digits);
         assert_eq!(texts, ["0", "999", "1,000", "1,234,567"]);
     }
 }

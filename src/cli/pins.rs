@@ -11,16 +11,16 @@ use similar::{ChangeTag, TextDiff};
 
 use super::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
-use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, amount, warn};
+use super::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, count_noun, print_warning};
 use super::server_args::{ServerArgs, ServerSetup};
-use crate::diagnostic::nearest;
+use crate::diagnostic::closest_match;
 use crate::engine::{self, Engine};
 use crate::json::{Value, json};
 use crate::mcp::{
     DescriptionFinding, Gateway, LockFile, LockFileError, PinStatus, PinnedTool, ServerSpec, Signers,
-    SigningKey, ToolInventory, flags,
+    SigningKey, ToolInventory, scan_description,
 };
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 
 /// Review and pin the tools of MCP servers.
 ///
@@ -138,7 +138,7 @@ pub(super) fn pins(arguments: &PinsArgs, output: &mut Output) -> Result<ExitStat
             let lock = match read_lock(&file.path, file.signed_by.as_deref()) {
                 Ok(lock) => lock,
                 Err(CommandError::Trouble(why)) => {
-                    warn(&why);
+                    print_warning(&why);
                     return Ok(ExitStatus::Fails);
                 }
                 Err(stop) => return Err(stop),
@@ -148,13 +148,13 @@ pub(super) fn pins(arguments: &PinsArgs, output: &mut Output) -> Result<ExitStat
             writeln!(
                 output,
                 "{} verified{signed} ({})",
-                amount(tools, "tool", "tools"),
+                count_noun(tools, "tool", "tools"),
                 file.path.display()
             )?;
             Ok(ExitStatus::Done)
         }
         PinsCommand::Key { path } => {
-            writeln!(output, "{}", read_signing_key(path)?.public())?;
+            writeln!(output, "{}", read_signing_key(path)?.public_key())?;
             Ok(ExitStatus::Done)
         }
     }
@@ -167,16 +167,16 @@ pub(super) fn read_lock(path: &Path, signed_by: Option<&Path>) -> Result<LockFil
         Some(signers) => LockFile::read_signed(path, &signers),
         None => LockFile::read(path),
     };
-    lock.map_err(|error| CommandError::trouble(error.to_string()))
+    lock.map_err(|error| CommandError::new(error.to_string()))
 }
 
 /// Reads the public keys of trusted signers.
 pub(super) fn read_signers(path: &Path) -> Result<Signers, CommandError> {
-    Signers::from_file(path).map_err(|error| CommandError::trouble(error.to_string()))
+    Signers::from_file(path).map_err(|error| CommandError::new(error.to_string()))
 }
 
 fn read_signing_key(path: &Path) -> Result<SigningKey, CommandError> {
-    SigningKey::from_file_or_new(path).map_err(|error| CommandError::trouble(error.to_string()))
+    SigningKey::from_file_or_new(path).map_err(|error| CommandError::new(error.to_string()))
 }
 
 /// Reads the lock file that tools are accepted into. A signature covers the whole file, so entries that no trusted key has signed
@@ -185,43 +185,42 @@ fn base(file: &LockFileArgs, key: Option<&SigningKey>) -> Result<LockFile, Comma
     let Some(key) = key else {
         let lock = read_lock(&file.path, file.signed_by.as_deref())?;
         if lock.is_signed() {
-            warn("the lock file was signed before and will not be now; sign it with `--sign KEY`");
+            print_warning("the lock file was signed before and will not be now; sign it with `--sign KEY`");
         }
         return Ok(lock);
     };
     let signers = match &file.signed_by {
-        Some(path) => read_signers(path)?.with(key.public()),
-        None => Signers::from(key.public()),
+        Some(path) => read_signers(path)?.with_signer(key.public_key()),
+        None => Signers::from(key.public_key()),
     };
     match LockFile::read_signed(&file.path, &signers) {
         Ok(lock) => Ok(lock),
         Err(why @ (LockFileError::Unsigned(_) | LockFileError::UnknownSigner { .. })) => {
-            warn(format!(
+            print_warning(format!(
                 "{why}; its entries are dropped, and the new lock file has only the tools accepted now"
             ));
             Ok(LockFile::empty())
         }
-        Err(why) => Err(CommandError::trouble(why.to_string())),
+        Err(why) => Err(CommandError::new(why.to_string())),
     }
 }
 
 /// Requests the tools of the servers. Returns `None` if the config file has errors, which have been reported.
 fn inspect(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, CommandError> {
-    let ServerSetup::Config(config) = servers.read()? else { return Ok(None) };
+    let ServerSetup::Config(config) = servers.read_config()? else { return Ok(None) };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| CommandError::trouble(format!("the async runtime can't be started: {error}")))?;
-    let rules =
-        engine::load_text("policies: []").map_err(|error| CommandError::trouble(error.to_string()))?;
+        .map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))?;
+    let rules = engine::load_text("policies: []").map_err(|error| CommandError::new(error.to_string()))?;
     let specs = config.servers.into_iter().map(|server| ServerSpec {
         name: server.name,
         prefix: server.prefix,
         reach: server.reach,
         rules: None,
     });
-    let gateway = Gateway::new(Engine::new(rules), specs).with_log(|message| warn(message));
-    runtime.block_on(Arc::new(gateway).inspect()).map(Some).map_err(CommandError::Trouble)
+    let gateway = Gateway::new(Engine::new(rules), specs).with_log(|message| print_warning(message));
+    runtime.block_on(Arc::new(gateway).list_tools()).map(Some).map_err(CommandError::Trouble)
 }
 
 fn compare(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {
@@ -230,7 +229,7 @@ fn compare(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {
         let pinned = lock.servers.get(server);
         let names: BTreeSet<&String> = tools.iter().map(|(name, _)| name).collect();
         for (name, tool) in tools {
-            let standing = match lock.standing(server, name, tool) {
+            let standing = match lock.status(server, name, tool) {
                 PinStatus::Accepted => "accepted",
                 PinStatus::New => "new",
                 PinStatus::Changed => "changed",
@@ -239,7 +238,7 @@ fn compare(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {
                 server: server.clone(),
                 tool: name.clone(),
                 standing,
-                flags: flags(tool),
+                flags: scan_description(tool),
                 was: pinned.and_then(|pinned| pinned.tools.get(name)).map(|pinned| pinned.tool.clone()),
                 is: Some(tool.clone()),
             });
@@ -269,7 +268,12 @@ fn write_text(reviewed: &[ToolReview], path: &Path, output: &mut Output) -> Resu
         if tool.standing == "accepted" && tool.flags.is_empty() {
             continue;
         }
-        let head = format!("{sign} {} {}/{}", tool.standing, inert(&tool.server), inert(&tool.tool));
+        let head = format!(
+            "{sign} {} {}/{}",
+            tool.standing,
+            escape_controls(&tool.server),
+            escape_controls(&tool.tool)
+        );
         writeln!(output, "{}", output.paint(style, &head).into_owned())?;
         for flag in &tool.flags {
             let line = format!("    ! {} in {}: {}", flag.what, flag.place, flag.excerpt);
@@ -283,7 +287,7 @@ fn write_text(reviewed: &[ToolReview], path: &Path, output: &mut Output) -> Resu
     let flagged = reviewed.iter().filter(|tool| !tool.flags.is_empty()).count();
     let summary = format!(
         "{}: {} accepted, {} new, {} changed, {} gone, {} flagged ({})",
-        amount(reviewed.len(), "tool", "tools"),
+        count_noun(reviewed.len(), "tool", "tools"),
         count("accepted"),
         count("new"),
         count("changed"),
@@ -308,7 +312,7 @@ fn write_diff(was: Option<&Value>, is: Option<&Value>, output: &mut Output) -> R
             ChangeTag::Insert => ("+", GREEN),
             ChangeTag::Delete => ("-", RED),
         };
-        let line = format!("    {sign} {}", inert(change.value().trim_end_matches('\n')));
+        let line = format!("    {sign} {}", escape_controls(change.value().trim_end_matches('\n')));
         writeln!(output, "{}", output.paint(style, &line).into_owned())?;
     }
     Ok(())
@@ -326,9 +330,10 @@ fn accept(
     let known: Vec<&str> =
         inspected.iter().flat_map(|server| &server.tools).map(|(name, _)| name.as_str()).collect();
     if let Some(unknown) = chosen.iter().find(|name| !known.contains(&name.as_str())) {
-        let near = nearest(unknown, known.iter().copied());
-        let hint = near.map(|near| format!("; did you mean `{}`?", inert(near))).unwrap_or_default();
-        return Err(CommandError::trouble(format!("no server has a tool `{}`{hint}", inert(unknown))));
+        let near = closest_match(unknown, known.iter().copied());
+        let hint =
+            near.map(|near| format!("; did you mean `{}`?", escape_controls(near))).unwrap_or_default();
+        return Err(CommandError::new(format!("no server has a tool `{}`{hint}", escape_controls(unknown))));
     }
     let mut accepted = 0;
     for ToolInventory { server, tools } in inspected {
@@ -337,7 +342,7 @@ fn accept(
             pinned.tools.retain(|name, _| tools.iter().any(|(known, _)| known == name));
         }
         for (name, tool) in tools.iter().filter(|(name, _)| chosen.is_empty() || chosen.contains(name)) {
-            let now = PinnedTool::of(tool);
+            let now = PinnedTool::new(tool);
             if pinned.tools.get(name) != Some(&now) {
                 pinned.tools.insert(name.clone(), now);
                 accepted += 1;
@@ -345,7 +350,7 @@ fn accept(
         }
     }
     lock.sign(key.as_ref());
-    lock.write(&file.path).map_err(|error| CommandError::trouble(error.to_string()))?;
-    writeln!(output, "{} accepted into {}", amount(accepted, "tool", "tools"), file.path.display())?;
+    lock.write(&file.path).map_err(|error| CommandError::new(error.to_string()))?;
+    writeln!(output, "{} accepted into {}", count_noun(accepted, "tool", "tools"), file.path.display())?;
     Ok(ExitStatus::Done)
 }

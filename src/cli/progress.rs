@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use super::output::grouped;
+use super::output::group_digits;
 
 /// The interval between updates, and the delay before the line first appears.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
@@ -26,13 +26,13 @@ impl Progress {
     }
 
     /// Counts one.
-    pub(super) fn step(&mut self) {
+    pub(super) fn increment(&mut self) {
         self.count += 1;
         // The clock is not read every time.
         if self.watched && self.count.is_multiple_of(64) && Instant::now() >= self.next {
             self.next = Instant::now() + UPDATE_INTERVAL;
             self.shown = true;
-            let _ = write!(stderr(), "\r{} {}", grouped(self.count), self.word);
+            let _ = write!(stderr(), "\r{} {}", group_digits(self.count), self.word);
         }
     }
 
@@ -42,12 +42,12 @@ impl Progress {
         if self.watched && Instant::now() >= self.next {
             self.next = Instant::now() + UPDATE_INTERVAL;
             self.shown = true;
-            let _ = write!(stderr(), "\r{} of {} {}", grouped(count), grouped(of), self.word);
+            let _ = write!(stderr(), "\r{} of {} {}", group_digits(count), group_digits(of), self.word);
         }
     }
 
     /// Clears the line.
-    pub(super) fn end(&mut self) {
+    pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             let _ = write!(stderr(), "\r\x1b[K");
         }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::read_context;
-use super::output::{quote_shell_word, warn};
+use super::output::{print_warning, quote_shell_word};
 use super::pins::read_signers;
 use super::proxy_http::{self, HttpArgs};
 use super::reload_output;
 use super::rules_args;
-use super::server_args::{ServerArgs, ServerSetup, over};
+use super::server_args::{ServerArgs, ServerSetup, merge_context};
 use super::shutdown_signal::{ReadUntilShutdown, wait_for_shutdown};
 use super::state_store::OpenStateStore;
 use super::supervise;
@@ -55,15 +55,15 @@ pub(super) struct ProxyArgs {
 }
 
 pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
-    let ServerSetup::Config(config) = arguments.servers.read()? else { return Ok(ExitStatus::Fails) };
+    let ServerSetup::Config(config) = arguments.servers.read_config()? else { return Ok(ExitStatus::Fails) };
     let given = arguments.context.as_deref().map(read_context).transpose()?;
-    let context = over(given, config.context);
+    let context = merge_context(given, config.context);
     let policies = [arguments.policies.clone(), config.policies].concat();
-    let rules = match rules_args::of(&policies) {
+    let rules = match rules_args::load_or_allow_all(&policies) {
         Ok(rules) => rules,
         Err(exit) => return Ok(exit),
     };
-    let runtime = match arguments.listening.is_asked() {
+    let runtime = match arguments.listening.is_enabled() {
         // Local clients and servers need cores, too, and every hand-over of a message between threads adds latency.
         true => tokio::runtime::Builder::new_multi_thread()
             .worker_threads(std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)))
@@ -72,8 +72,8 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         // One client sends its messages one after the other, so a single thread avoids hand-overs.
         false => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
-    let runtime = runtime
-        .map_err(|error| CommandError::trouble(format!("the async runtime can't be started: {error}")))?;
+    let runtime =
+        runtime.map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))?;
     let url = arguments.state.clone().or(config.state).unwrap_or_else(|| "memory:".to_owned());
     let state = OpenStateStore::open_or_new(&url, &runtime)?;
     let engine = Engine::builder(rules).store(state.store).keys(state.keys).build();
@@ -93,22 +93,23 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         };
         let reach = match server.reach {
             Transport::Child(child) => {
-                Transport::Child(child.attended(supervise::NAME).map_err(CommandError::trouble)?)
+                Transport::Child(child.with_supervision(supervise::NAME).map_err(CommandError::new)?)
             }
             over_http => over_http,
         };
         servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach, rules });
     }
-    let mut gateway = Gateway::new(engine, servers).with_context(context).with_log(|message| warn(message));
+    let mut gateway =
+        Gateway::new(engine, servers).with_context(context).with_log(|message| print_warning(message));
     let signers = arguments.pins_signed_by.as_ref().or(config.pins_signed_by.as_ref());
     let signers = signers.map(|path| read_signers(path)).transpose()?;
     match arguments.pins.clone().or(config.pins) {
         Some(file) => {
             gateway =
-                gateway.with_pins(file, signers).map_err(|error| CommandError::trouble(error.to_string()))?;
+                gateway.with_pins(file, signers).map_err(|error| CommandError::new(error.to_string()))?;
         }
         None if signers.is_some() => {
-            return Err(CommandError::trouble(
+            return Err(CommandError::new(
                 "`--pins-signed-by` needs a lock file; name it with `--pins FILE`",
             ));
         }
@@ -118,20 +119,20 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         gateway = gateway.with_session(session);
     }
     if let Some(state) = answered_in(&url) {
-        gateway = gateway.answered_in(state);
+        gateway = gateway.with_approval_state(state);
     }
     if watched.iter().any(|(_, policies)| !policies.is_empty()) {
         gateway = gateway.with_rule_reload();
     }
     let gateway = Arc::new(gateway);
-    let door = match arguments.listening.door(&gateway)? {
+    let door = match arguments.listening.prepare_server(&gateway)? {
         proxy_http::HttpServerSetup::Nothing => None,
         proxy_http::HttpServerSetup::Door(door) => Some(door),
         proxy_http::HttpServerSetup::Errors => return Ok(ExitStatus::Fails),
     };
     let mut watches = Vec::new();
     for (engine, policies) in watched.iter().filter(|(_, policies)| !policies.is_empty()) {
-        watches.push(reload_output::begin(engine, policies)?);
+        watches.push(reload_output::start_watcher(engine, policies)?);
         notify_clients_of_reloads(engine, &gateway, runtime.handle());
     }
     let served = runtime.block_on(async {
@@ -148,7 +149,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         let served = async {
             match door {
                 Some(door) => door.serve().await,
-                None => gateway.serve_lines(stdin, mcp::stdout()).await,
+                None => gateway.serve_stdio(stdin, mcp::stdout()).await,
             }
         };
         tokio::select! {
@@ -172,7 +173,7 @@ fn notify_clients_of_reloads(engine: &Engine, gateway: &Arc<Gateway>, runtime: &
     let (gateway, runtime) = (Arc::downgrade(gateway), runtime.clone());
     engine.on_change(move |change| {
         if let (ReloadEvent::Applied { .. }, Some(gateway)) = (change, gateway.upgrade()) {
-            runtime.spawn(async move { gateway.tools_changed().await });
+            runtime.spawn(async move { gateway.notify_tools_changed().await });
         }
     });
 }

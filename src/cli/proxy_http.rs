@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 use super::exit::CommandError;
-use super::output::{note, print_diagnostics};
+use super::output::{print_diagnostics, print_note};
 use super::shutdown_signal::wait_for_shutdown;
 use crate::mcp::{
     DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, Gateway, HttpServer, IdentityFile, SessionNameSource,
@@ -60,12 +60,12 @@ pub(super) enum HttpServerSetup {
 
 impl HttpArgs {
     /// Whether `--listen` is set.
-    pub(super) fn is_asked(&self) -> bool {
+    pub(super) fn is_enabled(&self) -> bool {
         self.listen.is_some()
     }
 
     /// Prepares the HTTP server of a gateway, if `--listen` is set.
-    pub(super) fn door(&self, gateway: &Arc<Gateway>) -> Result<HttpServerSetup, CommandError> {
+    pub(super) fn prepare_server(&self, gateway: &Arc<Gateway>) -> Result<HttpServerSetup, CommandError> {
         let Some(listen) = &self.listen else { return Ok(HttpServerSetup::Nothing) };
         let address = address(listen)?;
         let mut door = HttpServer::new(Arc::clone(gateway)).with_max_clients(self.most_clients);
@@ -88,7 +88,7 @@ impl HttpArgs {
         if let Some(from) = &self.session_from {
             door = door.with_session_name_source(from.clone());
         }
-        door.check(address).map_err(CommandError::Trouble)?;
+        door.check_address(address).map_err(CommandError::Trouble)?;
         Ok(HttpServerSetup::Door(Box::new(ReadyHttpServer { address, door })))
     }
 }
@@ -99,7 +99,7 @@ impl ReadyHttpServer {
         let listener = TcpListener::bind(self.address).await;
         let listener = listener.map_err(|error| format!("can't listen on `{}`: {error}", self.address))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
-        note(format!("listening on http://{address}/mcp"));
+        print_note(format!("listening on http://{address}/mcp"));
         self.door.serve(listener, wait_for_shutdown()).await
     }
 }
@@ -107,6 +107,6 @@ impl ReadyHttpServer {
 fn address(text: &str) -> Result<SocketAddr, CommandError> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     found.ok_or_else(|| {
-        CommandError::trouble(format!("`{text}` is not an address; write for example `127.0.0.1:8080`"))
+        CommandError::new(format!("`{text}` is not an address; write for example `127.0.0.1:8080`"))
     })
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::exit::CommandError;
-use super::output::{amount, note, print_build_errors, print_test_failures, warn};
+use super::output::{count_noun, print_build_errors, print_note, print_test_failures, print_warning};
 use crate::engine::{Engine, RejectionReason, ReloadEvent};
 use crate::reload::{Reloader, RulesWatcher, WatcherOptions};
 
@@ -14,11 +14,11 @@ const SHOWN: usize = 12;
 const MAX_LISTED_RELAXATIONS: usize = 20;
 
 /// Starts watching, until the returned value is dropped.
-pub(super) fn begin(engine: &Engine, policies: &[PathBuf]) -> Result<RulesWatcher, CommandError> {
+pub(super) fn start_watcher(engine: &Engine, policies: &[PathBuf]) -> Result<RulesWatcher, CommandError> {
     let active = engine.clone();
     engine.on_change(move |change| say(change, &active));
     RulesWatcher::start(Reloader::new(engine.clone(), policies), WatcherOptions::default())
-        .map_err(|error| CommandError::trouble(format!("the rules can't be watched: {error}")))
+        .map_err(|error| CommandError::new(format!("the rules can't be watched: {error}")))
 }
 
 fn short(revision: &str) -> &str {
@@ -30,30 +30,32 @@ fn say(change: &ReloadEvent, engine: &Engine) {
     let active = short(&active);
     match change {
         ReloadEvent::Applied { from, to } => {
-            note(format!("rules reloaded: revision {} → {}", short(from), short(to)));
+            print_note(format!("rules reloaded: revision {} → {}", short(from), short(to)));
         }
         ReloadEvent::Refused(refused) => {
             match &refused.why {
                 RejectionReason::Errors(built) => print_build_errors(built),
                 why @ RejectionReason::Tests(text) => print_test_failures(text, why),
-                why => warn(why),
+                why => print_warning(why),
             }
-            warn(format!("the reload is rejected, and revision {active} stays active; fix the rules"));
+            print_warning(format!(
+                "the reload is rejected, and revision {active} stays active; fix the rules"
+            ));
         }
         ReloadEvent::Held(held) => {
             for widening in held.widenings.iter().take(MAX_LISTED_RELAXATIONS) {
-                warn(widening);
+                print_warning(widening);
             }
             let more = held.widenings.len().saturating_sub(MAX_LISTED_RELAXATIONS);
             if more > 0 {
-                warn(format!("and {}", amount(more, "more change", "more changes")));
+                print_warning(format!("and {}", count_noun(more, "more change", "more changes")));
             }
-            warn(format!(
+            print_warning(format!(
                 "the changed rules (revision {}) may allow more, so revision {active} stays active; restart to apply \
                  them, or revert the changes",
                 short(&held.revision)
             ));
         }
-        ReloadEvent::Restored => note(format!("the rules match the active revision {active} again")),
+        ReloadEvent::Restored => print_note(format!("the rules match the active revision {active} again")),
     }
 }

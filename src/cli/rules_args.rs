@@ -17,7 +17,7 @@ pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<CompiledPolicies>, ExitSt
         match &why {
             RejectionReason::Errors(built) => {
                 print_build_errors(built);
-                return check::exit(&built.diagnostics);
+                return check::exit_status(&built.diagnostics);
             }
             RejectionReason::Tests(text) => print_test_failures(text, &why),
             RejectionReason::MissingTests | RejectionReason::Failure(_) => print_error(why.summary()),
@@ -27,7 +27,7 @@ pub(super) fn load(policies: &[PathBuf]) -> Result<Arc<CompiledPolicies>, ExitSt
 }
 
 /// Loads rules as [`load`] does; without paths, returns rules that allow every call.
-pub(super) fn of(policies: &[PathBuf]) -> Result<Arc<CompiledPolicies>, ExitStatus> {
+pub(super) fn load_or_allow_all(policies: &[PathBuf]) -> Result<Arc<CompiledPolicies>, ExitStatus> {
     if !policies.is_empty() {
         return load(policies);
     }
@@ -51,6 +51,6 @@ pub(super) fn split_rules_and_calls<'a>(
         {
             Ok((policies, calls))
         }
-        _ => Err(CommandError::trouble(which)),
+        _ => Err(CommandError::new(which)),
     }
 }

@@ -34,7 +34,7 @@ pub(super) enum ServerSetup {
 }
 
 impl ServerArgs {
-    pub(super) fn read(&self) -> Result<ServerSetup, CommandError> {
+    pub(super) fn read_config(&self) -> Result<ServerSetup, CommandError> {
         if let Some(file) = &self.config {
             return Ok(match Config::read(file, |name| std::env::var(name).ok()) {
                 Ok(config) => ServerSetup::Config(config),
@@ -52,11 +52,11 @@ impl ServerArgs {
     fn reach(&self) -> Result<Transport, CommandError> {
         if let Some(url) = &self.upstream {
             let spec = HttpSpec { url: url.clone(), headers: Vec::new() };
-            spec.check().map_err(CommandError::Trouble)?;
+            spec.validate().map_err(CommandError::Trouble)?;
             return Ok(Transport::Http(spec));
         }
         let Some((command, args)) = self.command.split_first() else {
-            return Err(CommandError::trouble(
+            return Err(CommandError::new(
                 "no server given; add its command after `--`, its URL with `--upstream`, or a file with `--config`",
             ));
         };
@@ -70,7 +70,7 @@ impl ServerArgs {
 }
 
 /// Merges two contexts; members of `more` override those of `base`.
-pub(super) fn over(more: Option<Map>, base: Map) -> Value {
+pub(super) fn merge_context(more: Option<Map>, base: Map) -> Value {
     let mut both = base;
     both.extend(more.unwrap_or_default());
     if both.is_empty() { Value::Null } else { Value::Object(both) }

@@ -42,9 +42,9 @@ enum StateCommand {
 
 pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let StateCommand::Accept { state: url } = &arguments.command;
-    let runtime = runtime()?;
+    let runtime = new_runtime()?;
     let Some(path) = state::file_path(url).map_err(trouble)? else {
-        return Err(CommandError::trouble(format!("`{url}` ends with its process; use `file:PATH`")));
+        return Err(CommandError::new(format!("`{url}` ends with its process; use `file:PATH`")));
     };
     let OpenStateStore { store, .. } = OpenStateStore::open(url, Some(path), &runtime, OpenMode::Accepting)?;
     let ledger = Ledger::new(store, &SystemClock);
@@ -75,36 +75,36 @@ enum OpenMode {
 }
 
 /// The async runtime for stores and sessions.
-pub(super) fn runtime() -> Result<Runtime, CommandError> {
+pub(super) fn new_runtime() -> Result<Runtime, CommandError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
-        .map_err(|error| CommandError::trouble(format!("the async runtime can't be started: {error}")))
+        .map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))
 }
 
 fn trouble(error: impl std::fmt::Display) -> CommandError {
-    CommandError::trouble(error.to_string())
+    CommandError::new(error.to_string())
 }
 
 impl OpenStateStore {
     /// Opens a state store, and creates it and its key if missing.
     pub(super) fn open_or_new(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
-        let path = state::file_path(url).map_err(|error| CommandError::trouble(error.to_string()))?;
+        let path = state::file_path(url).map_err(|error| CommandError::new(error.to_string()))?;
         Self::open(url, path, runtime, OpenMode::Create)
     }
 
     /// Opens an existing state store.
-    pub(super) fn of_others(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
-        let path = state::file_path(url).map_err(|error| CommandError::trouble(error.to_string()))?;
+    pub(super) fn open_existing(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
+        let path = state::file_path(url).map_err(|error| CommandError::new(error.to_string()))?;
         match path {
             Some(path) if !path.exists() && !beside(path, ".anchor").exists() => {
-                return Err(CommandError::trouble(format!(
+                return Err(CommandError::new(format!(
                     "the state store `{}` does not exist; `callgate run --state` creates it",
                     path.display()
                 )));
             }
             None if url == "memory:" => {
-                return Err(CommandError::trouble(
+                return Err(CommandError::new(
                     "`memory:` ends with its process, so it has no pending approvals; use the `file:PATH` of a run",
                 ));
             }
@@ -124,7 +124,7 @@ impl OpenStateStore {
             && anchor.exists()
             && !path.exists()
         {
-            return Err(CommandError::trouble(refused(url, &IntegrityError::Lost)));
+            return Err(CommandError::new(refused(url, &IntegrityError::Lost)));
         }
         let store = state::open(url).map_err(trouble)?;
         let is_sealed = match &anchor {
@@ -140,17 +140,17 @@ impl OpenStateStore {
             OpenMode::Accepting => accept(store, &keys, &anchor, runtime)?,
             OpenMode::Create | OpenMode::Existing => {
                 let anchor = SqliteStore::open_anchor(&anchor).map_err(trouble)?;
-                let sealed = SealedStore::anchored(store, keys.clone(), Arc::new(anchor), SystemClock);
+                let sealed = SealedStore::with_anchor(store, keys.clone(), Arc::new(anchor), SystemClock);
                 runtime.block_on(sealed.open()).map(|()| sealed)
             }
         };
         match opened {
             Ok(sealed) => Ok(Self { url: url.to_owned(), store: Arc::new(sealed), keys }),
-            Err(IntegrityError::OtherKeys) => Err(CommandError::trouble(format!(
+            Err(IntegrityError::OtherKeys) => Err(CommandError::new(format!(
                 "`{url}` was created with another key than the one of {from}, so its content can't be verified; use the key that \
                  it was created with, or another state store"
             ))),
-            Err(error) => Err(CommandError::trouble(refused(url, &error))),
+            Err(error) => Err(CommandError::new(refused(url, &error))),
         }
     }
 
@@ -163,7 +163,7 @@ impl OpenStateStore {
             return Keys::random().map(|keys| (keys, "this process".to_owned())).map_err(trouble);
         };
         if (is_sealed || opening != OpenMode::Create) && !key.exists() {
-            return Err(CommandError::trouble(format!(
+            return Err(CommandError::new(format!(
                 "the key of this state store is missing: restore `{}`, or set {KEYS_VARIABLE} to its content",
                 key.display()
             )));
@@ -180,7 +180,7 @@ impl OpenStateStore {
 /// The keys of the environment variable, if it is set.
 pub(super) fn keys_from_environment() -> Result<Option<Keys>, CommandError> {
     Keys::from_environment()
-        .map_err(|error| CommandError::trouble(format!("{KEYS_VARIABLE} can't be used: {error}")))
+        .map_err(|error| CommandError::new(format!("{KEYS_VARIABLE} can't be used: {error}")))
 }
 
 /// Creates a new anchor for a state store that was created with these keys.
@@ -196,13 +196,13 @@ fn accept(
     for file in [anchor.to_owned(), beside(anchor, "-wal"), beside(anchor, "-shm")] {
         match std::fs::remove_file(&file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(CommandError::trouble(format!("`{}` can't be removed: {error}", file.display())));
+                return Err(CommandError::new(format!("`{}` can't be removed: {error}", file.display())));
             }
             _ => {}
         }
     }
     let anchor = SqliteStore::open_anchor(anchor).map_err(trouble)?;
-    let sealed = SealedStore::anchored(store, keys.clone(), Arc::new(anchor), SystemClock);
+    let sealed = SealedStore::with_anchor(store, keys.clone(), Arc::new(anchor), SystemClock);
     Ok(runtime.block_on(sealed.accept()).map(|()| sealed))
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::exit::{CommandError, ExitStatus};
-use crate::mcp::become_server;
+use crate::mcp::exec_server;
 
 /// The name of the command.
 pub(super) const NAME: &str = "attend";
@@ -19,9 +19,9 @@ pub(super) struct SuperviseArgs {
     command: Vec<OsString>,
 }
 
-pub(super) fn attend(arguments: &SuperviseArgs) -> Result<ExitStatus, CommandError> {
-    match become_server(arguments.gateway, &arguments.command) {
+pub(super) fn supervise(arguments: &SuperviseArgs) -> Result<ExitStatus, CommandError> {
+    match exec_server(arguments.gateway, &arguments.command) {
         Ok(never) => match never {},
-        Err(why) => Err(CommandError::trouble(why)),
+        Err(why) => Err(CommandError::new(why)),
     }
 }

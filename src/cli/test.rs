@@ -18,7 +18,9 @@ use super::progress::Progress;
 use super::test_mutate;
 use crate::diagnostic::{Diagnostic, Diagnostics, render};
 use crate::policy::{self, LoadedBundle};
-use crate::suite::{self, CaseReport, Coverage, CoverageReport, LoadedSuite, SuiteReport, Suite, rules_paths};
+use crate::suite::{
+    self, CaseReport, Coverage, CoverageReport, LoadedSuite, Suite, SuiteReport, rules_paths,
+};
 
 /// Run policy tests and report failures.
 ///
@@ -53,7 +55,7 @@ pub(super) struct TestArgs {
     #[arg(long)]
     coverage: bool,
     /// Fail if branch coverage is below this percentage; implies --coverage
-    #[arg(long, value_name = "PERCENT", value_parser = coverage::percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = coverage::parse_percent)]
     coverage_min: Option<f64>,
     /// Generate test cases from recorded calls (JSON Lines as for `callgate run`; `-` for stdin): one for each session, or for each
     /// whose name contains --filter. The cases expect the current outcomes; review them
@@ -89,7 +91,7 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
     }
     let mut loaded = suite::load(&arguments.paths);
     if rules.is_empty() {
-        return Err(CommandError::trouble(
+        return Err(CommandError::new(
             "these paths contain only tests; add the rules that they test: `callgate test policies tests`",
         ));
     }
@@ -107,10 +109,10 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
             TestFormat::Text => OutputFormat::Text,
             TestFormat::Json => OutputFormat::Json,
             TestFormat::Junit | TestFormat::Github | TestFormat::Lcov => {
-                return Err(CommandError::trouble("`--mutate` supports only the formats `text` and `json`"));
+                return Err(CommandError::new("`--mutate` supports only the formats `text` and `json`"));
             }
         };
-        return test_mutate::run(&built, &suite, arguments.filter.as_deref(), format, output);
+        return test_mutate::run_mutation_tests(&built, &suite, arguments.filter.as_deref(), format, output);
     }
     let mut progress = Progress::new("cases", true);
     let mut times = Vec::new();
@@ -118,16 +120,16 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
     let mut seen = |_: &CaseReport| {
         times.push(begun.elapsed());
         begun = Instant::now();
-        progress.step();
+        progress.increment();
     };
     let (report, covered) = if arguments.needs_coverage() {
-        let coverage = Arc::new(Coverage::of(&chains, &built.files));
+        let coverage = Arc::new(Coverage::new(&chains, &built.files));
         let report = suite.run_with_coverage(&chains, &coverage, &mut seen);
         (report, Some(coverage.report(&built.sources)))
     } else {
         (suite.run_with_progress(&chains, &mut seen), None)
     };
-    progress.end();
+    progress.clear();
     let covered = covered.as_ref();
     match arguments.format {
         TestFormat::Text => write_text(&report, output)?,
@@ -135,7 +137,7 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
         form => write_document(form, Some((&report, covered, &times)), &built, &loaded, output)?,
     }
     let is_enough = match covered {
-        Some(covered) => coverage::write(covered, arguments, output)?,
+        Some(covered) => coverage::write_coverage(covered, arguments, output)?,
         None => true,
     };
     Ok(if report.passed() && is_enough { ExitStatus::Done } else { ExitStatus::Fails })
@@ -145,7 +147,7 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
 fn chosen(suite: &Suite, arguments: &TestArgs) -> Result<Suite, CommandError> {
     if suite.is_empty() {
         let paths: Vec<String> = arguments.paths.iter().map(|path| format!("`{}`", path.display())).collect();
-        return Err(CommandError::trouble(format!(
+        return Err(CommandError::new(format!(
             "there are no tests below {}; add some in a file such as `rules.test.yaml` next to the rules \
              (`callgate init` writes an example)",
             paths.join(" and ")
@@ -153,9 +155,9 @@ fn chosen(suite: &Suite, arguments: &TestArgs) -> Result<Suite, CommandError> {
     }
     let text = arguments.filter.as_ref().filter(|_| !arguments.mutate);
     let Some(text) = text else { return Ok(suite.clone()) };
-    let chosen = suite.only(text);
+    let chosen = suite.filter_by_name(text);
     if chosen.is_empty() {
-        return Err(CommandError::trouble(format!(
+        return Err(CommandError::new(format!(
             "no case name or file name contains `{text}`; omit `--filter` to run all cases"
         )));
     }
@@ -196,7 +198,7 @@ fn report_errors(
     }
     let mut all = built.diagnostics.clone();
     all.extend(loaded.diagnostics.clone());
-    Ok(check::exit(&all))
+    Ok(check::exit_status(&all))
 }
 
 /// The diagnostics of the test files, without those of unreadable paths that the rules' diagnostics already have.
@@ -224,7 +226,7 @@ fn write_document(
         TestFormat::Github => suite::render::github(report, &problems),
         TestFormat::Json | TestFormat::Text | TestFormat::Lcov => {
             let json = suite::render::json(report, covered, &problems);
-            json.map_err(|error| CommandError::trouble(error.to_string()))? + "\n"
+            json.map_err(|error| CommandError::new(error.to_string()))? + "\n"
         }
     };
     Ok(write!(output, "{document}")?)

@@ -10,7 +10,7 @@ use crate::policy::LoadedBundle;
 use crate::suite::{Suite, mutation, render};
 
 /// Mutates the policies whose id or file name contains `only`, and runs the whole suite on each mutant.
-pub(super) fn run(
+pub(super) fn run_mutation_tests(
     built: &LoadedBundle,
     suite: &Suite,
     only: Option<&str>,
@@ -19,7 +19,7 @@ pub(super) fn run(
 ) -> Result<ExitStatus, CommandError> {
     let mut progress = Progress::new("changes", true);
     let mutated = mutation::mutate(built, suite, only, &mut |count, of| progress.set(count, of));
-    progress.end();
+    progress.clear();
     let mutated = match mutated {
         Ok(mutated) => mutated,
         Err(report) => {
@@ -33,12 +33,12 @@ pub(super) fn run(
         }
     };
     if let (0, Some(only)) = (mutated.changes, only) {
-        return Err(CommandError::trouble(format!(
+        return Err(CommandError::new(format!(
             "no policy that can be mutated has `{only}` in its id or in its file name"
         )));
     }
     if format == OutputFormat::Json {
-        let document = mutation::json(&mutated).map_err(|error| CommandError::trouble(error.to_string()))?;
+        let document = mutation::json(&mutated).map_err(|error| CommandError::new(error.to_string()))?;
         writeln!(output, "{document}")?;
     } else {
         write!(output, "{}", mutation::text(&mutated, output.colour))?;

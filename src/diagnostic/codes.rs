@@ -120,7 +120,7 @@ const fn severity(id: &str) -> Severity {
 }
 
 /// Returns the code with this id (`CG201`) or name (`unknown-key`), case-insensitive.
-pub fn by_name(word: &str) -> Option<&'static Code> {
+pub fn find_code(word: &str) -> Option<&'static Code> {
     ALL.iter()
         .copied()
         .find(|code| code.id.eq_ignore_ascii_case(word) || code.name.eq_ignore_ascii_case(word))

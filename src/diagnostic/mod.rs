@@ -6,7 +6,7 @@ pub mod render;
 mod source_map;
 
 pub use codes::*;
-pub use codes::{ALL, Code, by_name};
+pub use codes::{ALL, Code, find_code};
 pub use fix::{Edit, Fix};
 pub use source_map::{Location, SourceFile, SourceId, SourceMap, Span};
 
@@ -68,7 +68,7 @@ impl Diagnostic {
     }
 
     /// Creates a problem with a file as a whole, which may be unreadable.
-    pub fn of_file(code: &'static Code, file: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn for_file(code: &'static Code, file: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -83,21 +83,21 @@ impl Diagnostic {
 
     /// Sets the help text.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
     /// Sets the automatic fix, if there is one.
     #[must_use]
-    pub fn fix(mut self, fix: Option<Fix>) -> Self {
+    pub fn with_fix(mut self, fix: Option<Fix>) -> Self {
         self.fix = fix;
         self
     }
 
     /// Adds a secondary position.
     #[must_use]
-    pub fn label(mut self, span: Span, text: impl Into<String>) -> Self {
+    pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push(Label { span, text: text.into() });
         self
     }
@@ -186,14 +186,14 @@ impl Diagnostics {
         self.list.dedup();
         if self.left_out > 0 && self.has_errors() {
             let message = format!("{} more problems are not shown", self.left_out);
-            let note = Diagnostic { file: None, ..Diagnostic::of_file(&PROBLEMS_LEFT_OUT, "", message) };
-            self.list.push(note.help("fix the problems shown, then check again"));
+            let note = Diagnostic { file: None, ..Diagnostic::for_file(&PROBLEMS_LEFT_OUT, "", message) };
+            self.list.push(note.with_help("fix the problems shown, then check again"));
         }
     }
 }
 
 /// Returns the known word closest to `word`, if it is close enough to be the intended one.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn closest_match<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // The comparison takes time and memory proportional to the product of both lengths.
     const LONGEST: usize = 100;
     if word.len() > LONGEST {

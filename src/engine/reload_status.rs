@@ -204,7 +204,7 @@ impl Engine {
         let now = time(&*self.shared.services.clock);
         // Outside the lock, as it takes a while; the pending rules may change in the meantime.
         let chains = self.story.lock().pending_as(revision)?;
-        chains.prewarm_from(&self.active());
+        chains.prewarm_from(&self.active_policies());
         let mut state = self.story.lock();
         let chains = state.pending_as(revision)?;
         self.swap(&mut state, chains, now);
@@ -224,19 +224,19 @@ impl Engine {
     /// that they started with.
     pub fn replace(&self, chains: Arc<CompiledPolicies>) {
         let now = time(&*self.shared.services.clock);
-        chains.prewarm_from(&self.active());
+        chains.prewarm_from(&self.active_policies());
         self.swap(&mut self.story.lock(), chains, now);
         self.free_retired();
         self.tell();
     }
 
-    pub(crate) fn active(&self) -> Arc<CompiledPolicies> {
+    pub(crate) fn active_policies(&self) -> Arc<CompiledPolicies> {
         self.shared.bundle.load_full()
     }
 
     /// Applies a verdict that was reached while `active` was active. Returns `false`, and changes nothing, if other rules have
     /// become active since.
-    pub(crate) fn follow(&self, active: &Arc<CompiledPolicies>, verdict: ReloadDecision) -> bool {
+    pub(crate) fn apply_decision(&self, active: &Arc<CompiledPolicies>, verdict: ReloadDecision) -> bool {
         let now = time(&*self.shared.services.clock);
         if let ReloadDecision::Apply(chains) = &verdict {
             chains.prewarm_from(active);

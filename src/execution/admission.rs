@@ -8,9 +8,9 @@ use jiff::Timestamp;
 
 use super::{CallContext, EngineServices};
 use crate::call::{Amount, Reason, SessionState, ToolCall, Verdict};
-use crate::host::{Account, Allowance, LimitAcquisition, StateStore, StoreError, before, guarded};
+use crate::host::{Account, Allowance, LimitAcquisition, StateStore, StoreError, catch_panic, with_deadline};
 use crate::kernel::{
-    Decision, Effect, Event, Kernel, Layers, LimitChecked, LimitRequest, evaluate_effect, is_used_up, tell,
+    Decision, Effect, Event, Kernel, Layers, LimitChecked, LimitRequest, evaluate_effect, is_used_up, notify,
 };
 use crate::middleware::{CountedCalls, Limit, LimitCharge, LimitRule, OnExceed};
 use crate::policy::{Mode, Policy};
@@ -66,10 +66,10 @@ pub(super) async fn admit<E>(
     let CallContext { kernel, services, .. } = context;
     let reported = kernel.listener.map(|_| Arc::new(decision.call().clone()));
     let mut admission = Admission { reported, kernel, services, taken, state };
-    if guarded(admission.run(&claims, decision)).await.is_err() {
+    if catch_panic(admission.run(&claims, decision)).await.is_err() {
         let enforced = claims.iter().filter(|claim| claim.policy.mode != Mode::Shadow);
         let strictest = enforced.map(|claim| evaluate_effect(claim.limit.on_exceed)).max();
-        decision.refuse(strictest.unwrap_or(Effect::Deny), Kernel::failure(), None);
+        decision.refuse(strictest.unwrap_or(Effect::Deny), Kernel::failure_reason(), None);
     }
 }
 
@@ -168,7 +168,7 @@ impl Admission<'_> {
             match pause {
                 Pause::For(duration) => self.kernel.clock.sleep(duration).await,
                 Pause::ForSlot(at_most) => {
-                    if before(freed, || self.kernel.clock.sleep(at_most)).await.is_none() {
+                    if with_deadline(freed, || self.kernel.clock.sleep(at_most)).await.is_none() {
                         return self.refuse(claims, &used_up, decision);
                     }
                 }
@@ -198,7 +198,7 @@ impl Admission<'_> {
                 left,
                 retry_after: refused(place).and_then(|(_, retry_after)| retry_after),
             };
-            tell(self.kernel.listener, &Event::Limit(asked));
+            notify(self.kernel.listener, &Event::Limit(asked));
         }
         taken
     }
@@ -206,7 +206,7 @@ impl Admission<'_> {
     /// The amount that is left of a limit, if it is known.
     async fn left(&self, claim: &LimitClaim<'_>) -> Option<Amount> {
         if let LimitRule::Run(allowed) = claim.limit.rule {
-            return Some(allowed.minus(self.state.taken(&claim.pending.measure.key)));
+            return Some(allowed.saturating_sub(self.state.acquired(&claim.pending.measure.key)));
         }
         let take = claim.take()?;
         let EngineServices { clock, store, .. } = self.services;
@@ -249,7 +249,7 @@ impl Admission<'_> {
         for claim in claims {
             let measure = &claim.pending.measure;
             if let LimitRule::Run(_) = claim.limit.rule {
-                self.state.take(&measure.key, measure.cost);
+                self.state.acquire(&measure.key, measure.cost);
             }
             if let (true, Some(take)) = (claim.is_slot(), claim.take()) {
                 self.taken.slots.push(Slot { store: Arc::clone(&self.services.store), key: take.key });
@@ -302,7 +302,7 @@ impl Admission<'_> {
         // The call may be retried when the last of them has enough.
         let retry_after = refusing().map(|(_, retry_after)| retry_after).collect::<Option<Vec<_>>>();
         let retry_after = retry_after.and_then(|all| all.into_iter().max());
-        let reason = self.kernel.used_up(decision, self.state, claim.pending.policy, retry_after);
+        let reason = self.kernel.limit_reason(decision, self.state, claim.pending.policy, retry_after);
         decision.refuse(evaluate_effect(claim.limit.on_exceed), reason, retry_after);
     }
 }

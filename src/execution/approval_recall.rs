@@ -14,7 +14,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let server = call.server.as_deref().unwrap_or_default();
         self.silent_kernel().decide(call, self.state).effect() == Effect::Suspend
             || self.context.kernel.layers.iter().any(|chains| {
-                let concerning = chains.concerning(server, &call.tool);
+                let concerning = chains.matching_call(server, &call.tool);
                 let mut policies = concerning.iter().filter_map(|index| chains.policy(*index));
                 policies.any(|policy| matches!(policy.kind, PolicyKind::Around(_)))
             })

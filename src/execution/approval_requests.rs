@@ -9,7 +9,7 @@ use crate::approval::{
 use crate::call::{
     ApprovalRecord, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
-use crate::host::{ToolExecutor, guarded};
+use crate::host::{ToolExecutor, catch_panic};
 use crate::json::{self, Digest, Value, json};
 use crate::kernel::{Decision, Effect, HeldResources, Records, StoppedExecution};
 use crate::principal::{PrincipalComparison, PrincipalValue};
@@ -47,7 +47,7 @@ impl<E: ToolExecutor> CallContext<'_, E> {
         }
         let ledger = self.ledger(attempt.requested());
         let entry = attempt.ledger_entry();
-        match guarded(ledger.claim(&attempt.key, &entry, entry.answers().len())).await {
+        match catch_panic(ledger.claim(&attempt.key, &entry, entry.answers().len())).await {
             Ok(Ok(ClaimResult::Won)) => Ok(()),
             Ok(Ok(ClaimResult::Lost(entry))) => Err(ClaimError::Lost(entry)),
             Ok(Err(error)) => Err(ClaimError::Ledger(error)),
@@ -68,7 +68,7 @@ impl<E: ToolExecutor> CallContext<'_, E> {
             return None;
         }
         // If this fails, a person is asked.
-        guarded(self.find_grants_guarded(attempt, decision, held, state)).await.ok().flatten()
+        catch_panic(self.find_grants_guarded(attempt, decision, held, state)).await.ok().flatten()
     }
 
     async fn find_grants_guarded(
@@ -92,7 +92,7 @@ impl<E: ToolExecutor> CallContext<'_, E> {
             let key =
                 GrantKey { permit: &of, tool: &call.tool, server: call.server.as_deref(), bound: &bound };
             let mut granted = None;
-            for name in key.names(&self.services.keys) {
+            for name in key.record_names(&self.services.keys) {
                 // If the store does not answer, a person is asked.
                 if let Ok(Some(grant)) = ledger.grant(&name).await {
                     granted = Some(grant);
@@ -100,7 +100,7 @@ impl<E: ToolExecutor> CallContext<'_, E> {
                 }
             }
             let Some(grant) = granted else { continue };
-            if grant.is_for(&key) && grant.stands(now) {
+            if grant.applies_to(&key) && grant.is_active(now) {
                 permits.push(permit);
                 let approved = approved.get_or_insert_with(|| ApprovalRecord {
                     approval_id: grant.approval_id.clone(),
@@ -207,7 +207,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         draft: RequestDraft,
         is_claimed: bool,
     ) -> Outcome {
-        let recorded = guarded(self.record_request(attempt, &outcome, draft, is_claimed)).await;
+        let recorded = catch_panic(self.record_request(attempt, &outcome, draft, is_claimed)).await;
         match recorded.unwrap_or(Err(RequestError::Ledger(LedgerError::Broken))) {
             Ok(request) => Outcome { approval: Some(request), ..outcome },
             Err(error) => {
@@ -255,7 +255,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let mut key = attempt.key.clone();
         for number in 2..MAX_IDS {
             question.request.approval_id = format!("approval_{}", key.occurrence);
-            let request = question.sealed(keys).map_err(RequestError::Question)?;
+            let request = question.seal(keys).map_err(RequestError::Question)?;
             let recorded = ledger.record_request(&key, &new, &question, &request, keys, is_claimed).await;
             match recorded.map_err(RequestError::Ledger)? {
                 Ok(request) => return Ok(request),
@@ -276,7 +276,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 /// What makes two requests of a session the same: the tool, and everything that an approval would permit.
 pub(super) fn same_question(call: &ToolCall, askers: &[ApprovalRequirement]) -> String {
     let permits = askers.iter().map(|asker| json!(asker.permit)).collect::<Vec<_>>();
-    json::digest(&json!([call.tool, call.server, permits])).short().to_string()
+    json::digest(&json!([call.tool, call.server, permits])).short_hex().to_string()
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::EngineServices;
-use crate::approval::{BoundRequest, IgnoredAnswer, Ledger, LedgerEntry, LedgerError, Name, Tally, tally};
+use crate::approval::{
+    BoundRequest, IgnoredAnswer, Ledger, LedgerEntry, LedgerError, Name, Tally, count_answers,
+};
 use crate::call::{ApprovalDecision, ApprovalRequest, Reason, ToolCall, reason_code};
 use crate::message::{RequestPart, ResponsePart};
 
@@ -87,7 +89,7 @@ impl EngineServices {
         messages: ApprovalMessages<'_>,
         entry: Option<&LedgerEntry>,
     ) -> Result<VerifiedRequest, InvalidRequest> {
-        let recorded = match entry.and_then(|entry| Some((entry, entry.question(&self.keys)?))) {
+        let recorded = match entry.and_then(|entry| Some((entry, entry.bound_request(&self.keys)?))) {
             None => None,
             Some((entry, Ok((question, token)))) => {
                 Some(VerifiedRequest { question, token: token.to_owned(), answers: entry.answers() })
@@ -130,7 +132,7 @@ impl EngineServices {
     pub(crate) fn tally(&self, verified: &VerifiedRequest) -> (Tally, Vec<IgnoredAnswer>) {
         let accepts =
             |answer: &ResponsePart| self.accepts_answer.as_ref().is_some_and(|accepts| accepts(answer));
-        tally(&verified.question, &verified.token, &verified.answers, &self.keys, &accepts)
+        count_answers(&verified.question, &verified.token, &verified.answers, &self.keys, &accepts)
     }
 
     /// Records the request and the answers that count, if the ledger does not have them. Returns the call's entry, or `None` if others
@@ -146,8 +148,9 @@ impl EngineServices {
         let known = entry.as_ref().and_then(|entry| entry.request.as_ref()?.approval_token.as_ref());
         if known != Some(&verified.token) {
             let new = LedgerEntry::new(&call.id, &call.tool, verified.question.call);
-            let recorded =
-                ledger.record_request(key, &new, &verified.question, &verified.request(), &self.keys, false).await?;
+            let recorded = ledger
+                .record_request(key, &new, &verified.question, &verified.request(), &self.keys, false)
+                .await?;
             match recorded {
                 Ok(request) if request.approval_token.as_ref() == Some(&verified.token) => {}
                 // Another call, or another request, was recorded first.

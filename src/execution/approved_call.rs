@@ -13,7 +13,7 @@ use crate::approval::{
 use crate::call::{ApprovalRecord, Outcome, ToolCall};
 use crate::host::ToolExecutor;
 use crate::json::{self, Value};
-use crate::kernel::{Effect, ExtraApproval, ToolResponse};
+use crate::kernel::{CallResponse, Effect, ExtraApproval};
 
 /// The reason of a call that began once and may not begin again.
 pub(super) const NOT_AGAIN: &str =
@@ -118,7 +118,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         let ended = match output {
             Some(output) if decision.is_permitted() => match self.context.claim(&attempt).await {
                 Ok(()) => {
-                    let response = ToolResponse::answered(output, by.clone());
+                    let response = CallResponse::answered(output, by.clone());
                     let mut outcome = self.settle(&attempt, decision, Ok(response).into());
                     outcome.approved.clone_from(&attempt.approved);
                     Ok(outcome)
@@ -153,7 +153,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         entry: LedgerEntry,
         started: Instant,
     ) -> Outcome {
-        let result = match entry.question(&self.context.services.keys) {
+        let result = match entry.bound_request(&self.context.services.keys) {
             // It was claimed for somebody else.
             Some(Ok((question, _))) if question.check_context(&call.context).is_err() => {
                 RunResult::NotAllowed
@@ -226,7 +226,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 permit: permit.clone(),
                 bound: Some(question.bound.clone()),
             };
-            if let Some(name) = key.names(&self.context.services.keys).next() {
+            if let Some(name) = key.record_names(&self.context.services.keys).next() {
                 let _ = ledger.save_grant(&name, &grant).await;
             }
         }

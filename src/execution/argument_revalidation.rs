@@ -1,7 +1,7 @@
 //! Checks the arguments of a call that resumes: those that an approver edited, and those that the tool's schema may no longer accept.
 
 use super::{CallRunner, HookedCall};
-use crate::approval::{BoundRequest, edited};
+use crate::approval::{BoundRequest, apply_edits};
 use crate::call::{Reason, ToolCall, reason_code};
 use crate::host::ToolExecutor;
 use crate::json::Value;
@@ -37,9 +37,9 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             code: reason_code::SCHEMA_VIOLATION.to_owned(),
             message: format!("the arguments that a person edited are invalid: {message}"),
         };
-        let allowed = question.editable();
+        let allowed = question.editable_paths();
         let allowed: Vec<_> = allowed.iter().map(Vec::as_slice).collect();
-        let input = edited(real, &question.request.input, given, &allowed)
+        let input = apply_edits(real, &question.request.input, given, &allowed)
             .map_err(|error| fail(error.to_string()))?;
         let call = base.call.with_input(input);
         kernel.fits_edits(&call, &question.askers).map_err(fail)?;
@@ -65,7 +65,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 reason_code::SCHEMA_VIOLATION,
                 format!(
                     "the arguments no longer match the tool's schema: {}",
-                    crate::argument_schema::summary(&violations)
+                    crate::argument_schema::summarize(&violations)
                 ),
             ),
         }

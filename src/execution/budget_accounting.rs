@@ -2,7 +2,7 @@
 
 use super::EngineServices;
 use crate::call::{Amount, CallView, Reason, SessionState, ToolCall, Verdict, reason_code};
-use crate::host::{Account, Record, RecordKey, StoreError, ConditionalWrite, space, with_store_timeout};
+use crate::host::{Account, ConditionalWrite, Record, RecordKey, StoreError, space, with_store_timeout};
 use crate::json::{self, Value, json};
 use crate::kernel::{Kernel, PolicyRef};
 use crate::lifecycle::{RunContext, Usage};
@@ -80,7 +80,7 @@ impl<'s> BudgetAccount<'s> {
             let refused = match owner {
                 Ok(None) => {
                     for (what, amount) in &counted {
-                        state.take(&of_run(reference, policy, what), *amount);
+                        state.acquire(&of_run(reference, policy, what), *amount);
                     }
                     taken.of_run.extend(
                         counted.into_iter().map(|(what, amount)| (of_run(reference, policy, what), amount)),
@@ -89,7 +89,8 @@ impl<'s> BudgetAccount<'s> {
                 }
                 Ok(Some(owner)) => {
                     let key = key(reference, policy, &owner);
-                    match self.change(&key, &counted, Amount::plus, binding.then_some(budget)).await {
+                    match self.change(&key, &counted, Amount::saturating_add, binding.then_some(budget)).await
+                    {
                         Ok(None) => {
                             taken.of_others.push((key, counted));
                             None
@@ -112,10 +113,10 @@ impl<'s> BudgetAccount<'s> {
 
     /// Whether budgets of the run let one more call begin, whether or not `others` that are under way count.
     pub(crate) fn leave_calls(&self, state: &SessionState, others: usize) -> bool {
-        let others = Amount::whole(u64::try_from(others).unwrap_or(u64::MAX));
+        let others = Amount::from_whole(u64::try_from(others).unwrap_or(u64::MAX));
         self.budgets(state).into_iter().filter(|(.., budget)| budget.per == BudgetScope::Run).all(
             |(reference, policy, budget)| {
-                let used = state.taken(&of_run(reference, policy, "calls")).plus(others);
+                let used = state.acquired(&of_run(reference, policy, "calls")).saturating_add(others);
                 budget.bounds.calls.is_none_or(|bound| used < bound)
             },
         )
@@ -124,10 +125,10 @@ impl<'s> BudgetAccount<'s> {
     /// Releases what was reserved for a use that did not happen. If the store does not answer, it stays counted.
     pub(crate) async fn release(&self, state: &mut SessionState, reservation: BudgetReservation) {
         for (what, amount) in reservation.of_run {
-            state.give_back(&what, amount);
+            state.release(&what, amount);
         }
         for (key, counted) in reservation.of_others {
-            let _ = self.change(&key, &counted, Amount::minus, None).await;
+            let _ = self.change(&key, &counted, Amount::saturating_sub, None).await;
         }
     }
 
@@ -142,11 +143,13 @@ impl<'s> BudgetAccount<'s> {
             match self.owner(budget) {
                 Ok(None) => {
                     for (what, amount) in counted {
-                        state.take(&of_run(reference, policy, what), amount);
+                        state.acquire(&of_run(reference, policy, what), amount);
                     }
                 }
                 Ok(Some(owner)) => {
-                    let _ = self.change(&key(reference, policy, &owner), &counted, Amount::plus, None).await;
+                    let _ = self
+                        .change(&key(reference, policy, &owner), &counted, Amount::saturating_add, None)
+                        .await;
                 }
                 Err(_) => {}
             }
@@ -181,12 +184,12 @@ impl<'s> BudgetAccount<'s> {
         budget: &Budget,
         state: &SessionState,
     ) -> Result<Vec<(&'static str, Amount)>, StoreError> {
-        let names = budget.bounds.each().map(|(what, _)| what);
+        let names = budget.bounds.entries().map(|(what, _)| what);
         Ok(match self.owner(budget)? {
             None if state.is_untrusted() => {
                 return Err(StoreError::Unavailable("the session's state is unknown".to_owned()));
             }
-            None => names.map(|what| (what, state.taken(&of_run(reference, policy, what)))).to_vec(),
+            None => names.map(|what| (what, state.acquired(&of_run(reference, policy, what)))).to_vec(),
             Some(owner) => {
                 let key = key(reference, policy, &owner);
                 let record = with_store_timeout(self.kernel.clock, || {
@@ -254,7 +257,7 @@ impl<'s> BudgetAccount<'s> {
     fn exceeded_reason(&self, policy: &Policy, budget: &Budget, what: &str, state: &SessionState) -> Reason {
         let call = ToolCall::new("", "", json!({})).with_context(self.run.context.clone());
         let message = match &budget.message {
-            Some(template) => template.render(&CallView::new(&call, &state.shown()), &[]).text,
+            Some(template) => template.render(&CallView::new(&call, &state.redacted()), &[]).text,
             None => format!("the budget `{}` is used up: no {what} are left", policy.id),
         };
         Reason { policy: Some(policy.id.clone()), code: reason_code::BUDGET_EXCEEDED.to_owned(), message }
@@ -285,7 +288,7 @@ pub(crate) struct BudgetReservation {
 
 /// The amounts that a use counts in a budget.
 fn counted(budget: &Budget, spent: BudgetAmounts) -> Vec<(&'static str, Amount)> {
-    let bounded = budget.bounds.each().into_iter().zip(spent.each());
+    let bounded = budget.bounds.entries().into_iter().zip(spent.entries());
     let counted = bounded.filter_map(|((what, bound), (_, amount))| Some((what, bound.and(amount)?)));
     counted.filter(|(_, amount)| *amount > Amount::ZERO).collect()
 }
@@ -303,15 +306,15 @@ fn unknown_reason(policy: &Policy, error: &StoreError) -> Reason {
 pub(crate) fn model_usage(usage: &Usage) -> BudgetAmounts {
     let number = |number: f64| json::Number::from_f64(number);
     BudgetAmounts {
-        tokens: Some(Amount::whole(usage.tokens())),
-        cost: usage.cost.and_then(number).as_ref().and_then(Amount::of),
+        tokens: Some(Amount::from_whole(usage.tokens())),
+        cost: usage.cost.and_then(number).as_ref().and_then(Amount::from_number),
         ..BudgetAmounts::default()
     }
 }
 
 /// The first bound that is reached.
 fn exceeded(budget: &Budget, used: &[(&'static str, Amount)]) -> Option<&'static str> {
-    let bounds = budget.bounds.each();
+    let bounds = budget.bounds.entries();
     let reached = |(what, bound): &(&'static str, Option<Amount>)| {
         let used = used.iter().find(|(name, _)| name == what).map(|(_, used)| *used);
         bound.zip(used).is_some_and(|(bound, used)| used >= bound)
@@ -324,7 +327,7 @@ fn of_run(reference: PolicyRef, policy: &Policy, what: &str) -> String {
 }
 
 fn key(reference: PolicyRef, policy: &Policy, owner: &Value) -> String {
-    json::canonical(&json!([reference.layer(), policy.id, owner]))
+    json::canonical_text(&json!([reference.layer(), policy.id, owner]))
 }
 
 fn amount(value: &Value, what: &str) -> Amount {

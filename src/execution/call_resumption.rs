@@ -17,7 +17,7 @@ use super::other_runner::OtherRunner;
 use super::{CallAttempt, CallRunner};
 use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, Name, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
-use crate::host::{ToolExecutor, guarded};
+use crate::host::{ToolExecutor, catch_panic};
 use crate::kernel::{Effect, HeldResources};
 
 /// How often a call is read again when others change its entry meanwhile.
@@ -95,7 +95,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     ) -> ResumedCall {
         let ledger = self.context.ledger(call);
         let resume = ResumeContext { ledger: &ledger, call, key, messages, started };
-        match guarded(Box::pin(self.resume_guarded(resume))).await {
+        match catch_panic(Box::pin(self.resume_guarded(resume))).await {
             Ok(resumed) => resumed,
             Err(_) => {
                 let reason = unfinished("Callgate failed while it resumed this call");
@@ -120,7 +120,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 });
             let (request, step) = match request {
                 Ok(tallied) => {
-                    let is_halted = self.state.halted().is_some();
+                    let is_halted = self.state.halt_message().is_some();
                     let step = next_step(entry.as_ref(), Ok(&tallied), is_halted, services.clock.now());
                     (Some(tallied), step)
                 }

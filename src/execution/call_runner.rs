@@ -11,8 +11,8 @@ use crate::approval::{LedgerError, Name};
 use crate::call::{
     Amount, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
-use crate::host::{StoreError, ToolCallSpan, ToolCallStart, ToolExecutor, guarded};
-use crate::kernel::{Decision, Effect, Event, Execution, HeldResources, Kernel, tell};
+use crate::host::{StoreError, ToolCallSpan, ToolCallStart, ToolExecutor, catch_panic};
+use crate::kernel::{Decision, Effect, Event, Execution, HeldResources, Kernel, notify};
 use crate::middleware::{BudgetAmounts, OnBudgetExceeded};
 use crate::work_limit::WorkMeter;
 
@@ -103,7 +103,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     /// Runs the `before` hooks. If one of them aborted the run, nothing starts any more.
     pub(crate) async fn run_before_hooks(&mut self, call: ToolCall) -> HookedCall {
         let hooked = self.context.hooks.before(call).await;
-        if let Some(reason) = self.context.hooks.run.aborted() {
+        if let Some(reason) = self.context.hooks.run.abort_reason() {
             self.state.halt(&reason);
         }
         hooked
@@ -194,7 +194,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             return None;
         }
         let mut shadows = Vec::new();
-        let one = BudgetAmounts { calls: Some(Amount::whole(1)), ..BudgetAmounts::default() };
+        let one = BudgetAmounts { calls: Some(Amount::from_whole(1)), ..BudgetAmounts::default() };
         let reserved = self.context.budgets().reserve(self.state, one, |_| true, &mut shadows).await;
         for shadow in shadows {
             decision.note(shadow.policy, shadow.verdict());
@@ -318,7 +318,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             outcome = self.context.hooks.after(call, outcome, redact).await;
         }
         // Whatever fails here, the outcome stays.
-        let _ = guarded(self.record_end(attempt, &outcome)).await;
+        let _ = catch_panic(self.record_end(attempt, &outcome)).await;
         outcome
     }
 
@@ -353,7 +353,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     pub(crate) fn report(&self, mut outcome: Outcome) -> Outcome {
         let CallContext { kernel, services, hooks, session, .. } = &self.context;
         outcome.session = session.name.map(str::to_owned);
-        tell(kernel.listener, &Event::Ended(&outcome));
+        notify(kernel.listener, &Event::Ended(&outcome));
         // Observers have seen a replayed outcome before.
         if outcome.replayed || services.observers.is_empty() {
             return outcome;
@@ -374,7 +374,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
 
     fn report_start(&self, decision: &Decision<'_>) {
         let CallContext { kernel, services, hooks, .. } = &self.context;
-        tell(kernel.listener, &Event::ExecutionStarted(decision.call()));
+        notify(kernel.listener, &Event::ExecutionStarted(decision.call()));
         if services.observers.is_empty() {
             return;
         }

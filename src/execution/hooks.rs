@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use crate::approval::{ApprovalRequirement, Permit};
 use crate::call::{Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
-use crate::host::{HookFailure, Observer, ToolError, guarded};
+use crate::host::{HookFailure, Observer, ToolError, catch_panic};
 use crate::json::{self, Map, Value, json};
-use crate::kernel::{Decision, Effect, HeldResources, Kernel, ExtraApproval};
+use crate::kernel::{Decision, Effect, ExtraApproval, HeldResources, Kernel};
 use crate::lifecycle::{
     BeforeAction, ErrorAction, HookCall, Middleware, RequiredApproval, RunContext, ToolCallEnd,
 };
@@ -121,7 +121,7 @@ impl<'h> HookRunner<'h> {
             let said = match self.concerns(hook, &hooked.call) {
                 Some(false) => continue,
                 Some(true) => {
-                    let said = guarded(async { hook.before(&self.seen(&hooked.call)).await }).await;
+                    let said = catch_panic(async { hook.before(&self.seen(&hooked.call)).await }).await;
                     said.map_err(|_| self.failed(hook, "before", PANICKED)).ok()
                 }
                 None => None,
@@ -172,9 +172,9 @@ impl<'h> HookRunner<'h> {
             let message = outcome.error.clone().unwrap_or_default();
             let error = match outcome.reason.code.as_str() {
                 reason_code::TOOL_ERROR => ToolError::new(message),
-                kind => ToolError::new(message).of_kind(kind),
+                kind => ToolError::new(message).with_kind(kind),
             };
-            match guarded(async { hook.on_error(&self.seen(call), &error).await }).await {
+            match catch_panic(async { hook.on_error(&self.seen(call), &error).await }).await {
                 Ok(ErrorAction::Replace(other)) => {
                     outcome.reason.code = other.kind.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
                     outcome.reason.message.clone_from(&other.message);
@@ -195,7 +195,7 @@ impl<'h> HookRunner<'h> {
         let duration = Duration::from_micros(outcome.duration_us);
         let end = ToolCallEnd { outcome: &outcome, descriptor, run, duration };
         for hook in &concerned {
-            if guarded(async { hook.after(&end).await }).await.is_err() {
+            if catch_panic(async { hook.after(&end).await }).await.is_err() {
                 self.failed(hook, "after", PANICKED);
             }
         }

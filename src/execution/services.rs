@@ -8,7 +8,7 @@ use crate::approval::Ledger;
 use crate::host::{Account, Clock, Observer, StateStore, StoreError, StoreFuture, with_store_timeout};
 use crate::message::ResponsePart;
 use crate::seal::Keys;
-use crate::state::sealed;
+use crate::state::seal_store;
 
 /// A host's own check of one-time tokens in answers: whether this answer may count.
 pub(crate) type AcceptsAnswer = dyn Fn(&ResponsePart) -> bool + Send + Sync;
@@ -44,7 +44,7 @@ impl EngineServices {
     pub(crate) fn new(host: HostServices) -> Self {
         let HostServices { store, keys, accepts_answer, clock, observers, random } = host;
         Self {
-            store: sealed(store, keys.as_ref()),
+            store: seal_store(store, keys.as_ref()),
             has_server_keys: keys.is_some(),
             keys: keys.unwrap_or_else(|| Keys::random().expect("random bytes for a key")),
             accepts_answer,

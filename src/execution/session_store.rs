@@ -3,7 +3,7 @@
 use super::EngineServices;
 use crate::approval::LedgerError;
 use crate::call::SessionState;
-use crate::host::{Account, RecordKey, StoreError, OnQuotaExceeded, ConditionalWrite, space};
+use crate::host::{Account, ConditionalWrite, OnQuotaExceeded, RecordKey, StoreError, space};
 
 /// How often a write is tried again after a conflict.
 const TRIES: usize = 16;
@@ -46,7 +46,7 @@ impl EngineServices {
             let is_lost = self.ask(|| self.store.has_lost_records(&account)).await?;
             return Ok(if is_lost { StoredSession::Unknown } else { StoredSession::Missing });
         };
-        let state = SessionState::of_json(found.value).ok_or_else(|| {
+        let state = SessionState::from_json(found.value).ok_or_else(|| {
             StoreError::Unavailable(format!("the record of the session `{conversation}` is malformed"))
         })?;
         Ok(StoredSession::Found(Box::new(state), found.version))
@@ -92,7 +92,7 @@ impl EngineServices {
         }
         for _ in 0..TRIES {
             let (mut merged, version) = self.find_session(conversation, account).await?.into_state();
-            merged.unite(state);
+            merged.merge(state);
             merged.set_suspended(state.is_suspended());
             if self.write_session(conversation, account, &merged, version).await? {
                 return Ok(());
@@ -114,7 +114,11 @@ impl EngineServices {
     ) -> Result<bool, StoreError> {
         let value = state.to_json();
         let key = RecordKey { space: space::SESSIONS, key: conversation };
-        let write = ConditionalWrite { over, when_full: OnQuotaExceeded::EvictOldest, ..ConditionalWrite::new(key, &value, account) };
+        let write = ConditionalWrite {
+            over,
+            when_full: OnQuotaExceeded::EvictOldest,
+            ..ConditionalWrite::new(key, &value, account)
+        };
         self.ask(|| self.store.write_record(self.clock.now(), write)).await
     }
 }

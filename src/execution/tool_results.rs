@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::call::{Outcome, OutcomeKind};
-use crate::message::{ResultOutput, Part, ResultPart, ResultStatus, denied_output};
+use crate::message::{Part, ResultOutput, ResultPart, ResultStatus, denied_output};
 
 type Shape = dyn Fn(&Outcome) -> Option<ResultOutput> + Send + Sync;
 
@@ -32,7 +32,7 @@ impl ToolResultFormatter {
 
 fn plain(outcome: &Outcome) -> Option<(ResultOutput, ResultStatus)> {
     let said = || outcome.error.clone().unwrap_or_else(|| outcome.reason.message.clone());
-    let output = || ResultOutput::of(outcome.output.clone().unwrap_or_default());
+    let output = || ResultOutput::from_value(outcome.output.clone().unwrap_or_default());
     Some(match outcome.outcome {
         OutcomeKind::Suspended => return None,
         OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered | OutcomeKind::Recovered => {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::explanation_redaction::{ExplanationRedactor, bounded};
+use super::explanation_redaction::{ExplanationRedactor, truncate_value};
 use crate::call::Root;
 use crate::diagnostic::{Location, SourceMap, Span};
 use crate::json::Value;
@@ -186,9 +186,9 @@ impl ConditionExplainer<'_> {
         let operand = match (asked.operand_path, &asked.operand) {
             (Some((_, root)), ExaminedOperand::One(node)) => self.veil.value(root, *node),
             (Some((_, root)), ExaminedOperand::Several(nodes)) => {
-                bounded(nodes.iter().map(|node| self.veil.value(root, *node)).collect())
+                truncate_value(nodes.iter().map(|node| self.veil.value(root, *node)).collect())
             }
-            (_, compared) => compared.to_value().map(bounded).unwrap_or_default(),
+            (_, compared) => compared.to_value().map(truncate_value).unwrap_or_default(),
         };
         TestOperator {
             key: asked.key,
@@ -203,7 +203,7 @@ impl ConditionExplainer<'_> {
 
 impl ExplainedCondition {
     /// The tests and expressions that decide the result: without them it could differ.
-    pub fn deciding(&self) -> Vec<&ExplainedCondition> {
+    pub fn decisive_parts(&self) -> Vec<&ExplainedCondition> {
         let mut found = Vec::new();
         self.collect_decisive_parts(&mut found);
         found
@@ -220,7 +220,8 @@ impl ExplainedCondition {
             (_, TruthValue::Yes | TruthValue::No) => false,
             (_, TruthValue::Absent | TruthValue::Undecided) => true,
         };
-        let says_so = |part: &&ExplainedCondition| self.form == ConditionForm::Not || part.truth == self.truth;
+        let says_so =
+            |part: &&ExplainedCondition| self.form == ConditionForm::Not || part.truth == self.truth;
         let parts = self.parts.iter().filter(says_so);
         let parts: Vec<&ExplainedCondition> = if by_one { parts.take(1).collect() } else { parts.collect() };
         for part in parts {

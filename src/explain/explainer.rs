@@ -36,21 +36,21 @@ impl Explainer {
 
     /// Explains only calls with this id.
     #[must_use]
-    pub fn of_calls(mut self, id: impl Into<String>) -> Self {
+    pub fn with_call_id(mut self, id: impl Into<String>) -> Self {
         self.wanted = Some(id.into());
         self
     }
 
     /// Removes and returns the explanations of the calls that have completed since the last call, in the order of completion.
-    pub fn take(&self) -> Vec<Explanation> {
+    pub fn take_explanations(&self) -> Vec<Explanation> {
         std::mem::take(&mut self.lock().done)
     }
 
     /// The explanation of the last decided call, so far.
-    pub(crate) fn decided(&self) -> Option<Explanation> {
+    pub(crate) fn last_decision(&self) -> Option<Explanation> {
         let mut heard = self.lock();
         let draft = heard.open.pop()?;
-        draft.conclude(None, self.sources.as_ref())
+        draft.finish(None, self.sources.as_ref())
     }
 
     fn lock(&self) -> MutexGuard<'_, ExplainerState> {
@@ -67,7 +67,7 @@ impl EventListener for Explainer {
             Event::Decided(decision) => heard.decided(decision),
             Event::Limit(limit) => heard.limit(limit),
             Event::ExecutionStarted(call) => {
-                if let Some(draft) = heard.open.iter_mut().find(|draft| draft.is_of(&call.id)) {
+                if let Some(draft) = heard.open.iter_mut().find(|draft| draft.has_id(&call.id)) {
                     draft.start_execution();
                 }
             }
@@ -89,7 +89,7 @@ impl ExplainerState {
         if let Some(place) = running.or(known) {
             self.deciding = Some(place);
             if let Some(draft) = self.open.get_mut(place) {
-                draft.begin(deciding);
+                draft.begin_decision(deciding);
             }
             return;
         }
@@ -98,7 +98,7 @@ impl ExplainerState {
         }
         let is_wanted = wanted.is_none_or(|wanted| wanted == deciding.view.call.id);
         let mut draft = ExplanationBuilder::new(deciding, is_wanted);
-        draft.begin(deciding);
+        draft.begin_decision(deciding);
         self.open.push(draft);
         self.deciding = Some(self.open.len() - 1);
     }
@@ -108,32 +108,32 @@ impl ExplainerState {
             Some(Phase::Normalise | Phase::Gate | Phase::Execute) => {
                 self.deciding.and_then(|place| self.open.get_mut(place))
             }
-            Some(Phase::Settle) => self.open.iter_mut().find(|draft| draft.is_of(&asking.view.call.id)),
+            Some(Phase::Settle) => self.open.iter_mut().find(|draft| draft.has_id(&asking.view.call.id)),
             // Budgets are evaluated just before a call runs.
             None => self.open.first_mut(),
         };
         if let Some(draft) = draft {
-            draft.ask(asking, sources);
+            draft.add_evaluation(asking, sources);
         }
     }
 
     fn decided(&mut self, decision: &Decision<'_>) {
         if let Some(draft) = self.deciding.and_then(|place| self.open.get_mut(place)) {
-            draft.decided(decision);
+            draft.set_decision(decision);
         }
     }
 
     fn limit(&mut self, limit: &LimitChecked<'_>) {
-        if let Some(draft) = self.open.iter_mut().find(|draft| draft.is_of(&limit.call.id)) {
-            draft.limit(limit);
+        if let Some(draft) = self.open.iter_mut().find(|draft| draft.has_id(&limit.call.id)) {
+            draft.add_limit(limit);
         }
     }
 
     /// Outcomes arrive in the order of their calls, even if ids repeat.
     fn end(&mut self, outcome: &Outcome, sources: Option<&SourceMap>) -> Option<Explanation> {
-        let place = self.open.iter().position(|draft| draft.is_of(&outcome.id))?;
+        let place = self.open.iter().position(|draft| draft.has_id(&outcome.id))?;
         let draft = self.open.remove(place);
         self.deciding = None;
-        draft.conclude(Some(outcome), sources)
+        draft.finish(Some(outcome), sources)
     }
 }

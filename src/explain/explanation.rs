@@ -95,7 +95,7 @@ impl Explanation {
     }
 
     /// The ids of all policies in the explanation, including those that are off.
-    pub fn ids(&self) -> impl Iterator<Item = &str> {
+    pub fn policy_ids(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().map(|step| step.policy.as_str()).chain(self.off.iter().map(String::as_str))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};
 use super::explanation_redaction::ExplanationRedactor;
-use super::step::{ExplainedLimit, MatchResult, PolicyStep, number};
+use super::step::{ExplainedLimit, MatchResult, PolicyStep, amount_to_json};
 use crate::call::{Outcome, OutcomeKind, Phase, Reason, Root, ToolCall, reason_code};
 use crate::diagnostic::SourceMap;
 use crate::json::Value;
@@ -73,7 +73,7 @@ impl ExplanationBuilder {
         }
     }
 
-    pub(super) fn is_of(&self, id: &str) -> bool {
+    pub(super) fn has_id(&self, id: &str) -> bool {
         self.call.id == id
     }
 
@@ -90,7 +90,7 @@ impl ExplanationBuilder {
         self.again = self.again.min(self.decisions.len());
     }
 
-    pub(super) fn begin(&mut self, deciding: &DecisionStarted<'_>) {
+    pub(super) fn begin_decision(&mut self, deciding: &DecisionStarted<'_>) {
         if !self.wanted {
             return;
         }
@@ -103,11 +103,11 @@ impl ExplanationBuilder {
         self.decisions.push(DraftDecision { steps: Vec::new(), effect: Effect::Run, reason: None, input });
     }
 
-    pub(super) fn ask(&mut self, asking: &PolicyEvaluated<'_>, sources: Option<&SourceMap>) {
+    pub(super) fn add_evaluation(&mut self, asking: &PolicyEvaluated<'_>, sources: Option<&SourceMap>) {
         if !self.wanted {
             return;
         }
-        let step = PolicyStep::of(asking, &self.layers, sources);
+        let step = PolicyStep::from_evaluation(asking, &self.layers, sources);
         let enforced = asking.policy.mode != Mode::Shadow;
         if !matches!(asking.phase, Some(Phase::Normalise | Phase::Gate | Phase::Execute)) {
             if let (PolicyKind::Redact(_), Some(_), true) = (&asking.policy.kind, asking.verdict, enforced) {
@@ -126,22 +126,22 @@ impl ExplanationBuilder {
         decided.steps.push(step);
     }
 
-    pub(super) fn decided(&mut self, decision: &Decision<'_>) {
+    pub(super) fn set_decision(&mut self, decision: &Decision<'_>) {
         if let (true, Some(decided)) = (self.wanted, self.decisions.last_mut()) {
             decided.effect = decision.effect();
             decided.reason = Some(decision.reason());
         }
     }
 
-    pub(super) fn limit(&mut self, asked: &LimitChecked<'_>) {
+    pub(super) fn add_limit(&mut self, asked: &LimitChecked<'_>) {
         let Some(limit) = asked.policy.kind.as_limit() else { return };
         let retry_after = asked.retry_after.map(|after| after.as_nanos().div_ceil(1_000_000));
         let taken = ExplainedLimit {
             limit: limit.words.clone(),
-            cost: number(asked.cost),
+            cost: amount_to_json(asked.cost),
             enough: asked.enough,
             taken: asked.enough,
-            left: asked.left.map(number),
+            left: asked.left.map(amount_to_json),
             retry_after_ms: retry_after.and_then(|after| u64::try_from(after).ok()),
         };
         let decision = self.decisions.len().saturating_sub(1);
@@ -156,7 +156,7 @@ impl ExplanationBuilder {
     }
 
     /// Completes the explanation. Without an outcome, it explains the decision only. Returns `None` if the call is not to be explained.
-    pub(super) fn conclude(
+    pub(super) fn finish(
         mut self,
         outcome: Option<&Outcome>,
         sources: Option<&SourceMap>,
@@ -182,7 +182,7 @@ impl ExplanationBuilder {
             steps: main.steps,
             again: again.into_iter().filter_map(DraftDecision::told).collect(),
             attempts: outcome.and_then(|outcome| outcome.attempts),
-            off: self.layers.iter().flat_map(|chains| chains.off().iter().cloned()).collect(),
+            off: self.layers.iter().flat_map(|chains| chains.disabled_ids().iter().cloned()).collect(),
             revision: match outcome {
                 Some(outcome) => outcome.revision.clone(),
                 None => self.layers.iter().map(|chains| chains.revision()).collect::<Vec<_>>().join("+"),
@@ -195,18 +195,21 @@ impl ExplanationBuilder {
         explanation.steps.sort_by_key(|step| (phase_order(step.phase), step.order));
         explanation.unmatched = unlifted(&explanation, &self.layers);
         if let Some(outcome) = outcome {
-            explanation.amend(outcome);
+            explanation.apply_final_verdicts(outcome);
         }
         explanation.mark_decisive();
-        explanation.hide(&redactions, &self.layers);
-        explanation.tell(executed);
+        explanation.apply_late_redactions(&redactions, &self.layers);
+        explanation.write_texts(executed);
         Some(explanation)
     }
 
     fn apply_limits(&mut self) {
         let limits = std::mem::take(&mut self.limits);
-        for LimitCheck { decision, layer, policy, is_joint, mut taken } in limits.iter().map(LimitCheck::clone) {
-            let refused = |other: &LimitCheck| other.decision == decision && other.is_joint && !other.taken.enough;
+        for LimitCheck { decision, layer, policy, is_joint, mut taken } in
+            limits.iter().map(LimitCheck::clone)
+        {
+            let refused =
+                |other: &LimitCheck| other.decision == decision && other.is_joint && !other.taken.enough;
             taken.taken &= !(is_joint && limits.iter().any(refused));
             let decided = self.decisions.get_mut(decision);
             let mut steps = decided.into_iter().flat_map(|decided| decided.steps.iter_mut());
@@ -231,8 +234,9 @@ impl DraftDecision {
 
 /// The decision that counted: the strictest of several on one call, and of equally strict ones the last.
 fn strictest(decisions: Vec<DraftDecision>) -> Option<DraftDecision> {
-    let stricter =
-        |earlier: DraftDecision, later: DraftDecision| if earlier.effect > later.effect { earlier } else { later };
+    let stricter = |earlier: DraftDecision, later: DraftDecision| {
+        if earlier.effect > later.effect { earlier } else { later }
+    };
     decisions.into_iter().reduce(stricter)
 }
 

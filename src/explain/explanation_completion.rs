@@ -22,13 +22,13 @@ impl Explanation {
                 }
                 let phases = [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle];
                 let phase = phases.into_iter().find(|phase| policy.kind.is_active_in(*phase));
-                self.steps.push(PolicyStep::unasked(policy, place, phase, SkipReason::NotRun, sources));
+                self.steps.push(PolicyStep::not_evaluated(policy, place, phase, SkipReason::NotRun, sources));
             }
         }
     }
 
     /// Replaces verdicts by the final ones of the outcome, which differ for policies that wrap the execution or count calls.
-    pub(super) fn amend(&mut self, outcome: &Outcome) {
+    pub(super) fn apply_final_verdicts(&mut self, outcome: &Outcome) {
         for step in self.steps.iter_mut().filter(|step| step.verdict.is_some()) {
             let phase = if step.kind == "respond" { Some(Phase::Execute) } else { step.phase };
             let known =
@@ -57,7 +57,7 @@ impl Explanation {
     }
 
     /// Applies the redactions that matched the call only at its end.
-    pub(super) fn hide(&mut self, redactions: &[(u32, u32)], layers: &Layers) {
+    pub(super) fn apply_late_redactions(&mut self, redactions: &[(u32, u32)], layers: &Layers) {
         let redacts: Vec<&Redact> = redactions
             .iter()
             .filter_map(|(layer, place)| match &layers.get(*layer as usize)?.policy(*place)?.kind {
@@ -69,7 +69,7 @@ impl Explanation {
             return;
         }
         let value = |root: Root, value: &mut Value| {
-            for redact in redacts.iter().filter(|redact| explanation_redaction::hides(redact, root)) {
+            for redact in redacts.iter().filter(|redact| explanation_redaction::applies_to(redact, root)) {
                 if redact.redactor.redact_value(value).is_err() {
                     *value = Value::from(explanation_redaction::WITHHELD);
                 }
@@ -115,7 +115,7 @@ impl Explanation {
     }
 
     /// Writes the texts of all steps and of the explanation.
-    pub(super) fn tell(&mut self, executed: bool) {
+    pub(super) fn write_texts(&mut self, executed: bool) {
         let ended = self.outcome.map(|outcome| CallEnd { outcome, executed, attempts: self.attempts });
         for step in &mut self.steps {
             step.words = phrases::describe_step(step, ended);

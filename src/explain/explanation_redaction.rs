@@ -34,7 +34,7 @@ impl<'v> ExplanationRedactor<'v> {
     pub(super) fn of(layers: &'v Layers, view: CallView<'v>) -> Self {
         let server = view.call.server.as_deref().unwrap_or("");
         let policies = layers.iter().flat_map(|chains| chains.policies());
-        let fitting = policies.filter(|policy| policy.matcher.concerns(server, &view.call.tool));
+        let fitting = policies.filter(|policy| policy.matcher.matches_tool(server, &view.call.tool));
         let redactions: Vec<_> = fitting.filter_map(|policy| redaction(policy, &view)).collect();
         let mut masks = view.session.masks().clone();
         if redactions.iter().any(|redact| redact.input) {
@@ -66,7 +66,7 @@ impl<'v> ExplanationRedactor<'v> {
             },
             NodeRef::Json(value) => self.counterpart(root, value).unwrap_or_else(|| WITHHELD.into()),
         };
-        bounded(value)
+        truncate_value(value)
     }
 
     /// Redacts a whole document in place of a member.
@@ -96,7 +96,7 @@ impl<'v> ExplanationRedactor<'v> {
     }
 
     fn redactions_of(&self, root: Root) -> impl Iterator<Item = &'v Redact> {
-        self.redactions.iter().copied().filter(move |redact| hides(redact, root))
+        self.redactions.iter().copied().filter(move |redact| applies_to(redact, root))
     }
 
     fn counterpart(&self, root: Root, value: &Value) -> Option<Value> {
@@ -142,7 +142,7 @@ pub(super) fn counterpart<'h>(
 
 /// Whether a redaction applies to this member. The session contains arguments and results of earlier calls, and a context may contain
 /// anything.
-pub(super) fn hides(redact: &Redact, root: Root) -> bool {
+pub(super) fn applies_to(redact: &Redact, root: Root) -> bool {
     match root {
         Root::Input => redact.input,
         Root::Output | Root::Error => redact.output,
@@ -164,7 +164,7 @@ fn redaction<'p>(policy: &'p Policy, view: &CallView<'_>) -> Option<&'p Redact> 
 
 fn reads_result(examined: &ExaminedCondition<'_>) -> bool {
     let mut reads = false;
-    examined.each(&mut |part| {
+    examined.visit(&mut |part| {
         reads |= match &part.form {
             ExaminedForm::Test(test) => {
                 let operands = test.operators.iter().filter_map(|asked| asked.operand_path);
@@ -178,15 +178,15 @@ fn reads_result(examined: &ExaminedCondition<'_>) -> bool {
 }
 
 /// Truncates a value to the size that is displayed.
-pub(super) fn bounded(value: Value) -> Value {
+pub(super) fn truncate_value(value: Value) -> Value {
     match value {
         Value::String(text) => Value::from(cut(text)),
         Value::Array(_) | Value::Object(_) => {
-            let bytes = json::canonical(&value).len();
+            let bytes = json::canonical_text(&value).len();
             if bytes <= LARGEST {
                 return value;
             }
-            let what = json::JsonType::of(&value).with_article();
+            let what = json::JsonType::from_value(&value).with_article();
             Value::from(format!("[{what} of {bytes} bytes]"))
         }
         scalar => scalar,

@@ -29,8 +29,8 @@ mod explanation_redaction;
 mod why_not;
 mod phrases;
 
-pub use condition::{ExplainedCondition, ConditionForm, FoundValue, TestOperator, ConditionTest, TruthValue};
+pub use condition::{ConditionForm, ConditionTest, ExplainedCondition, FoundValue, TestOperator, TruthValue};
 pub use explainer::Explainer;
 pub use explanation::{ExplainedCall, Explanation, NestedCall, UnmatchedLayer, VERSION};
-pub use step::{ValueChange, ExplainedLimit, MatchResult, UnmatchedPattern, PolicyStep};
+pub use step::{ExplainedLimit, MatchResult, PolicyStep, UnmatchedPattern, ValueChange};
 pub use why_not::{WhyNot, WhyNotReason};

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use super::condition::{ExplainedCondition, ConditionForm, FoundValue, TestOperator, ConditionTest, TruthValue};
+use super::condition::{
+    ConditionForm, ConditionTest, ExplainedCondition, FoundValue, TestOperator, TruthValue,
+};
 use super::explanation::Explanation;
 use super::step::{MatchResult, PolicyStep};
 use crate::call::{OutcomeKind, Verdict, reason_code};
-use crate::durations::in_words;
+use crate::durations::format;
 use crate::json::Value;
 use crate::kernel::SkipReason;
 use crate::safe_text;
@@ -17,8 +19,8 @@ const MAX_REASONS: usize = 3;
 const MAX_VALUES: usize = 5;
 
 /// Explains the result of a condition by its deciding tests, with the values on both sides.
-pub(super) fn because(condition: &ExplainedCondition) -> String {
-    let deciding = condition.deciding();
+pub(super) fn explain_condition(condition: &ExplainedCondition) -> String {
+    let deciding = condition.decisive_parts();
     let told = deciding.iter().take(MAX_REASONS).map(|leaf| explain_leaf(leaf, condition.truth));
     let mut told: Vec<String> = told.collect();
     if let Some(more @ 1..) = deciding.len().checked_sub(MAX_REASONS) {
@@ -77,7 +79,7 @@ fn saying(test: &ConditionTest, truth: TruthValue) -> String {
 }
 
 fn compared(what: &str, found: &FoundValue, test: &ConditionTest, truth: TruthValue) -> String {
-    let value = value(&found.value);
+    let value = format_value(&found.value);
     let absent = |operator: &&TestOperator| operator.operand_path.is_some() && operator.operand.is_null();
     if let Some(TestOperator { key, operand_path: Some(path), .. }) = test.operators.iter().find(absent)
         && truth == TruthValue::No
@@ -94,10 +96,12 @@ fn compared(what: &str, found: &FoundValue, test: &ConditionTest, truth: TruthVa
 
 fn of_several(test: &ConditionTest, truth: TruthValue, found: &[FoundValue]) -> String {
     let path = &test.path;
-    let one =
-        |truth: TruthValue| found.iter().find(|found| found.truth == truth).map(|found| value(&found.value));
+    let one = |truth: TruthValue| {
+        found.iter().find(|found| found.truth == truth).map(|found| format_value(&found.value))
+    };
     let asked = saying(test, truth);
-    let mut listed: Vec<String> = found.iter().take(MAX_VALUES).map(|found| value(&found.value)).collect();
+    let mut listed: Vec<String> =
+        found.iter().take(MAX_VALUES).map(|found| format_value(&found.value)).collect();
     if test.count > listed.len() {
         listed.push(format!("{} more", test.count - listed.len()));
     }
@@ -118,19 +122,19 @@ fn of_several(test: &ConditionTest, truth: TruthValue, found: &[FoundValue]) -> 
 fn operator(operator: &TestOperator) -> String {
     match &operator.operand_path {
         Some(path) if operator.operand.is_null() => format!("`{}: {path}` (absent)", operator.key),
-        Some(path) => format!("`{}: {path}` ({})", operator.key, value(&operator.operand)),
-        None => format!("`{}: {}`", operator.key, value(&operator.operand)),
+        Some(path) => format!("`{}: {path}` ({})", operator.key, format_value(&operator.operand)),
+        None => format!("`{}: {}`", operator.key, format_value(&operator.operand)),
     }
 }
 
 /// A value on one line of a message.
-pub(super) fn value(value: &Value) -> String {
-    safe_text::cut(&value.to_string())
+pub(super) fn format_value(value: &Value) -> String {
+    safe_text::truncate(&value.to_string())
 }
 
 /// An expression, which may be written on several lines, on one line.
 fn line(text: &str) -> String {
-    safe_text::cut(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+    safe_text::truncate(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// The end of the call.
@@ -144,7 +148,7 @@ pub(super) struct CallEnd {
 
 /// Describes the effect of a policy, or why it had none.
 pub(super) fn describe_step(step: &PolicyStep, ended: Option<CallEnd>) -> String {
-    let why = step.condition.as_ref().map(because).filter(|why| !why.is_empty());
+    let why = step.condition.as_ref().map(explain_condition).filter(|why| !why.is_empty());
     let words = match (step.heard, step.verdict) {
         (MatchResult::NotAsked, _) => describe_skip(step.unasked).to_owned(),
         (MatchResult::OtherTool | MatchResult::OtherServer, _) => {
@@ -167,7 +171,9 @@ pub(super) fn describe_step(step: &PolicyStep, ended: Option<CallEnd>) -> String
             step.kind,
             why.unwrap_or_default()
         ),
-        (MatchResult::Matched | MatchResult::Absent, None) => why.unwrap_or_else(|| "it had no effect".to_owned()),
+        (MatchResult::Matched | MatchResult::Absent, None) => {
+            why.unwrap_or_else(|| "it had no effect".to_owned())
+        }
     };
     if step.shadow && step.verdict.is_some() {
         format!("in shadow mode, without effect: {words}")
@@ -288,7 +294,7 @@ fn of_limit(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) -> Stri
         (true, true) => format!("acquires {} of `{}`{left}", limit.cost, limit.limit),
         (true, false) => format!("would have acquired {} of `{}`{left}", limit.cost, limit.limit),
         (false, _) => {
-            let again = limit.retry_after_ms.map(|after| in_words(Duration::from_millis(after)));
+            let again = limit.retry_after_ms.map(|after| format(Duration::from_millis(after)));
             let again = again.map(|after| format!("; retry in {after}")).unwrap_or_default();
             format!("is exceeded: {} needed of `{}`{left}{again}", limit.cost, limit.limit)
         }

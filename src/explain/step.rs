@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::condition::{ExplainedCondition, ConditionExplainer};
-use super::explanation_redaction::{ExplanationRedactor, WITHHELD, bounded, counterpart};
+use super::condition::{ConditionExplainer, ExplainedCondition};
+use super::explanation_redaction::{ExplanationRedactor, WITHHELD, counterpart, truncate_value};
 use crate::call::{Amount, Masks, Phase, Root, Verdict};
 use crate::diagnostic::{Location, SourceMap};
 use crate::json::{self, Number, Value};
@@ -130,7 +130,7 @@ pub struct ExplainedLimit {
 
 impl PolicyStep {
     /// Creates the step of a policy that was not evaluated.
-    pub(super) fn unasked(
+    pub(super) fn not_evaluated(
         policy: &Policy,
         place: (u32, u32),
         phase: Option<Phase>,
@@ -142,7 +142,7 @@ impl PolicyStep {
         let sources = sources.filter(|_| layer == 0);
         Self {
             policy: policy.id.clone(),
-            kind: policy.kind.entry().name,
+            kind: policy.kind.definition().name,
             phase,
             layer,
             shadow: policy.mode == Mode::Shadow,
@@ -163,10 +163,14 @@ impl PolicyStep {
     }
 
     /// Creates the step of an evaluated policy.
-    pub(super) fn of(asking: &PolicyEvaluated<'_>, layers: &Layers, sources: Option<&SourceMap>) -> Self {
+    pub(super) fn from_evaluation(
+        asking: &PolicyEvaluated<'_>,
+        layers: &Layers,
+        sources: Option<&SourceMap>,
+    ) -> Self {
         let place = (asking.layer, asking.place);
         let sources = sources.filter(|_| asking.layer == 0);
-        let mut step = Self::unasked(asking.policy, place, asking.phase, SkipReason::NotRun, sources);
+        let mut step = Self::not_evaluated(asking.policy, place, asking.phase, SkipReason::NotRun, sources);
         step.unasked = None;
         step.verdict = asking.verdict;
         let examined = match asking.said {
@@ -179,7 +183,7 @@ impl PolicyStep {
         let veil = ExplanationRedactor::of(layers, asking.view);
         let telling = ConditionExplainer { veil: &veil, sources };
         if let MatchStatus::Elsewhere = asking.said {
-            let (of, heard, patterns) = match examined.fits_tool() {
+            let (of, heard, patterns) = match examined.matches_tool() {
                 false => ("tool", MatchResult::OtherTool, &examined.tools),
                 true => ("server", MatchResult::OtherServer, &examined.servers),
             };
@@ -218,10 +222,10 @@ impl PolicyStep {
             (Ok(LimitCharge { key, cost }), LimitRule::Run(allowed)) => {
                 self.limit = Some(ExplainedLimit {
                     limit: limit.words.clone(),
-                    cost: number(cost),
+                    cost: amount_to_json(cost),
                     enough: false,
                     taken: false,
-                    left: Some(number(allowed.minus(view.session.taken(&key)))),
+                    left: Some(amount_to_json(allowed.saturating_sub(view.session.acquired(&key)))),
                     retry_after_ms: None,
                 });
             }
@@ -231,7 +235,7 @@ impl PolicyStep {
 }
 
 /// An amount as a JSON number.
-pub(super) fn number(amount: Amount) -> Value {
+pub(super) fn amount_to_json(amount: Amount) -> Value {
     let (whole, rest) = (amount.millionths() / 1_000_000, amount.millionths() % 1_000_000);
     if rest == 0 {
         return whole.into();
@@ -260,7 +264,7 @@ fn changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>) -> Ve
     let is_withheld = [&hidden_before, &hidden_after].iter().any(|hidden| hidden.as_str() == Some(WITHHELD));
     let shown = |document: &Value, hidden: &Value, value: Option<&Value>| {
         let Some(value) = value else { return Value::Null };
-        bounded(
+        truncate_value(
             counterpart(document, hidden, value, json::MAX_DEPTH).cloned().unwrap_or_else(|| WITHHELD.into()),
         )
     };
@@ -286,7 +290,7 @@ fn changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>) -> Ve
 /// The sort key of a step within its phase, in the order of the kernel.
 fn order(policy: &Policy, (layer, place): (u32, u32), phase: Option<Phase>) -> StepOrder {
     match phase {
-        Some(Phase::Execute) => (layer, Reverse(policy.priority), policy.kind.nesting(), place),
+        Some(Phase::Execute) => (layer, Reverse(policy.priority), policy.kind.wrapper_order(), place),
         Some(Phase::Settle) => {
             let group = match policy.kind {
                 PolicyKind::Recover(_) => 0,

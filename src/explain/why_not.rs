@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::explanation::Explanation;
-use super::phrases::{because, layer_name};
+use super::phrases::{explain_condition, layer_name};
 use super::step::{MatchResult, PolicyStep};
 use crate::call::{Verdict, reason_code};
 use crate::diagnostic::Location;
@@ -151,7 +151,7 @@ fn shadowed(verdict: Verdict, step: &PolicyStep) -> String {
         Verdict::Rewrite => "would have changed the call",
         Verdict::Pass => "would have let the call pass",
     };
-    let why = step.condition.as_ref().map(because).filter(|why| !why.is_empty());
+    let why = step.condition.as_ref().map(explain_condition).filter(|why| !why.is_empty());
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     format!("it is in shadow mode (`mode: shadow`): it {would}{why}")
 }
@@ -162,7 +162,7 @@ impl PolicyStep {
         if let Some(pattern) = self.patterns.first() {
             return pattern.at.as_ref();
         }
-        let leaf = self.condition.as_ref()?.deciding().into_iter().next()?;
+        let leaf = self.condition.as_ref()?.decisive_parts().into_iter().next()?;
         let operators = leaf.test.iter().flat_map(|test| &test.operators);
         let says = operators.filter(|operator| operator.truth == Some(leaf.truth));
         says.filter_map(|operator| operator.at.as_ref()).next().or(leaf.at.as_ref())

@@ -59,7 +59,7 @@ struct ReadCache {
 
 impl FileSandbox {
     /// The directories of these paths: a directory itself, and the parent directory of a file.
-    pub fn of(paths: &[PathBuf]) -> Self {
+    pub fn from_paths(paths: &[PathBuf]) -> Self {
         Self::new(paths.iter().filter_map(|path| root_directory(path)).collect(), false)
     }
 
@@ -71,7 +71,7 @@ impl FileSandbox {
 
     /// No restriction but those on size: for files that the user of the program names.
     #[cfg(feature = "mcp")]
-    pub fn anywhere() -> Self {
+    pub fn unrestricted() -> Self {
         Self::new(Vec::new(), true)
     }
 
@@ -107,7 +107,7 @@ impl FileSandbox {
     }
 
     /// Whether any file may be read, in whatever directory.
-    pub fn are_anywhere(&self) -> bool {
+    pub fn is_unrestricted(&self) -> bool {
         self.0.anywhere
     }
 
@@ -136,7 +136,7 @@ impl FileSandbox {
     ///
     /// # Errors
     /// As for [`read`](Self::read).
-    pub fn read_named(&self, path: &Path) -> Result<Arc<[u8]>, ReadError> {
+    pub fn read_referenced(&self, path: &Path) -> Result<Arc<[u8]>, ReadError> {
         let place = self.resolve(path)?;
         if let Some(bytes) = self.reading().kept.get(&place) {
             return Ok(Arc::clone(bytes));

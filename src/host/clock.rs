@@ -89,7 +89,7 @@ impl ManualClock {
     /// Runs a future to completion on this thread. Whenever it is pending and nothing has woken it, the time jumps to the
     /// deadline of the first sleeper, so that hours pass at once. If the future is pending on another thread, this blocks
     /// until that thread wakes it.
-    pub fn drive<T>(&self, future: impl Future<Output = T>) -> T {
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let alarm = Arc::new(ThreadWaker { rung: AtomicBool::new(false), thread: thread::current() });
         let waker = Waker::from(Arc::clone(&alarm));
@@ -168,7 +168,7 @@ mod tests {
                 woken.lock().unwrap().push((seconds, clock.now().as_second()));
             }
         };
-        clock.drive(async { tokio::join!(sleeper(5), sleeper(2), sleeper(9)) });
+        clock.block_on(async { tokio::join!(sleeper(5), sleeper(2), sleeper(9)) });
         assert_eq!(*woken.lock().unwrap(), [(2, 2), (5, 5), (9, 9)]);
     }
 
@@ -176,7 +176,7 @@ mod tests {
     fn a_step_back_does_not_wake_sleepers_early() {
         let clock = ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap());
         clock.set("2026-01-01T11:00:00Z".parse().unwrap());
-        clock.drive(clock.sleep(Duration::from_secs(60)));
+        clock.block_on(clock.sleep(Duration::from_secs(60)));
         assert_eq!(clock.now().to_string(), "2026-01-01T11:01:00Z");
     }
 }

@@ -41,7 +41,7 @@ impl ClosureTools {
 
     /// Adds a tool. It replaces one of the same name.
     #[must_use]
-    pub fn with<F>(
+    pub fn with_tool<F>(
         mut self,
         name: impl Into<String>,
         tool: impl Fn(ToolCall) -> F + Send + Sync + 'static,
@@ -58,7 +58,7 @@ impl ToolExecutor for ClosureTools {
     async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
         match self.tools.get(&call.tool) {
             Some(tool) => tool(call.clone()).await.map(ToolResponse::from),
-            None => Err(ToolError::new(format!("unknown tool `{}`", call.tool)).of_kind("unknown_tool")),
+            None => Err(ToolError::new(format!("unknown tool `{}`", call.tool)).with_kind("unknown_tool")),
         }
     }
 }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn runs_tools_by_name_and_reports_unknown_tools_with_a_kind() {
-        let tools = ClosureTools::new().with("echo", async |call: ToolCall| Ok(call.input));
+        let tools = ClosureTools::new().with_tool("echo", async |call: ToolCall| Ok(call.input));
         let run = |tool: &str| {
             let call = ToolCall::new("c1", tool, json!({ "a": 1 }));
             let mut call = std::pin::pin!(tools.execute(&call));

@@ -9,11 +9,12 @@ mod closure_tools;
 
 pub use account::Account;
 pub use clock::{BoxFuture, Clock, ManualClock, SystemClock};
-pub(crate) use panic_guard::{before, guarded};
-pub use record::{LARGEST_RECORD, RecordPage, Record, RecordKey, OnQuotaExceeded, ConditionalWrite, space};
+pub(crate) use panic_guard::{catch_panic, with_deadline};
+pub use record::{ConditionalWrite, LARGEST_RECORD, OnQuotaExceeded, Record, RecordKey, RecordPage, space};
 pub(crate) use store::with_store_timeout;
 pub use store::{
-    Allowance, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, LimitRefusal, StateStore, StoreError, StoreFuture,
+    Allowance, CacheEntry, CacheLookup, CacheSpace, LimitAcquisition, LimitRefusal, StateStore, StoreError,
+    StoreFuture,
 };
 
 pub use closure_tools::ClosureTools;
@@ -41,7 +42,7 @@ impl ToolError {
 
     /// Sets the kind, which policies can match.
     #[must_use]
-    pub fn of_kind(mut self, kind: impl Into<String>) -> Self {
+    pub fn with_kind(mut self, kind: impl Into<String>) -> Self {
         self.kind = Some(kind.into());
         self
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::panic_guard::{before, guarded};
-use super::record::{RecordPage, Record, RecordKey, ConditionalWrite};
+use super::panic_guard::{catch_panic, with_deadline};
+use super::record::{ConditionalWrite, Record, RecordKey, RecordPage};
 use super::{Account, BoxFuture, Clock};
 use crate::call::{Amount, reason_code};
 use crate::json::Value;
@@ -156,7 +156,11 @@ pub trait StateStore: Send + Sync {
     /// # Errors
     /// If it is unknown whether enough is left, or if the share of an account is full, so that the acquisition can't be
     /// stored. Then nothing is acquired.
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>>;
+    fn take<'a>(
+        &'a self,
+        now: Timestamp,
+        takes: &'a [LimitAcquisition],
+    ) -> StoreFuture<'a, Vec<LimitRefusal>>;
 
     /// The amount that could be acquired now. `take` names the limit; its cost is ignored. Acquires nothing. For status
     /// displays only: no decision depends on it, and a store without this information returns `None`.
@@ -221,7 +225,12 @@ pub trait StateStore: Send + Sync {
     fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool>;
 
     /// Up to `limit` records of a space whose keys come after `after`, ordered by key.
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage>;
+    fn records<'a>(
+        &'a self,
+        space: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, RecordPage>;
 
     /// Whether records of this account were refused or evicted because its share was full. Then a missing record may have
     /// existed: its content is unknown, not empty. A store that never refuses or evicts because of an account's share
@@ -247,8 +256,8 @@ pub(crate) async fn with_store_timeout<'q, T: 'q>(
     clock: &dyn Clock,
     question: impl FnOnce() -> StoreFuture<'q, T>,
 ) -> Result<T, StoreError> {
-    let answer = before(async { question().await }, || clock.sleep(STORE_TIMEOUT));
-    match guarded(answer).await {
+    let answer = with_deadline(async { question().await }, || clock.sleep(STORE_TIMEOUT));
+    match catch_panic(answer).await {
         Ok(Some(answer)) => answer,
         Err(_) => Err(StoreError::Unavailable("the store panicked".to_owned())),
         Ok(None) => Err(StoreError::Unavailable(format!("no response within {}s", STORE_TIMEOUT.as_secs()))),

@@ -11,7 +11,7 @@ pub struct Digest([u8; 32]);
 
 impl Digest {
     /// Computes the digest of bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn compute(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -26,7 +26,7 @@ impl Digest {
     }
 
     /// The first 16 hex digits, for display.
-    pub fn short(&self) -> String {
+    pub fn short_hex(&self) -> String {
         self.to_string().chars().take(16).collect()
     }
 }
@@ -71,7 +71,7 @@ impl std::fmt::Debug for Digest {
 
 /// The canonical text of a value: sorted keys, no white space, one notation per number. Two values have the same text
 /// if and only if they are equal.
-pub fn canonical(value: &Value) -> String {
+pub fn canonical_text(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
     text
@@ -79,12 +79,12 @@ pub fn canonical(value: &Value) -> String {
 
 /// The digest of a value's canonical text.
 pub fn digest(value: &Value) -> Digest {
-    Digest::of(canonical(value).as_bytes())
+    Digest::compute(canonical_text(value).as_bytes())
 }
 
 fn write(value: &Value, text: &mut String) {
     match value {
-        Value::Number(number) => text.push_str(&number.canonical()),
+        Value::Number(number) => text.push_str(&number.canonical_text()),
         Value::Array(items) => {
             text.push('[');
             for (index, item) in items.iter().enumerate() {
@@ -103,7 +103,7 @@ fn write(value: &Value, text: &mut String) {
                 if index > 0 {
                     text.push(',');
                 }
-                let _ = writer::string(key, text);
+                let _ = writer::write_string(key, text);
                 text.push(':');
                 write(item, text);
             }
@@ -122,7 +122,7 @@ mod tests {
     fn key_order_and_number_notation_do_not_matter() {
         let a = json!({"b": [1.0, "x\n"], "a": null});
         let b = json!({"a": null, "b": [1, "x\n"]});
-        assert_eq!(canonical(&a), r#"{"a":null,"b":[1,"x\n"]}"#);
+        assert_eq!(canonical_text(&a), r#"{"a":null,"b":[1,"x\n"]}"#);
         assert_eq!(digest(&a), digest(&b));
         assert_ne!(digest(&json!(9007199254740992u64)), digest(&json!(9007199254740993u64)));
     }

@@ -134,7 +134,7 @@ impl<'a> Decimal<'a> {
     }
 
     /// The canonical text of this value: `-123e-2` for -1.23, `0` for every zero.
-    pub fn canonical(&self) -> String {
+    pub fn canonical_text(&self) -> String {
         let digits = self.digits();
         let sign = if self.negative { "-" } else { "" };
         if digits.is_empty() {
@@ -238,7 +238,7 @@ impl Exponent {
     }
 
     /// Parses the exponent after `e` and adds a shift that is smaller than the length of the number's text.
-    pub(super) fn read(text: &str, shift: i64) -> Self {
+    pub(super) fn parse(text: &str, shift: i64) -> Self {
         let (negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
             None => (false, text.strip_prefix('+').unwrap_or(text)),

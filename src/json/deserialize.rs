@@ -184,7 +184,9 @@ impl<'de> SeqAccess<'de> for &mut ArrayAccess {
         let Some(item) = self.items.next() else { return Ok(None) };
         let index = self.next;
         self.next += 1;
-        seed.deserialize(ValueDeserializer(item)).map(Some).map_err(|error| error.under(ErrorStep::Index(index)))
+        seed.deserialize(ValueDeserializer(item))
+            .map(Some)
+            .map_err(|error| error.with_parent_step(ErrorStep::Index(index)))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -205,12 +207,13 @@ impl<'de> MapAccess<'de> for &mut ObjectAccess {
         let Some((key, value)) = self.members.next() else { return Ok(None) };
         let read = seed.deserialize(KeyDeserializer(key.clone()));
         self.next = Some((key.clone(), value));
-        read.map(Some).map_err(|error| error.under(ErrorStep::Key(key)))
+        read.map(Some).map_err(|error| error.with_parent_step(ErrorStep::Key(key)))
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
         let (key, value) = self.next.take().ok_or_else(|| Error::custom("a value without its key"))?;
-        seed.deserialize(ValueDeserializer(value)).map_err(|error| error.under(ErrorStep::Key(key)))
+        seed.deserialize(ValueDeserializer(value))
+            .map_err(|error| error.with_parent_step(ErrorStep::Key(key)))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -373,7 +376,7 @@ impl<'de> Visitor<'de> for TransferVisitor {
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        match lossless_transfer::take() {
+        match lossless_transfer::take_offered() {
             Some(value) => Ok(value),
             None => deserializer.deserialize_any(ForeignVisitor),
         }

@@ -30,7 +30,7 @@ pub(super) enum ErrorStep {
 }
 
 impl Error {
-    pub(super) fn under(mut self, step: ErrorStep) -> Self {
+    pub(super) fn with_parent_step(mut self, step: ErrorStep) -> Self {
         if let Self::Data(error) = &mut self {
             error.steps.push(step);
         }
@@ -40,7 +40,7 @@ impl Error {
     /// Adds the position in the text from which the value was read.
     pub(super) fn with_position(mut self, text: &str) -> Self {
         if let Self::Data(error) = &mut self {
-            error.position = super::parser::position_of(text, error.steps.iter().rev());
+            error.position = super::parser::find_position(text, error.steps.iter().rev());
         }
         self
     }

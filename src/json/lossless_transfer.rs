@@ -37,7 +37,7 @@ impl Drop for ResetOnDrop {
 }
 
 /// Runs the `Serialize` of a value that identified itself, and returns the value that it passed, if any.
-pub(super) fn receive<T>(serialize: impl FnOnce() -> T) -> (Option<Value>, T) {
+pub(super) fn receive_from<T>(serialize: impl FnOnce() -> T) -> (Option<Value>, T) {
     let _emptied = ResetOnDrop;
     replace(TransferSlot::Wanted);
     let returned = serialize();
@@ -48,7 +48,7 @@ pub(super) fn receive<T>(serialize: impl FnOnce() -> T) -> (Option<Value>, T) {
 }
 
 /// Passes a value to our serializer. Returns `false` if another serializer is running.
-pub(super) fn give(value: impl FnOnce() -> Value) -> bool {
+pub(super) fn pass_to_serializer(value: impl FnOnce() -> Value) -> bool {
     let wanted = matches!(replace(TransferSlot::Empty), TransferSlot::Wanted);
     if wanted {
         replace(TransferSlot::Filled(value()));
@@ -64,7 +64,7 @@ pub(super) fn offer_to_visitor<T>(value: Value, visit: impl FnOnce() -> T) -> T 
 }
 
 /// Takes the value that our deserializer offers. Returns `None` if another deserializer is running.
-pub(super) fn take() -> Option<Value> {
+pub(super) fn take_offered() -> Option<Value> {
     match replace(TransferSlot::Empty) {
         TransferSlot::Filled(value) => Some(value),
         TransferSlot::Empty | TransferSlot::Wanted => None,

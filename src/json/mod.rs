@@ -25,7 +25,7 @@ mod serialize;
 mod value;
 mod writer;
 
-pub use canonical_form::{Digest, InvalidDigest, canonical, digest};
+pub use canonical_form::{Digest, InvalidDigest, canonical_text, digest};
 pub use decimal::Decimal;
 pub use deserialize::{from_slice, from_str, from_value};
 pub use difference::{Difference, differences};
@@ -35,7 +35,7 @@ pub use map::{Entry, Map};
 pub use number::{InvalidNumber, Number};
 pub use number_text::NumberText;
 pub use parse_error::{ParseError, ParseErrorKind};
-pub use parser::{LoneSurrogates, parse, parse_bytes, parse_with};
+pub use parser::{LoneSurrogates, parse, parse_bytes, parse_with_surrogates};
 pub use serde_json_interop::InexactNumber;
 #[doc(hidden)]
 pub use serialize::{empty_array, serialized};
@@ -70,7 +70,7 @@ pub enum JsonType {
 
 impl JsonType {
     /// The type of a value.
-    pub fn of(value: &Value) -> Self {
+    pub fn from_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(_) => Self::Boolean,

@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use super::decimal::{Decimal, Exponent};
-use super::number_text::{ScannedNumber, NumberText};
+use super::number_text::{NumberText, ScannedNumber};
 
 /// A JSON number that keeps its source text.
 #[derive(Clone)]
@@ -175,15 +175,18 @@ impl Number {
     }
 
     /// The canonical text of this value: `-123e-2` for -1.23, `0` for every zero.
-    pub fn canonical(&self) -> String {
-        self.decimal().canonical()
+    pub fn canonical_text(&self) -> String {
+        self.decimal().canonical_text()
     }
 }
 
 impl Ord for Number {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
-            (NumberRepr::Plain { coefficient: a, scale: 0 }, NumberRepr::Plain { coefficient: b, scale: 0 }) => a.cmp(b),
+            (
+                NumberRepr::Plain { coefficient: a, scale: 0 },
+                NumberRepr::Plain { coefficient: b, scale: 0 },
+            ) => a.cmp(b),
             (
                 NumberRepr::Plain { coefficient: a, scale: a_scale },
                 NumberRepr::Plain { coefficient: b, scale: b_scale },

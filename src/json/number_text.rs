@@ -93,7 +93,7 @@ impl<'t> ScannedNumber<'t> {
             (true, false) => -((self.fraction.len() - significant.len()) as i64),
             (false, _) => whole.len() as i64,
         };
-        Exponent::read(self.exponent.unwrap_or("0"), shift)
+        Exponent::parse(self.exponent.unwrap_or("0"), shift)
     }
 }
 

@@ -48,7 +48,7 @@ pub enum ParseErrorKind {
 }
 
 /// Line and column of a byte, both from one.
-pub(super) fn position(text: &str, at: usize) -> (usize, usize) {
+pub(super) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
     let start = before.rfind('\n').map_or(0, |end| end + 1);

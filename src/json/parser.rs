@@ -9,7 +9,7 @@ use indexmap::map::Entry;
 
 use super::error::ErrorStep;
 use super::number_text::ScannedNumber;
-use super::parse_error::{ParseError, ParseErrorKind as Kind, position};
+use super::parse_error::{ParseError, ParseErrorKind as Kind, line_and_column};
 use super::{MAX_DEPTH, Map, Number, Value};
 
 /// The handling of lone surrogates: escaped UTF-16 surrogates that are not part of a pair, such as `\ud83d` alone.
@@ -29,7 +29,7 @@ pub enum LoneSurrogates {
 /// Invalid JSON, a duplicate key, a lone surrogate, nesting deeper than [`MAX_DEPTH`], or text after the value; the error has line
 /// and column.
 pub fn parse(text: &str) -> Result<Value, ParseError> {
-    parse_with(text, LoneSurrogates::Refuse)
+    parse_with_surrogates(text, LoneSurrogates::Refuse)
 }
 
 /// Parses one JSON value from bytes.
@@ -42,7 +42,7 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Value, ParseError> {
         Ok(text) => parse(text),
         Err(error) => {
             let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
-            let (line, column) = position(&String::from_utf8_lossy(valid), valid.len());
+            let (line, column) = line_and_column(&String::from_utf8_lossy(valid), valid.len());
             Err(ParseError { kind: Kind::InvalidUtf8, line, column })
         }
     }
@@ -53,23 +53,23 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Value, ParseError> {
 /// # Errors
 ///
 /// As [`parse`].
-pub fn parse_with(text: &str, surrogates: LoneSurrogates) -> Result<Value, ParseError> {
+pub fn parse_with_surrogates(text: &str, surrogates: LoneSurrogates) -> Result<Value, ParseError> {
     let mut reader = JsonParser { text, at: 0, surrogates };
     reader.document().map_err(|ErrorAtOffset { kind, at }| {
-        let (line, column) = position(text, at);
+        let (line, column) = line_and_column(text, at);
         ParseError { kind, line, column }
     })
 }
 
 /// Line and column of the value at a path, in a valid JSON text. Returns `None` if there is no such value.
-pub(super) fn position_of<'s>(
+pub(super) fn find_position<'s>(
     text: &str,
     mut path: impl Iterator<Item = &'s ErrorStep>,
 ) -> Option<(usize, usize)> {
     let mut reader = JsonParser { text, at: 0, surrogates: LoneSurrogates::Replace };
     reader.skip_space();
     path.try_for_each(|step| reader.go_to(step))?;
-    Some(position(text, reader.at))
+    Some(line_and_column(text, reader.at))
 }
 
 struct JsonParser<'t> {

@@ -132,7 +132,7 @@ impl ser::Serializer for ValueSerializer {
         if name != lossless_transfer::NAME {
             return value.serialize(self);
         }
-        let (given, serialized) = lossless_transfer::receive(|| value.serialize(self));
+        let (given, serialized) = lossless_transfer::receive_from(|| value.serialize(self));
         given.map_or(serialized, Ok)
     }
 
@@ -342,7 +342,7 @@ struct TransferValue<'a>(&'a Value);
 
 impl Serialize for TransferValue<'_> {
     fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if lossless_transfer::give(|| self.0.clone()) {
+        if lossless_transfer::pass_to_serializer(|| self.0.clone()) {
             return serializer.serialize_unit();
         }
         match self.0 {

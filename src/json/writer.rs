@@ -25,7 +25,7 @@ fn value(value: &Value, indent: Option<usize>, out: &mut impl Write) -> fmt::Res
         Value::Bool(true) => out.write_str("true"),
         Value::Bool(false) => out.write_str("false"),
         Value::Number(number) => out.write_str(&number.text()),
-        Value::String(text) => string(text, out),
+        Value::String(text) => write_string(text, out),
         Value::Array(items) => array(items, indent, out),
         Value::Object(members) => object(members, indent, out),
     }
@@ -47,7 +47,7 @@ fn object(members: &Map, indent: Option<usize>, out: &mut impl Write) -> fmt::Re
     let inner = indent.map(|indent| indent + 1);
     for (index, (key, item)) in members.iter().enumerate() {
         write_separator(index, inner, out)?;
-        string(key, out)?;
+        write_string(key, out)?;
         out.write_str(if indent.is_some() { ": " } else { ":" })?;
         value(item, inner, out)?;
     }
@@ -73,7 +73,7 @@ fn write_new_line(indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
 }
 
 /// Writes a string with its quotes. Escapes only what JSON requires.
-pub(super) fn string(text: &str, out: &mut impl Write) -> fmt::Result {
+pub(super) fn write_string(text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_char('"')?;
     let mut rest = text;
     while let Some(at) = rest.bytes().position(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {

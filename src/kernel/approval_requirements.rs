@@ -27,7 +27,7 @@ pub(crate) struct HeldResources<'h> {
 
 impl HeldResources<'_> {
     /// Whether these arguments are approved, for this policy or for `defaults.unmatched`.
-    pub(super) fn has_yes(&self, layer: u32, policy: Option<&Policy>, input: &Value) -> bool {
+    pub(super) fn is_approved(&self, layer: u32, policy: Option<&Policy>, input: &Value) -> bool {
         !self.permits.is_empty() && self.permits.contains(&permit(layer, policy, json::digest(input)))
     }
 }
@@ -35,7 +35,7 @@ impl HeldResources<'_> {
 /// What an approval permits for a policy; without one, for `defaults.unmatched`.
 fn permit(layer: u32, policy: Option<&Policy>, about: Digest) -> Permit {
     let behaviour =
-        policy.map_or_else(|| Digest::of(b"defaults.unmatched: approval"), |policy| policy.behaviour);
+        policy.map_or_else(|| Digest::compute(b"defaults.unmatched: approval"), |policy| policy.behaviour);
     Permit { layer, policy: policy.map(|policy| policy.id.clone()), behaviour, about }
 }
 
@@ -105,7 +105,7 @@ impl Kernel<'_> {
     /// allow the edit. Errors: what is violated.
     pub(crate) fn fits_edits(&self, call: &ToolCall, askers: &[ApprovalRequirement]) -> Result<(), String> {
         let check = |schema: &ArgumentSchema| {
-            schema.check(&call.input).map_err(|violations| argument_schema::summary(&violations))
+            schema.check(&call.input).map_err(|violations| argument_schema::summarize(&violations))
         };
         let own = self.tools.get(call).and_then(|tool| tool.schema.as_ref());
         match own {

@@ -22,7 +22,7 @@ impl CallScope<'_> {
         let declares = |place: &[_], name: &str| {
             declared.is_some_and(|schema| schema.as_ref().is_ok_and(|schema| schema.declares(place, name)))
         };
-        if let Some(misread) = ArgumentNames::misread(reads(), input, &declares) {
+        if let Some(misread) = ArgumentNames::find_misread(reads(), input, &declares) {
             return invalid(reason_code::AMBIGUOUS_ARGUMENT, misread.to_string());
         }
         let schema = match (check, declared) {
@@ -36,7 +36,7 @@ impl CallScope<'_> {
             }
         };
         let violations = schema?.check(input).err()?;
-        invalid(reason_code::SCHEMA_VIOLATION, argument_schema::summary(&violations))
+        invalid(reason_code::SCHEMA_VIOLATION, argument_schema::summarize(&violations))
     }
 
     /// The argument check of the layers: the strictest of them, and types if the bundle does not set one.

@@ -2,9 +2,9 @@
 //! session.
 
 use crate::argument_schema::ArgumentSchema;
-use crate::diagnostic::nearest;
+use crate::diagnostic::closest_match;
 use crate::json::{Map, Value};
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 
 /// More suggestions would confuse.
 const MAX_SUGGESTIONS: usize = 4;
@@ -38,17 +38,19 @@ fn compare(arguments: &Map, worked: &[&Map], path: &mut String, depth: usize, fo
             _ if values.is_empty() => {
                 let known = worked.iter().flat_map(|other| other.keys().map(String::as_str));
                 let absent = known.filter(|known| !arguments.contains_key(*known));
-                let name = |key: &str| format!("`{}`", cut(&inert(key)));
-                let meant = nearest(key, absent);
+                let name = |key: &str| format!("`{}`", truncate(&escape_controls(key)));
+                let meant = closest_match(key, absent);
                 note(meant.map(|meant| format!("use {} instead of {}", name(meant), name(key))), found);
             }
             Value::String(text) if !values.contains(&value) => {
                 let texts = values.iter().filter_map(|value| value.as_str());
-                let meant = nearest(text, texts);
-                let value = |text: &str| Value::from(cut(&inert(text))).to_string();
+                let meant = closest_match(text, texts);
+                let value = |text: &str| Value::from(truncate(&escape_controls(text))).to_string();
                 let request = meant.map(|meant| format!("use {} instead of {}", value(meant), value(text)));
                 note(
-                    request.map(|request| format!("{request} for `{}`, as before", cut(&inert(path)))),
+                    request.map(|request| {
+                        format!("{request} for `{}`, as before", truncate(&escape_controls(path)))
+                    }),
                     found,
                 );
             }

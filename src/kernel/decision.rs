@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::execution_result::ToolResponse;
+use super::execution_result::CallResponse;
 use super::limit_requests::LimitRequest;
 use super::trace::{Layers, PolicyRef, Trace};
 use super::wrapper_selection::Wrapper;
@@ -174,13 +174,13 @@ impl<'c> Decision<'c> {
     }
 
     /// The response that a hook or a policy gives in the tool's place.
-    pub(crate) fn own_answer(&self) -> Option<ToolResponse> {
+    pub(crate) fn own_answer(&self) -> Option<CallResponse> {
         if let Some((by, output)) = self.given.as_deref() {
-            return Some(ToolResponse::answered(output.clone(), vec![by.clone()]));
+            return Some(CallResponse::answered(output.clone(), vec![by.clone()]));
         }
         let reference = self.answer?;
         match &reference.find(&self.layers)?.kind {
-            PolicyKind::Respond(respond) => Some(ToolResponse::by_policy(reference, respond.output.clone())),
+            PolicyKind::Respond(respond) => Some(CallResponse::by_policy(reference, respond.output.clone())),
             _ => None,
         }
     }

@@ -169,7 +169,7 @@ impl<'a> PolicyEvaluated<'a> {
 }
 
 /// Notifies a listener. One that panics changes nothing.
-pub(crate) fn tell(listener: Option<&dyn EventListener>, event: &Event<'_>) {
+pub(crate) fn notify(listener: Option<&dyn EventListener>, event: &Event<'_>) {
     if let Some(listener) = listener {
         let _ = catch_unwind(AssertUnwindSafe(|| listener.hear(event)));
     }
@@ -191,7 +191,7 @@ impl Kernel<'_> {
             change: None,
             problem: None,
         };
-        tell(self.listener, &Event::Asking(asking));
+        notify(self.listener, &Event::Asking(asking));
     }
 }
 
@@ -225,12 +225,12 @@ impl<'a> Evaluation<'a> {
 }
 
 impl<'h> PhaseRecorder<'h> {
-    pub(super) fn of(listener: Option<&'h dyn EventListener>, phase: Phase) -> Self {
+    pub(super) fn new(listener: Option<&'h dyn EventListener>, phase: Phase) -> Self {
         Self { listener, phase, heard: RefCell::default() }
     }
 
     /// Whether there is a listener.
-    pub(super) fn is_public(&self) -> bool {
+    pub(super) fn has_listener(&self) -> bool {
         self.listener.is_some()
     }
 
@@ -268,7 +268,7 @@ impl<'h> PhaseRecorder<'h> {
             change,
             problem,
         };
-        tell(self.listener, &Event::Asking(asking));
+        notify(self.listener, &Event::Asking(asking));
     }
 
     /// Whether this policy was reported.
@@ -277,7 +277,7 @@ impl<'h> PhaseRecorder<'h> {
     }
 
     /// Ends the phase: reports the policies of the phase that were not evaluated.
-    pub(super) fn rest<'a>(
+    pub(super) fn report_rest<'a>(
         &self,
         subject: &CallScope<'a>,
         view: &CallView<'a>,
@@ -295,7 +295,7 @@ impl<'h> PhaseRecorder<'h> {
                 if !policy.kind.is_active_in(self.phase) || heard.binary_search(&reference).is_ok() {
                     continue;
                 }
-                let fits = policy.matcher.concerns(server, &subject.call.tool);
+                let fits = policy.matcher.matches_tool(server, &subject.call.tool);
                 let said = if fits { why(policy) } else { MatchStatus::Elsewhere };
                 let by = PolicyHandle { reference, policy };
                 self.report(by, view, Evaluation::skipped(said, None));

@@ -7,14 +7,14 @@ use super::CallScope;
 use super::decision::Decision;
 use super::trace::PolicyRef;
 use crate::call::{OutcomeKind, Reason, reason_code};
-use crate::durations::in_words;
+use crate::durations::format;
 use crate::host::ToolError;
 use crate::json::{Map, Value};
 use crate::middleware::PolicyKind;
 
 /// What a tool gave, or what was given in its place.
 #[derive(Clone, Debug)]
-pub(crate) struct ToolResponse {
+pub(crate) struct CallResponse {
     pub(crate) result: Result<Value, ToolError>,
     pub(crate) source: Source,
     /// No tool exists behind the call.
@@ -44,7 +44,7 @@ impl Source {
     }
 }
 
-impl ToolResponse {
+impl CallResponse {
     /// The tool gave a result.
     pub(crate) fn executed(output: Value, dry: bool) -> Self {
         Self { result: Ok(output), source: Source::Tool, dry }
@@ -88,7 +88,7 @@ pub(crate) struct Broken {
 /// An executed call.
 #[derive(Debug)]
 pub(crate) struct Execution {
-    pub(crate) result: Result<ToolResponse, Broken>,
+    pub(crate) result: Result<CallResponse, Broken>,
     /// How often the tool was called.
     pub(crate) attempts: u32,
     /// The arguments of the tool's last run, if a policy around the execution changed them.
@@ -103,8 +103,8 @@ impl Execution {
     }
 }
 
-impl From<Result<ToolResponse, Broken>> for Execution {
-    fn from(result: Result<ToolResponse, Broken>) -> Self {
+impl From<Result<CallResponse, Broken>> for Execution {
+    fn from(result: Result<CallResponse, Broken>) -> Self {
         Self { result, attempts: 0, input: None, records: Records::default() }
     }
 }
@@ -145,17 +145,17 @@ impl OutcomeParts {
     }
 
     pub(super) fn from_result(
-        result: Result<ToolResponse, Broken>,
+        result: Result<CallResponse, Broken>,
         subject: &CallScope<'_>,
         decision: &Decision<'_>,
     ) -> Self {
         let id = |reference: PolicyRef| subject.policy(reference).map(|policy| policy.id.clone());
         match result {
-            Ok(ToolResponse { result: Ok(output), source, dry }) => {
+            Ok(CallResponse { result: Ok(output), source, dry }) => {
                 let (kind, reason) = success(source, id, decision);
                 Self { dry, ..Self::new(kind, Some(output), reason) }
             }
-            Ok(ToolResponse { result: Err(error), source, .. }) => {
+            Ok(CallResponse { result: Err(error), source, .. }) => {
                 let by = source.policy();
                 let policy = by.and_then(|by| subject.policy(by));
                 let thrown = policy.is_some_and(|policy| matches!(policy.kind, PolicyKind::Around(_)));
@@ -193,7 +193,7 @@ fn success(
         Source::Cache(by, age) => {
             let when = match age.as_millis() {
                 0 => "just now".to_owned(),
-                _ => format!("{} ago", in_words(age)),
+                _ => format!("{} ago", format(age)),
             };
             let message = format!("the tool returned this {when} for the same call");
             (OutcomeKind::Cached, id(by), reason_code::CACHED, message)

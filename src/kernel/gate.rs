@@ -72,7 +72,9 @@ pub(super) fn run(
         if !permitted && !failed {
             match chains.defaults().unmatched {
                 Unmatched::Allow => {}
-                Unmatched::Approval if held.has_yes(layer, None, view.input) => conclusion.approved = true,
+                Unmatched::Approval if held.is_approved(layer, None, view.input) => {
+                    conclusion.approved = true
+                }
                 Unmatched::Approval => {
                     conclusion.unmatched.push(layer);
                     conclusion.tighten(Effect::Suspend, DecisionCause::Unmatched);
@@ -81,7 +83,7 @@ pub(super) fn run(
             }
         }
     }
-    hearing.rest(subject, &view, |policy| match failed && !concerns_failures(&policy.kind) {
+    hearing.report_rest(subject, &view, |policy| match failed && !concerns_failures(&policy.kind) {
         true => MatchStatus::Unasked(SkipReason::InvalidArguments),
         false => MatchStatus::LeftOut,
     });
@@ -159,7 +161,7 @@ impl GateResult {
         }
         if let PolicyKind::Approval(_) = policy.kind
             && policy.mode != Mode::Shadow
-            && held.has_yes(reference.layer, Some(policy), view.input)
+            && held.is_approved(reference.layer, Some(policy), view.input)
         {
             trace.note(reference, Phase::Gate, Verdict::Pass, why.is_some());
             self.approved = true;
@@ -257,7 +259,7 @@ impl GateResult {
                 (reason_code::UNMATCHED, None, message)
             }
             DecisionCause::UsedUp(reference) => {
-                let shown = RedactedCall::of(subject, view);
+                let shown = RedactedCall::new(subject, view);
                 let mut reason =
                     limit_requests::refusal(subject, subject.policy(*reference)?, None, &shown.view(view))?;
                 reason.message = shown.text(&reason.message);
@@ -265,7 +267,7 @@ impl GateResult {
             }
             DecisionCause::Policy(reference, why) => {
                 let policy = subject.policy(*reference)?;
-                let shown = RedactedCall::of(subject, view);
+                let shown = RedactedCall::new(subject, view);
                 let (code, message) = match why {
                     Some(why) => (
                         reason_code::UNDECIDED,
@@ -279,7 +281,7 @@ impl GateResult {
                 (code, Some(policy.id.clone()), message)
             }
         };
-        let message = RedactedCall::of(subject, view).text(&message);
+        let message = RedactedCall::new(subject, view).text(&message);
         Some(Reason { policy, code: code.to_owned(), message })
     }
 }

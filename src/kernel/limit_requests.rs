@@ -6,7 +6,7 @@ use super::CallScope;
 use super::decision::Effect;
 use super::trace::PolicyRef;
 use crate::call::{CallView, Reason, SessionState, reason_code};
-use crate::durations::in_words;
+use crate::durations::format;
 use crate::middleware::{Limit, LimitCharge, LimitRule, OnExceed, PolicyKind};
 use crate::policy::Policy;
 
@@ -33,7 +33,7 @@ pub(crate) fn measure(
     limit: &Limit,
     view: &CallView<'_>,
 ) -> Result<LimitCharge, String> {
-    let LimitCharge { key, cost } = limit.measure(view)?;
+    let LimitCharge { key, cost } = limit.charge(view)?;
     Ok(LimitCharge { key: format!("{layer}/{}/{key}", policy.id), cost })
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn measure(
 pub(crate) fn is_used_up(limit: &Limit, measure: &LimitCharge, session: &SessionState) -> bool {
     match limit.rule {
         LimitRule::Run(allowed) => {
-            session.is_untrusted() || session.taken(&measure.key).plus(measure.cost) > allowed
+            session.is_untrusted() || session.acquired(&measure.key).saturating_add(measure.cost) > allowed
         }
         LimitRule::Store(_) | LimitRule::Conversation(_) => false,
     }
@@ -55,7 +55,7 @@ pub(super) fn refusal(
     view: &CallView<'_>,
 ) -> Option<Reason> {
     let limit = policy.kind.as_limit()?;
-    let wait = retry_after.map(in_words);
+    let wait = retry_after.map(format);
     let message = match &limit.message {
         Some(template) => template.render(view, &[("retry_after", wait.as_deref().unwrap_or("never"))]).text,
         None => {

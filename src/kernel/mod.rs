@@ -25,12 +25,12 @@ mod wrapper_selection;
 pub(crate) use approval_requirements::HeldResources;
 pub(crate) use decision::ExtraApproval;
 pub use decision::{Decision, Effect};
-pub(crate) use events::tell;
+pub(crate) use events::notify;
 pub use events::{
     Change, DecisionStarted, ErrorMatched, Event, EventListener, LimitChecked, MatchStatus, PolicyEvaluated,
     SkipReason,
 };
-pub(crate) use execution_result::{Broken, Execution, Records, Source, StoppedExecution, ToolResponse};
+pub(crate) use execution_result::{Broken, CallResponse, Execution, Records, Source, StoppedExecution};
 pub(crate) use limit_requests::{LimitRequest, effect as evaluate_effect, is_used_up, measure};
 pub(crate) use run_policies::is_never_called;
 pub(crate) use session_use::SessionUse;
@@ -98,7 +98,7 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
         held: HeldResources<'_>,
     ) -> Decision<'c> {
-        let decision = WorkMeter::for_decision().or_outer(|| {
+        let decision = WorkMeter::for_decision().run_nested(|| {
             let decision = guarded(call, || self.decide_unguarded(call, session, held));
             // A policy that was not evaluated any more could have stopped the call.
             match work_limit::is_exceeded() && decision.effect() < Effect::Halt {
@@ -109,7 +109,7 @@ impl<'k> Kernel<'k> {
                 false => decision,
             }
         });
-        tell(self.listener, &Event::Decided(&decision));
+        notify(self.listener, &Event::Decided(&decision));
         decision
     }
 
@@ -120,8 +120,8 @@ impl<'k> Kernel<'k> {
         held: HeldResources<'_>,
     ) -> Decision<'c> {
         let deciding = DecisionStarted { view: self.view(call, session), layers: self.layers };
-        tell(self.listener, &Event::DecisionStarted(deciding));
-        if let Some(message) = session.halted() {
+        notify(self.listener, &Event::DecisionStarted(deciding));
+        if let Some(message) = session.halt_message() {
             return Decision::refused(call, Effect::Halt, reason_code::SESSION_HALTED, message);
         }
         let subject = self.subject(call);
@@ -144,7 +144,7 @@ impl<'k> Kernel<'k> {
                 conclusion.undecided(reference, why);
             }
         }
-        hearing.rest(&subject, &view, |_| MatchStatus::Unasked(SkipReason::NotRun));
+        hearing.report_rest(&subject, &view, |_| MatchStatus::Unasked(SkipReason::NotRun));
         let reason = conclusion.reason(&subject, view);
         Decision {
             call: Cow::Borrowed(call),
@@ -193,7 +193,7 @@ impl<'k> Kernel<'k> {
     }
 
     /// The reason of a call that is refused by a limit.
-    pub(crate) fn used_up(
+    pub(crate) fn limit_reason(
         &self,
         decision: &Decision<'_>,
         session: &SessionState,
@@ -202,11 +202,11 @@ impl<'k> Kernel<'k> {
     ) -> Reason {
         let subject = self.subject(&decision.call);
         let view = CallView { input: &decision.input, ..subject.view(session) };
-        let shown = RedactedCall::of(&subject, view);
+        let shown = RedactedCall::new(&subject, view);
         let policy = by.find(self.layers);
         let reason = policy
             .and_then(|policy| limit_requests::refusal(&subject, policy, retry_after, &shown.view(view)));
-        let mut reason = reason.unwrap_or_else(Self::failure);
+        let mut reason = reason.unwrap_or_else(Self::failure_reason);
         reason.message = shown.text(&reason.message);
         reason
     }
@@ -215,17 +215,17 @@ impl<'k> Kernel<'k> {
     pub(crate) fn redacted_input(&self, decision: &Decision<'_>, session: &SessionState) -> Value {
         let subject = self.subject(&decision.call);
         let view = CallView { input: &decision.input, ..subject.view(session) };
-        RedactedCall::of(&subject, view).input.into_owned()
+        RedactedCall::new(&subject, view).input.into_owned()
     }
 
     /// The reason of a call on which Callgate itself failed.
-    pub(crate) fn failure() -> Reason {
+    pub(crate) fn failure_reason() -> Reason {
         Reason { policy: None, code: reason_code::INTERNAL_ERROR.to_owned(), message: UNDECIDABLE.to_owned() }
     }
 
     fn subject<'a>(&'a self, call: &'a ToolCall) -> CallScope<'a> {
         let server = call.server.as_deref().unwrap_or("");
-        let chains = self.layers.iter().map(|layer| layer.resolve(server, &call.tool)).collect();
+        let chains = self.layers.iter().map(|layer| layer.tool_policies(server, &call.tool)).collect();
         let (tool, listener) = (self.tools.get(call), self.listener);
         CallScope { call, layers: self.layers, chains, tool, listener, keys: self.keys }
     }
@@ -235,7 +235,7 @@ impl<'k> Kernel<'k> {
         let message = catch_unwind(AssertUnwindSafe(|| {
             let subject = self.subject(&decision.call);
             let view = CallView { input: &decision.input, ..subject.view(session) };
-            let message = RedactedCall::of(&subject, view).text(&decision.reason().message);
+            let message = RedactedCall::new(&subject, view).text(&decision.reason().message);
             // A message of a script or a hook may contain anything.
             let redactions = subject.redactions(&view);
             redactions.iter().fold(message, |message, redaction| redaction.text(&message))
@@ -245,7 +245,7 @@ impl<'k> Kernel<'k> {
     }
 
     /// Whether a policy redacts results of a call.
-    pub(crate) fn hides_results(&self, call: &ToolCall) -> bool {
+    pub(crate) fn redacts_results(&self, call: &ToolCall) -> bool {
         let subject = self.subject(call);
         let hides = |policy: &Policy| matches!(&policy.kind, PolicyKind::Redact(redact) if redact.output);
         subject.policies(|chain| &chain.settle).any(|by| by.policy.mode == Mode::Enforce && hides(by.policy))
@@ -276,7 +276,7 @@ impl<'k> Kernel<'k> {
 
     /// Redacts a value, such as the result of a call, by all policies.
     pub(crate) fn redact_value(&self, call: &ToolCall, value: &mut Value, session: &SessionState) {
-        let reason = Self::failure();
+        let reason = Self::failure_reason();
         let of = (call.id.as_str(), call.tool.as_str());
         let mut outcome = Outcome::new(of, OutcomeKind::Executed, Value::Null, reason, String::new());
         outcome.output = Some(value.take());
@@ -330,7 +330,7 @@ impl<'a> CallScope<'a> {
 
     /// The recorder of one phase.
     fn hearing(&self, phase: Phase) -> PhaseRecorder<'a> {
-        PhaseRecorder::of(self.listener, phase)
+        PhaseRecorder::new(self.listener, phase)
     }
 
     fn policy(&self, reference: PolicyRef) -> Option<&'a Policy> {

@@ -30,9 +30,12 @@ pub(super) fn run<'c>(
         let failure = Reason {
             policy: None,
             code: reason_code::INVALID_ARGUMENTS.to_owned(),
-            message: format!("arguments must be a JSON object, not {}", JsonType::of(input).with_article()),
+            message: format!(
+                "arguments must be a JSON object, not {}",
+                JsonType::from_value(input).with_article()
+            ),
         };
-        hearing.rest(subject, &view, |_| MatchStatus::Unasked(SkipReason::NotAnObject));
+        hearing.report_rest(subject, &view, |_| MatchStatus::Unasked(SkipReason::NotAnObject));
         return Normalised { input: Cow::Borrowed(input), failure: Some(failure) };
     }
     let mut input = Cow::Borrowed(input);
@@ -66,7 +69,7 @@ pub(super) fn run<'c>(
         failure = failure.or(problem);
     }
     let failure = failure.or_else(|| subject.check_arguments(&input));
-    hearing.rest(subject, &CallView { input: &input, ..view }, |_| MatchStatus::LeftOut);
+    hearing.report_rest(subject, &CallView { input: &input, ..view }, |_| MatchStatus::LeftOut);
     Normalised { input, failure }
 }
 

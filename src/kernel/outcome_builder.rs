@@ -58,7 +58,7 @@ impl OutcomeBuilder<'_> {
     ) -> Outcome {
         let (input, (code, message, error), approval, (audit, audited)) = {
             let view = self.view(&decision.input, session);
-            let shown = RedactedCall::of(&self.subject, view);
+            let shown = RedactedCall::new(&self.subject, view);
             let message = self.masks.text(&shown.text(&self.reason.message)).into_owned();
             // A request of a script or a hook may contain anything.
             let is_own = decision.question.is_some() || !decision.required.is_empty();
@@ -74,7 +74,7 @@ impl OutcomeBuilder<'_> {
             let mut entries = self.recorded(&shown, view);
             let (audited, by) = self.audit(&shown, view);
             entries.extend(audited);
-            if self.hearing.is_public() {
+            if self.hearing.has_listener() {
                 self.account_for_rest(view);
             }
             (shown.input.clone().into_owned(), (code, message, error), approval, (entries, by))
@@ -120,7 +120,7 @@ impl OutcomeBuilder<'_> {
             }
         }
         let recovered = self.kind == Recovered;
-        self.hearing.rest(&self.subject, &view, |policy| {
+        self.hearing.report_rest(&self.subject, &view, |policy| {
             MatchStatus::Unasked(match policy.kind {
                 _ if !ran => SkipReason::NotRun,
                 PolicyKind::Recover(_) if recovered => SkipReason::RecoveredBefore,
@@ -229,7 +229,7 @@ impl OutcomeBuilder<'_> {
             }
             audited.push((reference, application.is_undecided()));
             if policy.mode != Mode::Shadow {
-                let fields = audit.values(shown.view(view)).map(|(path, value)| {
+                let fields = audit.recorded_values(shown.view(view)).map(|(path, value)| {
                     let value = match (path.root(), value) {
                         // Facts of earlier calls may contain values that only this call redacts.
                         (Root::Session, value) => shown.value(value),

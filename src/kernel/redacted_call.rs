@@ -70,7 +70,7 @@ impl<'a> Redaction<'a> {
     pub(super) fn ending(&self, input: &Value, ending: RedactedParts<'_>) -> bool {
         let of_input = if self.input { self.changes(input) } else { Masks::new() };
         let RedactedParts { output, error, message, masks } = ending;
-        masks.unite(&of_input);
+        masks.merge(&of_input);
         let searched = output.is_none_or(|output| {
             let before = output.clone();
             let searched = self.value(output);
@@ -121,7 +121,7 @@ pub(super) struct RedactedCall<'a> {
 
 impl<'a> RedactedCall<'a> {
     /// The call of `view`, redacted by every policy that applies.
-    pub(super) fn of<'v>(subject: &CallScope<'a>, view: CallView<'v>) -> RedactedCall<'v>
+    pub(super) fn new<'v>(subject: &CallScope<'a>, view: CallView<'v>) -> RedactedCall<'v>
     where
         'a: 'v,
     {
@@ -129,7 +129,7 @@ impl<'a> RedactedCall<'a> {
         redactions.retain(|redaction| redaction.input);
         let mut shown = RedactedCall {
             input: Cow::Borrowed(view.input),
-            session: view.session.shown(),
+            session: view.session.redacted(),
             redactions,
             masks: Masks::new(),
         };
@@ -138,7 +138,7 @@ impl<'a> RedactedCall<'a> {
             shown.masks.add_changes(view.input, &redacted);
             shown.input = Cow::Owned(redacted);
         }
-        shown.masks.unite(view.session.masks());
+        shown.masks.merge(view.session.masks());
         if !shown.masks.is_empty() {
             shown.masks.value(shown.input.to_mut());
         }

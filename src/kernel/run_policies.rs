@@ -18,7 +18,7 @@ impl<'k> Kernel<'k> {
         let view = CallView::new(&call, session);
         let mut concerned = Vec::new();
         for (layer, chains) in (0u32..).zip(self.layers) {
-            for index in chains.of_run() {
+            for index in chains.run_policies() {
                 let Some(policy) = chains.policy(*index) else { continue };
                 // A condition that panics is undecided.
                 let says = catch_unwind(AssertUnwindSafe(|| policy.matcher.eval(&view)));
@@ -45,7 +45,7 @@ impl<'k> Kernel<'k> {
     ) -> Vec<RunShadowEffect> {
         let call = run_as_call(context);
         // Values in prompts are redacted.
-        let session_shown = session.shown();
+        let session_shown = session.redacted();
         let view = CallView::new(&call, &session_shown);
         let mut models: Vec<(u32, &Policy, &Model)> = Vec::new();
         for (reference, policy) in self.of_run(context, session) {
@@ -97,7 +97,7 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
     ) -> (Option<Reason>, Vec<RunShadowEffect>) {
         let call = run_as_call(context);
-        let shown = session.shown();
+        let shown = session.redacted();
         let view = CallView::new(&call, &shown);
         let (mut halted, mut shadows) = (None, Vec::new());
         for (_, policy) in self.of_run(context, session) {
@@ -123,7 +123,7 @@ impl<'k> Kernel<'k> {
 
 /// What a policy in shadow mode would have done.
 pub(crate) fn shadow(policy: &Policy, verdict: Verdict, reason: Option<Reason>) -> RunShadowEffect {
-    RunShadowEffect { id: policy.id.clone(), kind: policy.kind.entry().name.to_owned(), verdict, reason }
+    RunShadowEffect { id: policy.id.clone(), kind: policy.kind.definition().name.to_owned(), verdict, reason }
 }
 
 /// The call that policies of the run see: context and session, and nothing else.
@@ -135,7 +135,7 @@ fn run_as_call(context: &Value) -> ToolCall {
 pub(crate) fn is_never_called(chains: &CompiledPolicies, server: &str, tool: &str) -> bool {
     let concerned = || {
         let enforced = chains.policies().iter().filter(|policy| policy.mode == Mode::Enforce);
-        enforced.filter(|policy| policy.matcher.concerns(server, tool))
+        enforced.filter(|policy| policy.matcher.matches_tool(server, tool))
     };
     let denied =
         |policy: &Policy| matches!(policy.kind, PolicyKind::Deny(_)) && policy.matcher.condition.is_none();

@@ -33,13 +33,13 @@ impl Kernel<'_> {
             .layers
             .iter()
             .flat_map(|chains| {
-                let indices = chains.concerning(call.server.as_deref().unwrap_or_default(), &call.tool);
+                let indices = chains.matching_call(call.server.as_deref().unwrap_or_default(), &call.tool);
                 indices.into_iter().filter_map(|index| chains.policy(index))
             })
             .collect();
         let reads_any = concerning.iter().any(|policy| reads_session(policy));
         let can_halt = concerning.iter().any(|policy| matches!(policy.kind, PolicyKind::Halt(_)));
-        if session.halted().is_some() || !reads_any && !can_halt {
+        if session.halt_message().is_some() || !reads_any && !can_halt {
             return SessionUse { reads: false, may_halt: false };
         }
         let mut unknown = session.clone();

@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use super::argument_suggestions::suggestion;
 use super::decision::{Decision, Effect};
-use super::events::{Change, ErrorMatched, Evaluation, Event, MatchStatus, PhaseRecorder, SkipReason, tell};
+use super::events::{
+    Change, ErrorMatched, Evaluation, Event, MatchStatus, PhaseRecorder, SkipReason, notify,
+};
 use super::execution_result::{Execution, OutcomeParts, Records};
 use super::redacted_call::{RedactedCall, RedactedParts, Redaction};
 use super::trace::{PolicyHandle, Trace};
@@ -61,7 +63,7 @@ impl Kernel<'_> {
         let meter = WorkMeter::after_decision(decision.work);
         let kind = if halts { OutcomeKind::Halted } else { OutcomeKind::Denied };
         catch_unwind(AssertUnwindSafe(|| {
-            meter.or_outer(|| self.refuse_unguarded(decision, approval_id, records, session, started))
+            meter.run_nested(|| self.refuse_unguarded(decision, approval_id, records, session, started))
         }))
         .unwrap_or_else(|_| {
             // Even if this panicked, a halt holds for the rest of the session.
@@ -124,7 +126,7 @@ impl Kernel<'_> {
     ) -> Outcome {
         let call = decision.call.clone();
         let meter = WorkMeter::after_decision(decision.work);
-        let settle = || meter.or_outer(|| self.settle_unguarded(decision, execution, session, started));
+        let settle = || meter.run_nested(|| self.settle_unguarded(decision, execution, session, started));
         catch_unwind(AssertUnwindSafe(settle)).unwrap_or_else(|_| {
             let message = "the call ran, but its result is withheld: Callgate failed to settle the call";
             self.broken(&call, OutcomeKind::Failed, message, started)
@@ -196,10 +198,10 @@ impl<'a> OutcomeBuilder<'a> {
             let PolicyHandle { reference, policy } = by;
             let PolicyKind::Recover(recover) = &policy.kind else { continue };
             let asked = ErrorMatched { policy, layer: reference.layer, error };
-            tell(self.subject.listener, &Event::Error(asked));
-            let invitations = session.invitations(&policy.id, &self.subject.call.tool);
+            notify(self.subject.listener, &Event::Error(asked));
+            let invitations = session.recoveries(&policy.id, &self.subject.call.tool);
             let view = self.view(input, session);
-            let truth = recover.on.concern(error).then(|| policy.matcher.eval(&view));
+            let truth = recover.on.matches(error).then(|| policy.matcher.eval(&view));
             let (said, acts) = match &truth {
                 None => (MatchStatus::Unasked(SkipReason::OtherError), false),
                 Some(Truth::Yes) if invitations >= recover.attempts => {
@@ -219,10 +221,15 @@ impl<'a> OutcomeBuilder<'a> {
             let message = {
                 // The message shows the arguments redacted.
                 let view = self.view(input, session);
-                let shown = RedactedCall::of(&self.subject, view);
-                let suggestion = suggestion(schema, &shown.input, session.worked(&self.subject.call.tool));
+                let shown = RedactedCall::new(&self.subject, view);
+                let suggestion =
+                    suggestion(schema, &shown.input, session.successful_inputs(&self.subject.call.tool));
                 let error = shown.text(&error.message);
-                recover.tell(&error, &suggestion, &CallView { error: Some(&error), ..shown.view(view) })
+                recover.message_for(
+                    &error,
+                    &suggestion,
+                    &CallView { error: Some(&error), ..shown.view(view) },
+                )
             };
             session.count_recovery(&policy.id, &self.subject.call.tool);
             self.kind = OutcomeKind::Recovered;
@@ -257,7 +264,7 @@ impl<'a> OutcomeBuilder<'a> {
                 Application::Undecided(_, why) => Err(format!("it is undecided whether it applies: {why}")),
                 // Values that it puts into the result are redacted.
                 Application::Yes => {
-                    let shown = RedactedCall::of(&self.subject, view);
+                    let shown = RedactedCall::new(&self.subject, view);
                     apply_steps(&transform.output, &view, &shown.view(view), &mut output)
                 }
             };
@@ -291,7 +298,7 @@ impl<'a> OutcomeBuilder<'a> {
             let PolicyKind::Redact(redact) = &policy.kind else { continue };
             let truth = policy.matcher.eval(&self.view(input, session));
             let application = policy.kind.application(&truth, Phase::Settle);
-            if self.hearing.is_public() {
+            if self.hearing.has_listener() {
                 self.report_redaction(by, redact, &truth, &self.view(input, session));
             }
             if !application.takes_part() {
@@ -326,7 +333,7 @@ impl<'a> OutcomeBuilder<'a> {
         let view = self.view(input, session);
         let mut masks = Masks::new();
         for redaction in self.subject.redactions(&view).iter().filter(|redaction| redaction.output) {
-            self.records.results.iter().for_each(|result| masks.unite(&redaction.changes(result)));
+            self.records.results.iter().for_each(|result| masks.merge(&redaction.changes(result)));
         }
         self.masks = masks;
         self.remade = self.records.results.iter().all(|result| self.output.as_ref() != Some(&**result));
@@ -382,7 +389,7 @@ impl<'a> OutcomeBuilder<'a> {
                 .any(|by| by.policy.mode != Mode::Shadow && matches!(by.policy.kind, PolicyKind::Recover(_)))
         };
         if self.kind == OutcomeKind::Executed && !self.dry && suggests() {
-            let shown = RedactedCall::of(&self.subject, self.view(input, session)).input.into_owned();
+            let shown = RedactedCall::new(&self.subject, self.view(input, session)).input.into_owned();
             session.add_successful_input(&self.subject.call.tool, shown);
         }
     }
@@ -421,15 +428,15 @@ impl<'a> OutcomeBuilder<'a> {
                 PolicyKind::Fact(fact) if open => fact.mark_unknown(session),
                 PolicyKind::Fact(fact) => {
                     let view = self.view(input, session);
-                    let found = fact.find(&view);
+                    let found = fact.extract(&view);
                     let masks = match &found {
                         ExtractedFact::Value(key, value) => {
-                            RedactedCall::of(&self.subject, view).masks().matching(&json!([key, value]))
+                            RedactedCall::new(&self.subject, view).masks().matching(&json!([key, value]))
                         }
                         ExtractedFact::Nothing | ExtractedFact::Unreadable => Masks::new(),
                     };
-                    fact.keep(found, session);
-                    session.mask(&masks);
+                    fact.store(found, session);
+                    session.add_masks(&masks);
                 }
                 _ => {}
             }

@@ -91,7 +91,7 @@ impl Trace {
             let policy = step.policy.find(layers)?;
             Some(PolicyTrace {
                 id: policy.id.clone(),
-                kind: policy.kind.entry().name.to_owned(),
+                kind: policy.kind.definition().name.to_owned(),
                 phase: step.phase,
                 verdict: step.verdict,
                 shadow: policy.mode == Mode::Shadow,

@@ -108,7 +108,7 @@ pub enum ChunkAction {
 
 impl ChunkAction {
     /// Drops the chunk.
-    pub fn drop() -> Self {
+    pub fn discard() -> Self {
         Self::Replace(Vec::new())
     }
 }

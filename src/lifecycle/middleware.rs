@@ -199,12 +199,12 @@ impl<'n> Next<'n> {
     }
 
     /// Runs the call with other arguments; gate evaluates it again.
-    pub async fn with_input(&mut self, input: Value) -> Result<Value, ToolError> {
+    pub async fn call_with_input(&mut self, input: Value) -> Result<Value, ToolError> {
         self.step.run(input, self.call.options.clone()).await
     }
 
     /// Runs the call with other arguments, and with options for the host's executor.
-    pub async fn with(&mut self, input: Value, options: Value) -> Result<Value, ToolError> {
+    pub async fn call_with(&mut self, input: Value, options: Value) -> Result<Value, ToolError> {
         self.step.run(input, options).await
     }
 }

@@ -9,9 +9,9 @@ mod middleware;
 
 pub use chunk::{Chunk, ChunkAction};
 pub use middleware::{
-    BeforeAction, RunEnd, ErrorAction, HookCall, Middleware, Next, NextHandler, RequiredApproval, RunStats,
+    BeforeAction, ErrorAction, HookCall, Middleware, Next, NextHandler, RequiredApproval, RunEnd, RunStats,
     ToolCallEnd, Usage,
 };
 pub use model_config::{ModelConfig, ModelConfigPatch};
-pub use run_context::{DeferredWork, RunPhase, RunContext};
+pub use run_context::{DeferredWork, RunContext, RunPhase};
 pub use tool_hooks::ToolHooks;

@@ -95,7 +95,7 @@ impl RunContext {
 
     /// The same run with other ids.
     #[must_use]
-    pub fn renamed(&self, request_id: String, stream_id: String) -> Self {
+    pub fn with_ids(&self, request_id: String, stream_id: String) -> Self {
         Self { request_id, stream_id, ..self.clone() }
     }
 
@@ -115,7 +115,7 @@ impl RunContext {
         loop {
             // Created before the check, so that no abort is missed.
             let ended = self.ended.notified();
-            if let Some(reason) = self.aborted() {
+            if let Some(reason) = self.abort_reason() {
                 return reason;
             }
             ended.await;
@@ -123,7 +123,7 @@ impl RunContext {
     }
 
     /// The reason for aborting the run. Returns `None` if it was not aborted.
-    pub fn aborted(&self) -> Option<String> {
+    pub fn abort_reason(&self) -> Option<String> {
         self.asked().abort.clone()
     }
 

@@ -53,7 +53,7 @@ impl ToolHooks {
 
     /// Restricts the hooks to calls for which the predicate returns `true`.
     #[must_use]
-    pub fn matching(mut self, concerns: impl Fn(&HookCall<'_>) -> bool + Send + Sync + 'static) -> Self {
+    pub fn with_filter(mut self, concerns: impl Fn(&HookCall<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.concerns = Some(Arc::new(concerns));
         self
     }
@@ -62,7 +62,7 @@ impl ToolHooks {
     #[must_use]
     pub fn for_tools<T: Into<String>>(self, tools: impl IntoIterator<Item = T>) -> Self {
         let tools: Vec<String> = tools.into_iter().map(Into::into).collect();
-        self.matching(move |call| tools.contains(&call.tool))
+        self.with_filter(move |call| tools.contains(&call.tool))
     }
 
     /// Runs before a call is decided, and again when a call resumes after its approval was answered.

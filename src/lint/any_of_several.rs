@@ -10,8 +10,8 @@ pub(super) static LINT: Lint = Lint { code: &ANY_OF_SEVERAL, needs: RequiredInpu
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
-        let permits = written.is(&["allow", "respond"]);
-        let restricts = written.is(&["deny", "halt", "approval"]);
+        let permits = written.has_kind(&["allow", "respond"]);
+        let restricts = written.has_kind(&["deny", "halt", "approval"]);
         for test in written.tests.iter().filter(|test| accepts_any_of_several(test)) {
             // Under `not`, a passing value lifts a restriction, and a failing one permits the call.
             let lifts = (permits && test.positive) || (restricts && !test.positive);
@@ -31,8 +31,8 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             };
             found.push(
                 written
-                    .tells(&ANY_OF_SEVERAL, span, message)
-                    .help("write `each: every` if all values must pass"),
+                    .diagnostic(&ANY_OF_SEVERAL, span, message)
+                    .with_help("write `each: every` if all values must pass"),
             );
         }
     }

@@ -57,7 +57,7 @@ const WORDS: [&str; 37] = [
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let known = KnownNames::of(checked);
-    for written in checked.policies.iter().filter(|written| written.is(&["approval"])) {
+    for written in checked.policies.iter().filter(|written| written.has_kind(&["approval"])) {
         let entries = written.kind.value.get("approvers").and_then(YamlNode::items).unwrap_or_default();
         for entry in entries {
             let Some(ApproverEntry::Principal(name)) = entry.as_str().map(ApproverEntry::parse) else {
@@ -78,7 +78,9 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             let help = format!(
                 "write `role:{name}` for everybody with the role, or suppress this lint if a principal has that name"
             );
-            found.push(written.tells(&APPROVER_NAMES_ROLE, entry.span, message).help(help).fix(fix));
+            found.push(
+                written.diagnostic(&APPROVER_NAMES_ROLE, entry.span, message).with_help(help).with_fix(fix),
+            );
         }
     }
 }

@@ -131,7 +131,7 @@ fn item(schema: &Value) -> PathLookup<'_> {
 
 /// Whether a schema permits no objects.
 fn is_closed_to_members(schema: &Value) -> bool {
-    types(schema).is_some_and(|types| !types.contains(&JsonType::Object))
+    permitted_types(schema).is_some_and(|types| !types.contains(&JsonType::Object))
 }
 
 /// Returns the schemas of which a value must match one (or all), with references resolved. Returns `None` if they can't be determined.
@@ -160,7 +160,7 @@ fn alternatives<'t>(root: &'t Value, schema: &'t Value, depth: usize) -> Option<
 }
 
 /// Returns the types that a schema permits. Returns `None` if it permits any type.
-pub(super) fn types(schema: &Value) -> Option<Vec<JsonType>> {
+pub(super) fn permitted_types(schema: &Value) -> Option<Vec<JsonType>> {
     let of_word = |word: &str| {
         Some(match word {
             "null" => JsonType::Null,
@@ -175,12 +175,13 @@ pub(super) fn types(schema: &Value) -> Option<Vec<JsonType>> {
     match schema.get("type") {
         Some(Value::String(word)) => of_word(word).map(|of| vec![of]),
         Some(Value::Array(words)) => words.iter().map(|word| of_word(word.as_str()?)).collect(),
-        _ => values(schema).map(|values| values.iter().map(|value| JsonType::of(value)).collect()),
+        _ => permitted_values(schema)
+            .map(|values| values.iter().map(|value| JsonType::from_value(value)).collect()),
     }
 }
 
 /// Returns the values of `const` or `enum`. Returns `None` if the schema has neither.
-pub(super) fn values(schema: &Value) -> Option<Vec<&Value>> {
+pub(super) fn permitted_values(schema: &Value) -> Option<Vec<&Value>> {
     match (schema.get("const"), schema.get("enum").and_then(Value::as_array)) {
         (Some(value), _) => Some(vec![value]),
         (None, Some(values)) => Some(values.iter().collect()),

@@ -17,7 +17,7 @@ const MUTATING_VERBS: [&str; 40] = [
 ];
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
-    for written in checked.acting().filter(|written| written.is(&["cache"])) {
+    for written in checked.enforced_policies().filter(|written| written.has_kind(&["cache"])) {
         for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
             let name = match pattern {
                 NamePattern::Exact(name) => name.as_str(),
@@ -42,9 +42,9 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 format!("`{}` may have side effects {why}, and a cache hit has none", pattern.text());
             found.push(
                 written
-                    .tells(&CACHE_OF_CHANGES, node.span, message)
-                    .label(written.kind.key_span, "the second of two equal calls does not reach the tool")
-                    .help("cache only read-only tools; list the tools that change their data under `invalidate_on`"),
+                    .diagnostic(&CACHE_OF_CHANGES, node.span, message)
+                    .with_label(written.kind.key_span, "the second of two equal calls does not reach the tool")
+                    .with_help("cache only read-only tools; list the tools that change their data under `invalidate_on`"),
             );
         }
     }

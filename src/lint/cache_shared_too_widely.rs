@@ -15,22 +15,22 @@ use crate::source::YamlNode;
 pub(super) static LINT: Lint = Lint { code: &CACHE_SHARED_TOO_WIDELY, needs: RequiredInput::Nothing, check };
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
-    for cache in checked.acting().filter(|written| written.is(&["cache"])) {
+    for cache in checked.enforced_policies().filter(|written| written.has_kind(&["cache"])) {
         let Some(scope) = cache.kind.value.get("scope") else { continue };
         let Some(word @ ("shared" | "tenant")) = scope.as_str() else { continue };
         let key = CacheKeySource::of(cache);
         if key.reads_context {
             continue;
         }
-        for other in checked.beside(cache).into_iter().filter(|other| other.acts()) {
+        for other in checked.related_policies(cache).into_iter().filter(|other| other.is_enforced()) {
             let Some((span, what)) = caller_dependence(other, word, &key) else { continue };
             let who = if word == "shared" { "all callers" } else { "all callers of a tenant" };
             let message = format!("{who} share cached results, but `{}` {what}", other.id());
             found.push(
                 cache
-                    .tells(&CACHE_SHARED_TOO_WIDELY, scope.span, message)
-                    .label(span, "depends on the caller")
-                    .help("remove `scope`, so that callers don't share results, or add what the result depends on to `key`"),
+                    .diagnostic(&CACHE_SHARED_TOO_WIDELY, scope.span, message)
+                    .with_label(span, "depends on the caller")
+                    .with_help("remove `scope`, so that callers don't share results, or add what the result depends on to `key`"),
             );
             break;
         }
@@ -72,12 +72,12 @@ fn caller_dependence(
     scope: &str,
     key: &CacheKeySource<'_>,
 ) -> Option<(Span, String)> {
-    if other.is(&["around"]) {
+    if other.has_kind(&["around"]) {
         let script = other.kind.value.get("script")?;
         let reads = script.as_str()?.contains("context.");
         return reads.then(|| (script.span, "reads the caller in its script".to_owned()));
     }
-    if !other.is(&["deny", "halt", "approval", "allow"]) {
+    if !other.has_kind(&["deny", "halt", "approval", "allow"]) {
         return None;
     }
     let asks_who = other.tests.iter().find(|test| reads_caller(test, scope))?;

@@ -93,7 +93,7 @@ impl<'a> ConditionSources<'a> {
     }
 
     /// Reads `where`.
-    pub(super) fn read(
+    pub(super) fn collect(
         &mut self,
         conditions: &'a YamlNode,
         mut path: impl FnMut(&'a str) -> Option<Arc<Path>>,

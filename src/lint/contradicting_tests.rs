@@ -3,7 +3,7 @@
 use super::condition_source::{EachMode, TestSource};
 use super::lint_context::LintContext;
 use super::policy_source::PolicySource;
-use super::scalars::{is_literal, order};
+use super::scalars::{compare_scalars, is_literal};
 use super::subsumption::value_passes;
 use super::{Lint, RequiredInput};
 use crate::diagnostic::{CONTRADICTING_TESTS, Diagnostic, Diagnostics, Span};
@@ -64,9 +64,9 @@ fn contradiction_diagnostic(
     );
     let whole = Span::new(operator.key_span.source, operator.key_span.start, operator.value.span.end);
     written
-        .tells(&CONTRADICTING_TESTS, whole, message)
-        .label(span, "the other test")
-        .help("both tests must hold; put alternatives under `any:`")
+        .diagnostic(&CONTRADICTING_TESTS, whole, message)
+        .with_label(span, "the other test")
+        .with_help("both tests must hold; put alternatives under `any:`")
 }
 
 fn report_absent_and_tested(
@@ -87,14 +87,14 @@ fn report_absent_and_tested(
         false => format!("`{path}` must be absent and also pass `{}`", shown(operator)),
     };
     let diagnostic = written
-        .tells(&CONTRADICTING_TESTS, operator.key_span, message)
-        .label(exists.key_span, "must be absent here")
-        .help("remove one of the two, or make them separate items under `any:`");
+        .diagnostic(&CONTRADICTING_TESTS, operator.key_span, message)
+        .with_label(exists.key_span, "must be absent here")
+        .with_help("remove one of the two, or make them separate items under `any:`");
     found.push(diagnostic);
 }
 
 fn shown(operator: &MappingEntry) -> String {
-    format!("{}: {}", operator.key, super::scalars::shown(&operator.value.to_json()))
+    format!("{}: {}", operator.key, super::scalars::display_value(&operator.value.to_json()))
 }
 
 /// Whether it is certain that no value passes both operators.
@@ -115,7 +115,7 @@ fn no_value_passes(a: &MappingEntry, b: &MappingEntry) -> bool {
     let judged = match b.key.as_str() {
         "starts_with" | "ends_with" | "contains" => values.iter().all(|value| value.as_str().is_some()),
         "ne" | "not_in" | "eq" | "in" => true,
-        "gt" | "gte" | "lt" | "lte" => values.iter().all(|value| order(value, &b.value).is_some()),
+        "gt" | "gte" | "lt" | "lte" => values.iter().all(|value| compare_scalars(value, &b.value).is_some()),
         _ => false,
     };
     let passes = |value: &YamlNode| match b.key.as_str() {
@@ -133,7 +133,7 @@ fn contains(items: &[YamlNode], value: &YamlNode) -> bool {
 
 /// Whether the lower bound `low` is above the upper bound `high`.
 fn apart(low: &MappingEntry, high: &MappingEntry) -> bool {
-    let Some(order) = order(&low.value, &high.value) else { return false };
+    let Some(order) = compare_scalars(&low.value, &high.value) else { return false };
     match (low.key.as_str(), high.key.as_str()) {
         ("gte", "lte") => order.is_gt(),
         ("gt" | "gte", "lt" | "lte") => order.is_ge(),
@@ -150,12 +150,12 @@ fn types_exclude(a: &MappingEntry, b: &MappingEntry) -> bool {
 }
 
 fn required_types(operator: &MappingEntry) -> Option<Vec<JsonType>> {
-    let of = |node: &YamlNode| JsonType::of(&node.to_json());
+    let of = |node: &YamlNode| JsonType::from_value(&node.to_json());
     Some(match operator.key.as_str() {
         "type" => {
             let words = operator.value.items().unwrap_or(std::slice::from_ref(&operator.value));
             let schema = Value::Array(words.iter().map(YamlNode::to_json).collect());
-            super::argument_lookup::types(&crate::json::json!({ "type": schema }))?
+            super::argument_lookup::permitted_types(&crate::json::json!({ "type": schema }))?
         }
         "gt" | "gte" | "lt" | "lte" | "eq" => vec![of(&operator.value)],
         "starts_with" | "ends_with" | "matches" | "inside" | "host" | "domain" => vec![JsonType::String],

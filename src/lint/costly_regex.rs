@@ -26,7 +26,7 @@ fn collect(written: &PolicySource<'_>, node: &YamlNode, regex: bool, found: &mut
                     "this regular expression repeats up to {times} times, which needs much memory and may be slow"
                 );
                 let help = "repeat without a count (`+`, `*`) and limit the length with `length:`";
-                found.push(written.tells(&COSTLY_REGEX, node.span, message).help(help));
+                found.push(written.diagnostic(&COSTLY_REGEX, node.span, message).with_help(help));
             }
         }
         YamlValue::Sequence(items) => items.iter().for_each(|item| collect(written, item, regex, found)),

@@ -14,7 +14,7 @@ const STEPS_PER_ITERATION: u64 = 4;
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
-        let script = written.kind.value.get("script").filter(|_| written.is(&["around"]));
+        let script = written.kind.value.get("script").filter(|_| written.has_kind(&["around"]));
         let mut texts: Vec<&YamlNode> = script.into_iter().collect();
         expressions(written.node, &mut texts);
         for node in texts {
@@ -26,7 +26,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                     MAX_SCRIPT >> 10
                 );
                 let help = "a script of that size is hard to review; split it into several policies";
-                found.push(written.tells(&COSTLY_SCRIPT, node.span, message).help(help));
+                found.push(written.diagnostic(&COSTLY_SCRIPT, node.span, message).with_help(help));
             }
             if let Some((at, turns)) = max_iterations(text) {
                 report_iterations(checked, written, node, at, turns, found);
@@ -47,14 +47,15 @@ fn report_iterations(
     if turns.saturating_mul(STEPS_PER_ITERATION) <= steps {
         return;
     }
-    let word = if written.is(&["around"]) {
+    let word = if written.has_kind(&["around"]) {
         "beyond them the call fails"
     } else {
         "beyond them the condition is undecided"
     };
     let message = format!("these loops may iterate {turns} times, and a script has {steps} steps: {word}");
     let span = span_in(checked.sources, node, at..at + "for".len());
-    found.push(written.tells(&COSTLY_SCRIPT, span, message).help("reduce the number of iterations"));
+    found
+        .push(written.diagnostic(&COSTLY_SCRIPT, span, message).with_help("reduce the number of iterations"));
 }
 
 fn expressions<'a>(node: &'a YamlNode, texts: &mut Vec<&'a YamlNode>) {

@@ -13,7 +13,7 @@ pub(super) static LINT: Lint = Lint { code: &DUPLICATE_POLICY, needs: RequiredIn
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let mut first: HashMap<String, &PolicySource<'_>> = HashMap::new();
-    for written in checked.acting() {
+    for written in checked.enforced_policies() {
         let Some(earlier) = first.get(&behaviour(written)) else {
             first.insert(behaviour(written), written);
             continue;
@@ -22,28 +22,29 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
         let fix = idempotent(written).then(|| removal(checked, written)).flatten();
         found.push(
             written
-                .tells(&DUPLICATE_POLICY, written.id_span(), message)
-                .label(earlier.id_span(), "the other policy")
-                .help("remove one of the two, or make the change that was missed after copying")
-                .fix(fix),
+                .diagnostic(&DUPLICATE_POLICY, written.id_span(), message)
+                .with_label(earlier.id_span(), "the other policy")
+                .with_help("remove one of the two, or make the change that was missed after copying")
+                .with_fix(fix),
         );
     }
 }
 
 /// Whether two policies are the same except for their ids and descriptions.
-pub(super) fn is_same(a: &PolicySource<'_>, b: &PolicySource<'_>) -> bool {
+pub(super) fn are_duplicates(a: &PolicySource<'_>, b: &PolicySource<'_>) -> bool {
     behaviour(a) == behaviour(b)
 }
 
 fn behaviour(written: &PolicySource<'_>) -> String {
     let matcher = written.node.get("match").map(YamlNode::to_json);
-    json::canonical(&crate::json::json!([matcher, written.kind.key, written.kind.value.to_json()]))
+    json::canonical_text(&crate::json::json!([matcher, written.kind.key, written.kind.value.to_json()]))
 }
 
 /// Whether removing the second of two equal policies changes nothing: neither a call's outcome nor how it is counted or recorded.
 /// Other policies may be evaluated between the two.
 fn idempotent(written: &PolicySource<'_>) -> bool {
-    written.is(&["deny", "halt", "allow", "validate", "label"]) && written.node.get("description").is_none()
+    written.has_kind(&["deny", "halt", "allow", "validate", "label"])
+        && written.node.get("description").is_none()
 }
 
 /// Returns a fix that removes the lines of a policy. Returns `None` if something else is on them.

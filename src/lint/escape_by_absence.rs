@@ -13,7 +13,7 @@ use crate::source::YamlNode;
 pub(super) static LINT: Lint = Lint { code: &ESCAPE_BY_ABSENCE, needs: RequiredInput::Nothing, check };
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
-    for written in checked.policies.iter().filter(|written| written.is(&["deny", "halt", "approval"])) {
+    for written in checked.policies.iter().filter(|written| written.has_kind(&["deny", "halt", "approval"])) {
         let mut beside = None;
         for test in written.tests.iter().filter(|test| can_be_bypassed(written, test)) {
             let Some(operator) =
@@ -32,12 +32,12 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             );
             found.push(
                 written
-                    .tells(&ESCAPE_BY_ABSENCE, operator.key_span, message)
-                    .label(test.place.span, "may be absent")
-                    .help(format!(
+                    .diagnostic(&ESCAPE_BY_ABSENCE, operator.key_span, message)
+                    .with_label(test.place.span, "may be absent")
+                    .with_help(format!(
                         "add `absent: match`, or deny calls without it: `path: {path}, exists: false`"
                     ))
-                    .fix(absence_fix(checked, test)),
+                    .with_fix(absence_fix(checked, test)),
             );
         }
     }
@@ -67,11 +67,11 @@ fn is_required_elsewhere(
         required.is_some_and(|names| names.iter().any(|name| name.as_str() == Some(first))) && rest.is_empty()
     };
     let by_policy = beside.iter().any(|other| {
-        let denies_absence = other.is(&["deny", "halt"])
+        let denies_absence = other.has_kind(&["deny", "halt"])
             && other.tests.iter().any(|absent| {
                 absent.positive && absent.exists() == Some(false) && absent.path.text() == test.path.text()
             });
-        let schema = other.kind.value.get("schema").filter(|_| other.is(&["validate"]));
+        let schema = other.kind.value.get("schema").filter(|_| other.has_kind(&["validate"]));
         let validates = schema.is_some_and(|schema| match schema.as_str() {
             Some(_) => every_tool_requires(checked, written, requires),
             // A schema in a separate file is not read here.
@@ -110,11 +110,12 @@ fn policies_ensuring_presence<'s, 'a>(
     written: &PolicySource<'a>,
 ) -> Vec<&'s PolicySource<'a>> {
     let tests_absence = |other: &PolicySource<'_>| {
-        other.is(&["deny", "halt"]) && other.tests.iter().any(|test| test.exists() == Some(false))
+        other.has_kind(&["deny", "halt"]) && other.tests.iter().any(|test| test.exists() == Some(false))
     };
-    let mut beside = checked.beside(written);
+    let mut beside = checked.related_policies(written);
     beside.retain(|other| {
-        other.acts() && (other.is(&["validate"]) || tests_absence(other) || LintContext::changes_input(other))
+        other.is_enforced()
+            && (other.has_kind(&["validate"]) || tests_absence(other) || LintContext::changes_input(other))
     });
     beside
 }

@@ -20,7 +20,7 @@ pub(super) struct ExampleCall {
 
 impl ExampleCall {
     /// Builds a call that the policy matches. Returns `None` if none could be built.
-    pub(super) fn of(checked: &LintContext<'_>, written: &PolicySource<'_>) -> Option<Self> {
+    pub(super) fn for_policy(checked: &LintContext<'_>, written: &PolicySource<'_>) -> Option<Self> {
         let tools = &written.policy.matcher.tools;
         let known = || checked.tools_for(written).first().map(|tool| tool.name.clone());
         let tool =
@@ -44,8 +44,10 @@ impl ExampleCall {
         call.context = if context.as_object().is_some_and(Map::is_empty) { Value::Null } else { context };
         let session = build_session(&session)?;
         let example = Self { call, session };
-        let concerned =
-            written.policy.matcher.concerns(example.call.server.as_deref().unwrap_or(""), &example.call.tool);
+        let concerned = written
+            .policy
+            .matcher
+            .matches_tool(example.call.server.as_deref().unwrap_or(""), &example.call.tool);
         let matches = || {
             let view = CallView::new(&example.call, &example.session);
             written.policy.matcher.eval(&view) == Truth::Yes
@@ -65,7 +67,7 @@ impl ExampleCall {
     }
 
     /// Formats the call as JSON.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn to_json_string(&self) -> String {
         let mut members = Map::new();
         members.insert("tool".to_owned(), self.call.tool.clone().into());
         members.insert("input".to_owned(), self.call.input.clone());
@@ -98,7 +100,7 @@ fn build_session(document: &Value) -> Option<SessionState> {
             }
             // These result from calls and can't be set directly.
             "labels" | "calls" => return None,
-            name => session.set(name, value.clone()),
+            name => session.set_run_info(name, value.clone()),
         }
     }
     Some(session)

@@ -3,7 +3,7 @@
 use super::condition_source::TestSource;
 use super::lint_context::LintContext;
 use super::policy_source::PolicySource;
-use super::scalars::{is_literal, order};
+use super::scalars::{compare_scalars, is_literal};
 use super::subsumption::{covers, value_passes};
 use super::{Lint, RequiredInput};
 use crate::diagnostic::{Diagnostics, GATE_BEHIND_TRANSFORM};
@@ -13,11 +13,12 @@ use crate::source::{MappingEntry, YamlNode};
 pub(super) static LINT: Lint = Lint { code: &GATE_BEHIND_TRANSFORM, needs: RequiredInput::Nothing, check };
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
-    if !checked.acting().any(LintContext::changes_input) {
+    if !checked.enforced_policies().any(LintContext::changes_input) {
         return;
     }
-    for gate in
-        checked.acting().filter(|written| written.is(&["deny", "halt", "approval", "allow", "respond"]))
+    for gate in checked
+        .enforced_policies()
+        .filter(|written| written.has_kind(&["deny", "halt", "approval", "allow", "respond"]))
     {
         let required: Vec<&TestSource<'_>> = gate
             .required_tests()
@@ -28,9 +29,11 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
         if required.is_empty() {
             continue;
         }
-        let beside = checked.beside(gate);
-        let transforms: Vec<&PolicySource<'_>> =
-            beside.into_iter().filter(|other| other.acts() && LintContext::changes_input(other)).collect();
+        let beside = checked.related_policies(gate);
+        let transforms: Vec<&PolicySource<'_>> = beside
+            .into_iter()
+            .filter(|other| other.is_enforced() && LintContext::changes_input(other))
+            .collect();
         let steps: Vec<(&PolicySource<'_>, &YamlNode)> =
             transforms.iter().flat_map(|transform| steps(transform).map(|step| (*transform, step))).collect();
         for test in required {
@@ -44,9 +47,9 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             let Some((change, why)) = defeating_change(step, test) else { continue };
             let message = format!("`{}` never matches: `{}` {why} first", gate.id(), transform.id());
             found.push(
-                gate.tells(&GATE_BEHIND_TRANSFORM, test.place.span, message)
-                    .label(change.key_span, format!("`{}` changes it here", transform.id()))
-                    .help("`transform` runs before gate policies; test the transformed value, or remove the step"),
+                gate.diagnostic(&GATE_BEHIND_TRANSFORM, test.place.span, message)
+                    .with_label(change.key_span, format!("`{}` changes it here", transform.id()))
+                    .with_help("`transform` runs before gate policies; test the transformed value, or remove the step"),
             );
         }
     }
@@ -89,7 +92,7 @@ fn defeating_change<'a>(step: &'a YamlNode, test: &TestSource<'_>) -> Option<(&'
             return Some((change, format!("sets `{path}`")));
         }
         "set" if exact => {
-            let why = format!("sets `{path}` to `{}`", super::scalars::shown(&operand.to_json()));
+            let why = format!("sets `{path}` to `{}`", super::scalars::display_value(&operand.to_json()));
             let fails = wants_absence || test.operators().any(|operator| always_fails(operand, operator));
             return fails.then_some((change, why));
         }
@@ -123,7 +126,7 @@ fn always_fails(value: &YamlNode, operator: &MappingEntry) -> bool {
 
 /// Whether a number within the bounds of a `clamp` never passes an operator.
 fn out_of_bounds(clamp: &YamlNode, operator: &MappingEntry) -> bool {
-    let against = |bound: &str| clamp.get(bound).and_then(|bound| order(bound, &operator.value));
+    let against = |bound: &str| clamp.get(bound).and_then(|bound| compare_scalars(bound, &operator.value));
     let (min, max) = (against("min"), against("max"));
     match operator.key.as_str() {
         "gt" => max.is_some_and(std::cmp::Ordering::is_le),

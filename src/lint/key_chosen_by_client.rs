@@ -22,20 +22,20 @@ const CLIENT_CONTROLLED_PATHS: [&str; 7] = [
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let bounded = SubsumptionIndex::new(checked, |written| {
-        written.is(&["rate_limit"]) && client_controlled_key(written).is_none()
+        written.has_kind(&["rate_limit"]) && client_controlled_key(written).is_none()
     });
-    for written in checked.acting().filter(|written| written.is(&["rate_limit"])) {
+    for written in checked.enforced_policies().filter(|written| written.has_kind(&["rate_limit"])) {
         let Some(key) = client_controlled_key(written) else { continue };
         // A limit per order, for example, is fine in addition to one for all orders.
-        if !bounded.of(written).is_empty() {
+        if !bounded.covering(written).is_empty() {
             continue;
         }
         let path = key.as_str().unwrap_or_default();
         let message = format!("the caller controls `{path}`, and bypasses the limit with a new value");
         found.push(
             written
-                .tells(&KEY_CHOSEN_BY_CLIENT, key.span, message)
-                .help("use a key that the host sets, as in `key: $.context.principal`, or add a second `rate_limit` with such a key"),
+                .diagnostic(&KEY_CHOSEN_BY_CLIENT, key.span, message)
+                .with_help("use a key that the host sets, as in `key: $.context.principal`, or add a second `rate_limit` with such a key"),
         );
     }
 }

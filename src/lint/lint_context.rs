@@ -53,7 +53,7 @@ impl<'a> LintContext<'a> {
         let mut writing = PolicySourceReader::new(chains.defaults());
         let (mut policies, mut places) = (Vec::new(), HashMap::new());
         for (index, policy) in (0u32..).zip(chains.policies()) {
-            let written = by_span.get(&policy.span).and_then(|node| writing.of(policy, index, node));
+            let written = by_span.get(&policy.span).and_then(|node| writing.read_policy(policy, index, node));
             if let Some(written) = written {
                 places.insert(index, policies.len());
                 policies.push(written);
@@ -80,7 +80,7 @@ impl<'a> LintContext<'a> {
         }
     }
 
-    pub(super) fn knows(&self, needs: RequiredInput) -> bool {
+    pub(super) fn has_input(&self, needs: RequiredInput) -> bool {
         match needs {
             RequiredInput::Nothing => true,
             RequiredInput::Tools => self.tools_are_known,
@@ -89,25 +89,25 @@ impl<'a> LintContext<'a> {
     }
 
     /// The enforced policies, in evaluation order.
-    pub(super) fn acting(&self) -> impl Iterator<Item = &PolicySource<'a>> {
-        self.policies.iter().filter(|written| written.acts())
+    pub(super) fn enforced_policies(&self) -> impl Iterator<Item = &PolicySource<'a>> {
+        self.policies.iter().filter(|written| written.is_enforced())
     }
 
     /// The policies whose tool patterns match this name, in evaluation order.
-    pub(super) fn fitting(&self, tool: &str) -> impl Iterator<Item = &PolicySource<'a>> {
-        let indices = self.chains.fitting(tool).into_iter();
+    pub(super) fn policies_matching_tool(&self, tool: &str) -> impl Iterator<Item = &PolicySource<'a>> {
+        let indices = self.chains.matching_tool(tool).into_iter();
         indices.filter_map(|index| self.policies.get(*self.places.get(&index)?))
     }
 
     /// Returns the policies that may apply to the same calls, by their tool patterns: for exact names the policies that match one of
     /// them, for patterns those with the same pattern or for every tool.
-    pub(super) fn beside<'s>(&'s self, written: &PolicySource<'a>) -> Vec<&'s PolicySource<'a>> {
+    pub(super) fn related_policies<'s>(&'s self, written: &PolicySource<'a>) -> Vec<&'s PolicySource<'a>> {
         let mut found: Vec<&PolicySource<'a>> = Vec::new();
         for pattern in &written.policy.matcher.tools {
-            found.extend(self.fitting(pattern.text()));
+            found.extend(self.policies_matching_tool(pattern.text()));
         }
         if found.is_empty() {
-            found.extend(self.fitting(""));
+            found.extend(self.policies_matching_tool(""));
         }
         found.sort_by_key(|other| other.index);
         found.dedup_by_key(|other| other.index);
@@ -133,7 +133,9 @@ impl<'a> LintContext<'a> {
             patterns => patterns.iter().flat_map(|pattern| self.matching_tools(pattern).to_vec()).collect(),
         };
         // A tool without a server belongs to calls of every server.
-        tools.retain(|tool| tool.server.as_deref().is_none_or(|server| matcher.concerns(server, &tool.name)));
+        tools.retain(|tool| {
+            tool.server.as_deref().is_none_or(|server| matcher.matches_tool(server, &tool.name))
+        });
         tools
     }
 

@@ -139,12 +139,12 @@ pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
     let Some(chains) = built.chains.take().map(Arc::new) else { return LintResult { chains: None, built } };
     let checked = LintContext::new(&chains, &built, beside);
     let mut found = Diagnostics::default();
-    let asked: Vec<&Lint> = LINTS.into_iter().filter(|lint| checked.knows(lint.needs)).collect();
+    let asked: Vec<&Lint> = LINTS.into_iter().filter(|lint| checked.has_input(lint.needs)).collect();
     for lint in &asked {
         (lint.check)(&checked, &mut found);
     }
     let codes: Vec<&Code> = asked.iter().map(|lint| lint.code).collect();
-    suppressions::apply(&checked, &codes, &mut found);
+    suppressions::apply_suppressions(&checked, &codes, &mut found);
     built.diagnostics.extend(found);
     built.diagnostics.sort();
     LintResult { chains: Some(chains), built }

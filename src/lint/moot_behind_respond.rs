@@ -8,8 +8,8 @@ use crate::diagnostic::{Diagnostics, MOOT_BEHIND_RESPOND};
 pub(super) static LINT: Lint = Lint { code: &MOOT_BEHIND_RESPOND, needs: RequiredInput::Nothing, check };
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
-    let answering = SubsumptionIndex::new(checked, |written| written.is(&["respond"]));
-    for narrow in checked.acting() {
+    let answering = SubsumptionIndex::new(checked, |written| written.has_kind(&["respond"]));
+    for narrow in checked.enforced_policies() {
         let what = match narrow.kind.key.as_str() {
             "approval" => "this requires approval of calls",
             "rate_limit" | "concurrency" => "this limits calls",
@@ -17,13 +17,13 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             "around" | "retry" | "timeout" => "this wraps the execution of calls",
             _ => continue,
         };
-        let Some(respond) = answering.of(narrow).into_iter().next() else { continue };
+        let Some(respond) = answering.covering(narrow).into_iter().next() else { continue };
         let message = format!("{what} that `{}` answers: their tool never runs", respond.id());
         found.push(
             narrow
-                .tells(&MOOT_BEHIND_RESPOND, narrow.kind.key_span, message)
-                .label(respond.kind.key_span, "answered here")
-                .help(format!("remove `{}`, or let `{}` match fewer calls", narrow.id(), respond.id())),
+                .diagnostic(&MOOT_BEHIND_RESPOND, narrow.kind.key_span, message)
+                .with_label(respond.kind.key_span, "answered here")
+                .with_help(format!("remove `{}`, or let `{}` match fewer calls", narrow.id(), respond.id())),
         );
     }
 }

@@ -11,14 +11,14 @@ const RESTRICTING_KINDS: [&str; 6] = ["deny", "halt", "approval", "validate", "r
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let permissive = checked.chains.defaults().unmatched == Unmatched::Allow;
-    if !permissive || checked.policies.iter().any(|written| written.is(&RESTRICTING_KINDS)) {
+    if !permissive || checked.policies.iter().any(|written| written.has_kind(&RESTRICTING_KINDS)) {
         return;
     }
     let help = "write `defaults: { unmatched: deny }` if only matched calls may run, or add `deny`, `halt` or `approval` policies";
     let said = checked.files.iter().find_map(|file| file.root.get("defaults")?.get("unmatched"));
-    let allow = checked.policies.iter().find(|written| written.is(&["allow"]));
+    let allow = checked.policies.iter().find(|written| written.has_kind(&["allow"]));
     let diagnostic = match (said, allow) {
-        (_, Some(allow)) => allow.tells(
+        (_, Some(allow)) => allow.diagnostic(
             &NOTHING_RESTRICTED,
             allow.kind.key_span,
             "this has no effect: unmatched calls are allowed, and no policy denies, halts or requires approval",
@@ -31,5 +31,5 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
         // A bundle that only redacts or records may be meant to stop no calls.
         (None, None) => return,
     };
-    found.push(diagnostic.help(help));
+    found.push(diagnostic.with_help(help));
 }

@@ -1,6 +1,6 @@
 //! Lint: overlapping policies of one kind, of which only one has an effect, or whose effects multiply.
 
-use super::duplicate_policy::is_same;
+use super::duplicate_policy::are_duplicates;
 use super::lint_context::LintContext;
 use super::policy_source::PolicySource;
 use super::subsumption_index::SubsumptionIndex;
@@ -13,16 +13,19 @@ pub(super) static LINT: Lint = Lint { code: &OVERLAPPING_POLICIES, needs: Requir
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for kind in ["respond", "cache", "retry", "timeout"] {
-        let covering = SubsumptionIndex::new(checked, |written| written.is(&[kind]));
-        for narrow in checked.acting().filter(|written| written.is(&[kind])) {
+        let covering = SubsumptionIndex::new(checked, |written| written.has_kind(&[kind]));
+        for narrow in checked.enforced_policies().filter(|written| written.has_kind(&[kind])) {
             let overlapping =
-                covering.of(narrow).into_iter().find_map(|wide| Some((wide, told(wide, narrow)?)));
+                covering.covering(narrow).into_iter().find_map(|wide| Some((wide, told(wide, narrow)?)));
             let Some((wide, (message, help))) = overlapping else { continue };
             found.push(
                 narrow
-                    .tells(&OVERLAPPING_POLICIES, narrow.kind.key_span, message)
-                    .label(wide.kind.key_span, format!("`{}` applies to all of these calls, too", wide.id()))
-                    .help(help),
+                    .diagnostic(&OVERLAPPING_POLICIES, narrow.kind.key_span, message)
+                    .with_label(
+                        wide.kind.key_span,
+                        format!("`{}` applies to all of these calls, too", wide.id()),
+                    )
+                    .with_help(help),
             );
         }
     }
@@ -30,7 +33,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 
 /// Returns the message and the help for two overlapping policies of one kind. Returns `None` if the overlap is harmless.
 fn told(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> Option<(String, String)> {
-    if is_same(wide, narrow) {
+    if are_duplicates(wide, narrow) {
         return None;
     }
     let (outer, inner) = if wide.index < narrow.index { (wide, narrow) } else { (narrow, wide) };

@@ -26,7 +26,7 @@ pub(super) struct PolicySource<'a> {
 }
 
 impl<'a> PolicySource<'a> {
-    pub(super) fn acts(&self) -> bool {
+    pub(super) fn is_enforced(&self) -> bool {
         self.policy.mode == Mode::Enforce
     }
 
@@ -39,16 +39,21 @@ impl<'a> PolicySource<'a> {
     }
 
     pub(super) fn polarity(&self) -> Polarity {
-        self.policy.kind.entry().polarity
+        self.policy.kind.definition().polarity
     }
 
     /// Whether the policy has one of these kinds.
-    pub(super) fn is(&self, kinds: &[&str]) -> bool {
+    pub(super) fn has_kind(&self, kinds: &[&str]) -> bool {
         kinds.contains(&self.kind.key.as_str())
     }
 
     /// Creates a diagnostic with the policy's id.
-    pub(super) fn tells(&self, code: &'static Code, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub(super) fn diagnostic(
+        &self,
+        code: &'static Code,
+        span: Span,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         let mut diagnostic = Diagnostic::new(code, span, message);
         diagnostic.policy = Some(self.policy.id.clone());
         diagnostic
@@ -79,19 +84,19 @@ impl<'a> PolicySourceReader<'a> {
         Self { defaults, paths: HashMap::new() }
     }
 
-    pub(super) fn of(
+    pub(super) fn read_policy(
         &mut self,
         policy: &'a Policy,
         index: u32,
         node: &'a YamlNode,
     ) -> Option<PolicySource<'a>> {
-        let entry = policy.kind.entry();
+        let entry = policy.kind.definition();
         let kind = node.entries()?.iter().find(|candidate| candidate.key == entry.name)?;
         let conditions = node.get("match").and_then(|matcher| matcher.get("where"));
         let absence = self.defaults.absent_matches && entry.polarity == Polarity::Restricting;
         let mut found = condition_source::ConditionSources::new(absence);
         if let Some(conditions) = conditions {
-            found.read(conditions, |text| self.path(text));
+            found.collect(conditions, |text| self.path(text));
         }
         let condition_source::ConditionSources { demands, tests, scopes, .. } = found;
         Some(PolicySource { policy, index, node, kind, demands, tests, scopes })

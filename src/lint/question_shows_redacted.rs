@@ -31,13 +31,13 @@ static ARGUMENT: LazyLock<Option<Regex>> =
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let redactions: Vec<_> = checked
-        .acting()
-        .filter(|written| written.is(&["redact"]) && redacts_input(&written.kind.value))
+        .enforced_policies()
+        .filter(|written| written.has_kind(&["redact"]) && redacts_input(&written.kind.value))
         .collect();
     if redactions.is_empty() {
         return;
     }
-    for approval in checked.acting().filter(|written| written.is(&["approval"])) {
+    for approval in checked.enforced_policies().filter(|written| written.has_kind(&["approval"])) {
         let settings = &approval.kind.value;
         let title = settings.get("card").and_then(|card| card.get("title"));
         for node in settings.get("message").into_iter().chain(title) {
@@ -62,13 +62,13 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 );
                 found.push(
                     approval
-                        .tells(
+                        .diagnostic(
                             &QUESTION_SHOWS_REDACTED,
                             span_in(checked.sources, node, shown.range()),
                             message,
                         )
-                        .label(detector.span, "redacted here")
-                        .help(
+                        .with_label(detector.span, "redacted here")
+                        .with_help(
                             "show an argument that is not redacted, such as an id, or redact it with `{ keep_last: 4 }`",
                         ),
                 );

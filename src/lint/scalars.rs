@@ -7,7 +7,7 @@ use crate::json::Value;
 use crate::source::{StringStyle, YamlNode, YamlValue};
 
 /// Returns the order of two numbers or two strings. Returns `None` for other values.
-pub(super) fn order(a: &YamlNode, b: &YamlNode) -> Option<Ordering> {
+pub(super) fn compare_scalars(a: &YamlNode, b: &YamlNode) -> Option<Ordering> {
     match (&a.value, &b.value) {
         (YamlValue::Number(a), YamlValue::Number(b)) => Some(a.cmp(b)),
         (YamlValue::String(a), YamlValue::String(b)) => Some(a.text.cmp(&b.text)),
@@ -24,7 +24,7 @@ pub(super) fn is_literal(node: &YamlNode) -> bool {
 }
 
 /// Formats a value for a message. Long values are truncated.
-pub(super) fn shown(value: &Value) -> String {
+pub(super) fn display_value(value: &Value) -> String {
     const LONGEST: usize = 60;
     let text = match value {
         Value::String(text) => text.clone(),

@@ -29,7 +29,7 @@ fn collect(checked: &LintContext<'_>, node: &YamlNode, found: &mut Diagnostics) 
                 let span = span_in(checked.sources, node, range);
                 // The message does not repeat the secret.
                 let message = format!("this looks like a secret (`{}`: {what})", detector.name());
-                found.push(Diagnostic::new(&SECRET_IN_RULES, span, message).help(
+                found.push(Diagnostic::new(&SECRET_IN_RULES, span, message).with_help(
                     "many people can read rules files: remove the secret, rotate it, and let the tool hold the new one",
                 ));
                 break;

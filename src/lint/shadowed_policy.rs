@@ -16,33 +16,33 @@ const MAX_EVALUATIONS: usize = 200_000;
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let mut asked = 0;
-    let refusing = SubsumptionIndex::new(checked, |written| written.is(&["deny", "halt"]));
-    for narrow in checked.acting().filter(|written| can_be_overridden(written)) {
-        let wide = refusing.of(narrow).into_iter().find(|wide| overrides(wide, narrow));
+    let refusing = SubsumptionIndex::new(checked, |written| written.has_kind(&["deny", "halt"]));
+    for narrow in checked.enforced_policies().filter(|written| can_be_overridden(written)) {
+        let wide = refusing.covering(narrow).into_iter().find(|wide| overrides(wide, narrow));
         let Some(wide) = wide else { continue };
         // Report only what the engine confirms.
-        let Some(example) = ExampleCall::of(checked, narrow) else { continue };
-        asked += checked.fitting(&example.call.tool).count();
+        let Some(example) = ExampleCall::for_policy(checked, narrow) else { continue };
+        asked += checked.policies_matching_tool(&example.call.tool).count();
         if asked > MAX_EVALUATIONS {
             break;
         }
         if !example.is_refused_by(checked, wide.id()) {
             continue;
         }
-        let verb = if wide.is(&["halt"]) { "halts" } else { "denies" };
+        let verb = if wide.has_kind(&["halt"]) { "halts" } else { "denies" };
         let message =
             format!("`{}` decides no call: `{}` {verb} all calls that it matches", narrow.id(), wide.id());
         let help = format!(
             "for example, {} is refused by `{}`; remove one of the two, or exclude these calls from `{}`",
-            example.shown(),
+            example.to_json_string(),
             wide.id(),
             wide.id()
         );
         found.push(
             narrow
-                .tells(&SHADOWED_POLICY, narrow.id_span(), message)
-                .label(wide.id_span(), format!("this policy {verb} them"))
-                .help(help),
+                .diagnostic(&SHADOWED_POLICY, narrow.id_span(), message)
+                .with_label(wide.id_span(), format!("this policy {verb} them"))
+                .with_help(help),
         );
     }
 }
@@ -63,7 +63,7 @@ fn overrides(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> bool {
         (PolicyKind::Deny(_), PolicyKind::Deny(_)) | (PolicyKind::Halt(_), PolicyKind::Halt(_)) => {
             earlier
                 && wide.policy.behaviour != narrow.policy.behaviour
-                && !super::duplicate_policy::is_same(wide, narrow)
+                && !super::duplicate_policy::are_duplicates(wide, narrow)
         }
         _ => true,
     }

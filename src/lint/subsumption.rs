@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::condition_source::{EachMode, TestSource};
 use super::policy_source::PolicySource;
-use super::scalars::{is_literal, order};
+use super::scalars::{compare_scalars, is_literal};
 use crate::json::JsonType;
 use crate::matcher::NamePattern;
 use crate::source::{MappingEntry, YamlNode};
@@ -57,13 +57,15 @@ fn operator_implies(given: &MappingEntry, wanted: &MappingEntry) -> bool {
     match given.key.as_str() {
         "eq" => value_passes(&given.value, wanted),
         "in" => given.value.items().is_some_and(|items| items.iter().all(|item| value_passes(item, wanted))),
-        bound => order(&given.value, &wanted.value).is_some_and(|order| match (bound, wanted.key.as_str()) {
-            ("gt", "gt" | "gte") | ("gte", "gte") => order.is_ge(),
-            ("gte", "gt") => order.is_gt(),
-            ("lt", "lt" | "lte") | ("lte", "lte") => order.is_le(),
-            ("lte", "lt") => order.is_lt(),
-            ("starts_with" | "ends_with" | "contains", _) => string_implies(given, wanted),
-            _ => false,
+        bound => compare_scalars(&given.value, &wanted.value).is_some_and(|order| {
+            match (bound, wanted.key.as_str()) {
+                ("gt", "gt" | "gte") | ("gte", "gte") => order.is_ge(),
+                ("gte", "gt") => order.is_gt(),
+                ("lt", "lt" | "lte") | ("lte", "lte") => order.is_le(),
+                ("lte", "lt") => order.is_lt(),
+                ("starts_with" | "ends_with" | "contains", _) => string_implies(given, wanted),
+                _ => false,
+            }
         }),
     }
 }
@@ -80,9 +82,10 @@ fn string_implies(given: &MappingEntry, wanted: &MappingEntry) -> bool {
 /// Whether a literal is certain to pass an operator with a literal operand.
 pub(super) fn value_passes(value: &YamlNode, wanted: &MappingEntry) -> bool {
     let operand = &wanted.value;
-    let same_type = |other: &YamlNode| JsonType::of(&other.to_json()) == JsonType::of(&value.to_json());
+    let same_type =
+        |other: &YamlNode| JsonType::from_value(&other.to_json()) == JsonType::from_value(&value.to_json());
     let equal = |other: &YamlNode| other.to_json() == value.to_json();
-    let ordered = |fits: fn(Ordering) -> bool| order(value, operand).is_some_and(fits);
+    let ordered = |fits: fn(Ordering) -> bool| compare_scalars(value, operand).is_some_and(fits);
     let text = |fits: fn(&str, &str) -> bool| {
         let texts = operand.items().unwrap_or(std::slice::from_ref(operand));
         value

@@ -28,7 +28,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     pub(super) fn new(checked: &'c LintContext<'a>, is_wide: impl Fn(&PolicySource<'a>) -> bool) -> Self {
         let mut wide: HashMap<String, HashMap<String, Vec<usize>>> = HashMap::new();
         for (place, written) in checked.policies.iter().enumerate() {
-            if !written.acts() || !is_wide(written) {
+            if !written.is_enforced() || !is_wide(written) {
                 continue;
             }
             let demands = first_condition_keys(written);
@@ -46,7 +46,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     }
 
     /// Returns the policies that cover this one, in evaluation order, without the policy itself.
-    pub(super) fn of(&self, narrow: &PolicySource<'a>) -> Vec<&'c PolicySource<'a>> {
+    pub(super) fn covering(&self, narrow: &PolicySource<'a>) -> Vec<&'c PolicySource<'a>> {
         let mut found: Vec<&PolicySource<'a>> = Vec::new();
         let mut demands = None;
         for tool in self.candidate_patterns(narrow).iter() {
@@ -89,7 +89,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
             return Rc::clone(known);
         }
         let mut texts = vec!["*".to_owned(), name.to_owned()];
-        for written in self.checked.fitting(name) {
+        for written in self.checked.policies_matching_tool(name) {
             let fitting = written.policy.matcher.tools.iter().filter(|pattern| pattern.matches(name));
             texts.extend(fitting.map(pattern_text));
         }
@@ -151,9 +151,9 @@ fn wanted_values(demand: &YamlNode) -> Option<Vec<Value>> {
 }
 
 fn with_value(path: &str, value: &Value) -> String {
-    format!("{path} = {}", json::canonical(value))
+    format!("{path} = {}", json::canonical_text(value))
 }
 
 fn whole(demand: &YamlNode) -> String {
-    json::canonical(&demand.to_json())
+    json::canonical_text(&demand.to_json())
 }

@@ -3,19 +3,24 @@
 use super::LINTS;
 use super::lint_context::LintContext;
 use crate::diagnostic::{
-    ALLOWANCE_WITHOUT_REASON, Code, Diagnostic, Diagnostics, Fix, Span, UNUSED_ALLOWANCE, by_name, nearest,
+    ALLOWANCE_WITHOUT_REASON, Code, Diagnostic, Diagnostics, Fix, Span, UNUSED_ALLOWANCE, closest_match,
+    find_code,
 };
-use crate::source::{DirectiveComment, comments};
+use crate::source::{DirectiveComment, find_comments};
 
 /// Removes the diagnostics that comments suppress from `found`, and adds diagnostics for the comments themselves. `asked` are the
 /// lints that ran.
-pub(super) fn apply(checked: &LintContext<'_>, asked: &[&'static Code], found: &mut Diagnostics) {
+pub(super) fn apply_suppressions(
+    checked: &LintContext<'_>,
+    asked: &[&'static Code],
+    found: &mut Diagnostics,
+) {
     let mut about = Diagnostics::default();
     for file in checked.files {
         let Some(source) = checked.sources.get(file.source) else { continue };
-        for allowance in comments("allow", file.source, source, &file.root) {
+        for allowance in find_comments("allow", file.source, source, &file.root) {
             for (place, word) in &allowance.words {
-                let code = by_name(word);
+                let code = find_code(word);
                 let mut used = false;
                 found.retain(|diagnostic| {
                     let allowed = Some(diagnostic.code) == code
@@ -32,7 +37,9 @@ pub(super) fn apply(checked: &LintContext<'_>, asked: &[&'static Code], found: &
                         (Some(_), _) => removal(source.text(), &allowance, *place),
                     };
                     about.push(
-                        Diagnostic::new(&UNUSED_ALLOWANCE, *place, why.message).help(why.help).fix(fix),
+                        Diagnostic::new(&UNUSED_ALLOWANCE, *place, why.message)
+                            .with_help(why.help)
+                            .with_fix(fix),
                     );
                 }
             }
@@ -43,7 +50,7 @@ pub(super) fn apply(checked: &LintContext<'_>, asked: &[&'static Code], found: &
                         allowance.span,
                         "this suppression has no reason",
                     )
-                    .help("add the reason: `# callgate: allow CG511 because …`"),
+                    .with_help("add the reason: `# callgate: allow CG511 because …`"),
                 );
             }
         }
@@ -66,7 +73,7 @@ fn unused(code: Option<&'static Code>, word: &str, asked: &[&'static Code]) -> O
         Some(SuppressionProblem { message, help: help.to_owned(), meant: None })
     };
     let Some(code) = code else {
-        let meant = nearest(word, lints().flat_map(|code| [code.id, code.name]));
+        let meant = closest_match(word, lints().flat_map(|code| [code.id, code.name]));
         let help = match meant {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => "`callgate rule` lists all codes".to_owned(),

@@ -1,6 +1,6 @@
 //! Lint: tests that need a value of another type than the tool's schema permits.
 
-use super::argument_lookup::{ArgumentLookup, PathLookup, types};
+use super::argument_lookup::{ArgumentLookup, PathLookup, permitted_types};
 use super::lint_context::LintContext;
 use super::scalars::{is_literal, quoted, replaceable_span};
 use super::{Lint, RequiredInput};
@@ -15,7 +15,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         for test in written.tests.iter().filter(|test| test.path.is_singular()) {
             let PathLookup::Known(schemas) = arguments.find(written, &test.path) else { continue };
-            let taken: Option<Vec<Vec<JsonType>>> = schemas.into_iter().map(types).collect();
+            let taken: Option<Vec<Vec<JsonType>>> = schemas.into_iter().map(permitted_types).collect();
             let Some(taken) = taken.map(|taken| taken.concat()) else { continue };
             for operator in test.operators().filter(|operator| is_literal(&operator.value)) {
                 let needed = needed(operator);
@@ -30,9 +30,9 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                     words(&needed)
                 );
                 let diagnostic = written
-                    .tells(&TEST_OF_WRONG_TYPE, operator.value.span, message)
-                    .help("the test is undecided for every argument of another type; compare with a value of the tool's type")
-                    .fix(conversion_fix(checked.sources, &operator.value, &taken));
+                    .diagnostic(&TEST_OF_WRONG_TYPE, operator.value.span, message)
+                    .with_help("the test is undecided for every argument of another type; compare with a value of the tool's type")
+                    .with_fix(conversion_fix(checked.sources, &operator.value, &taken));
                 found.push(diagnostic);
             }
         }
@@ -48,7 +48,7 @@ fn words(types: &[JsonType]) -> String {
 
 /// Returns the types of values that an operator can decide. Returns an empty list if it decides all types.
 fn needed(operator: &MappingEntry) -> Vec<JsonType> {
-    let of = |node: &YamlNode| JsonType::of(&node.to_json());
+    let of = |node: &YamlNode| JsonType::from_value(&node.to_json());
     let operand = &operator.value;
     match operator.key.as_str() {
         "eq" | "ne" | "gt" | "gte" | "lt" | "lte" if of(operand) != JsonType::Null => vec![of(operand)],

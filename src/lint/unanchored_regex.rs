@@ -10,8 +10,8 @@ pub(super) static LINT: Lint = Lint { code: &UNANCHORED_REGEX, needs: RequiredIn
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
-        let permits = written.is(&["allow"]);
-        let restricts = written.is(&["deny", "halt", "approval"]);
+        let permits = written.has_kind(&["allow"]);
+        let restricts = written.has_kind(&["deny", "halt", "approval"]);
         if !permits && !restricts {
             continue;
         }
@@ -24,8 +24,8 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             let message = format!("this regular expression also matches inside longer strings: {open}");
             found.push(
                 written
-                    .tells(&UNANCHORED_REGEX, operator.value.span, message)
-                    .help("anchor it: `^(?:…)$`; for URLs and mail addresses use `host:` and `domain:`"),
+                    .diagnostic(&UNANCHORED_REGEX, operator.value.span, message)
+                    .with_help("anchor it: `^(?:…)$`; for URLs and mail addresses use `host:` and `domain:`"),
             );
         }
         for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
@@ -38,8 +38,8 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 format!("this permits every tool whose name contains a match of `{}`", regex.as_str());
             found.push(
                 written
-                    .tells(&UNANCHORED_REGEX, node.span, message)
-                    .help("anchor the start of the name, as in `/^get_/`, or use a glob, as in `get_*`"),
+                    .diagnostic(&UNANCHORED_REGEX, node.span, message)
+                    .with_help("anchor the start of the name, as in `/^get_/`, or use a glob, as in `get_*`"),
             );
         }
     }

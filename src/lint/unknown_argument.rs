@@ -3,7 +3,7 @@
 use super::argument_lookup::{ArgumentLookup, PathLookup, first_name};
 use super::lint_context::LintContext;
 use super::{Lint, RequiredInput};
-use crate::diagnostic::{Diagnostics, UNKNOWN_ARGUMENT, nearest};
+use crate::diagnostic::{Diagnostics, UNKNOWN_ARGUMENT, closest_match};
 use crate::path::{Path, PathStep};
 use crate::source::{YamlNode, YamlValue, span_in};
 
@@ -24,7 +24,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 Some(PathStep::Name(name)) => name.as_str(),
                 _ => first_name(path.text()).unwrap_or_default(),
             };
-            let help = match nearest(step, names.iter().copied()) {
+            let help = match closest_match(step, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if names.is_empty() => "its parent is not an object".to_owned(),
                 None => {
@@ -37,7 +37,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             let at = path.text().rfind(step).unwrap_or(0);
             let span = span_in(checked.sources, node, at..at + step.len());
             let message = format!("no tool that this policy applies to has `{}`", path.text());
-            found.push(written.tells(&UNKNOWN_ARGUMENT, span, message).help(help));
+            found.push(written.diagnostic(&UNKNOWN_ARGUMENT, span, message).with_help(help));
         }
     }
 }

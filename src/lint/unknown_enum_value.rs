@@ -1,10 +1,10 @@
 //! Lint: literals that the tool's schema does not permit.
 
-use super::argument_lookup::{ArgumentLookup, PathLookup, values};
+use super::argument_lookup::{ArgumentLookup, PathLookup, permitted_values};
 use super::lint_context::LintContext;
-use super::scalars::{is_literal, replaceable_span, replacement_source, shown};
+use super::scalars::{display_value, is_literal, replaceable_span, replacement_source};
 use super::{Lint, RequiredInput};
-use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_ENUM_VALUE, nearest};
+use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_ENUM_VALUE, closest_match};
 use crate::json::Value;
 use crate::source::YamlNode;
 
@@ -15,7 +15,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         for test in written.tests.iter().filter(|test| test.path.is_singular()) {
             let PathLookup::Known(schemas) = arguments.find(written, &test.path) else { continue };
-            let taken: Option<Vec<Vec<&Value>>> = schemas.into_iter().map(values).collect();
+            let taken: Option<Vec<Vec<&Value>>> = schemas.into_iter().map(permitted_values).collect();
             let Some(taken) = taken.map(|taken| taken.concat()) else { continue };
             for literal in literals(test.node) {
                 let value = literal.to_json();
@@ -27,12 +27,12 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                     let mut same = texts().filter(|taken| taken.eq_ignore_ascii_case(text));
                     same.next().filter(|_| same.next().is_none())
                 });
-                let near = same_letters.or_else(|| nearest(literal.as_str()?, texts()));
+                let near = same_letters.or_else(|| closest_match(literal.as_str()?, texts()));
                 let help = match near {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => {
                         let all: Vec<String> =
-                            taken.iter().map(|value| format!("`{}`", shown(value))).collect();
+                            taken.iter().map(|value| format!("`{}`", display_value(value))).collect();
                         format!("permitted values: {}", all.join(", "))
                     }
                 };
@@ -43,9 +43,14 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 let message = format!(
                     "`{}` can't be `{}` according to the tool's schema",
                     test.path.text(),
-                    shown(&value)
+                    display_value(&value)
                 );
-                found.push(written.tells(&UNKNOWN_ENUM_VALUE, literal.span, message).help(help).fix(fix));
+                found.push(
+                    written
+                        .diagnostic(&UNKNOWN_ENUM_VALUE, literal.span, message)
+                        .with_help(help)
+                        .with_fix(fix),
+                );
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::lint_context::LintContext;
 use super::scalars::{replaceable_span, replacement_source};
 use super::{Lint, RequiredInput};
-use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_TOOL, nearest};
+use crate::diagnostic::{Diagnostics, Fix, UNKNOWN_TOOL, closest_match};
 use crate::matcher::NamePattern;
 
 pub(super) static LINT: Lint = Lint { code: &UNKNOWN_TOOL, needs: RequiredInput::Tools, check };
@@ -26,7 +26,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             let compared = unknown.len() < MOST_COMPARED && matches!(pattern, NamePattern::Exact(_));
             let near = *unknown
                 .entry(text)
-                .or_insert_with(|| nearest(text, names.iter().copied().filter(|_| compared)));
+                .or_insert_with(|| closest_match(text, names.iter().copied().filter(|_| compared)));
             let message = match pattern {
                 NamePattern::Exact(name) => format!("unknown tool `{name}`"),
                 _ => format!("no tool matches `{text}`"),
@@ -40,7 +40,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
                 let span = replaceable_span(checked.sources, node)?;
                 Some(Fix::replace(format!("write `{near}`"), span, replacement_source(node, near)))
             });
-            found.push(written.tells(&UNKNOWN_TOOL, node.span, message).help(help).fix(fix));
+            found.push(written.diagnostic(&UNKNOWN_TOOL, node.span, message).with_help(help).with_fix(fix));
         }
     }
 }

@@ -17,11 +17,11 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
         calls.flat_map(|call| call.policies.iter().chain(&call.policy)).map(String::as_str).collect();
     // A policy that a test names counts as tested, also if the test expects that it does not match.
     reached.extend(tests.named_policies());
-    for written in checked.acting().filter(|written| !reached.contains(written.id())) {
+    for written in checked.enforced_policies().filter(|written| !reached.contains(written.id())) {
         found.push(
             written
-                .tells(&UNTESTED_POLICY, written.id_span(), format!("no test reaches `{}`", written.id()))
-                .help("add a case with a call that it matches, and one with a call that it does not; `callgate test` runs them"),
+                .diagnostic(&UNTESTED_POLICY, written.id_span(), format!("no test reaches `{}`", written.id()))
+                .with_help("add a case with a call that it matches, and one with a call that it does not; `callgate test` runs them"),
         );
     }
 }

@@ -89,11 +89,11 @@ pub fn equals(node: NodeRef<'_>, operand: ResolvedOperand<'_>, operator: &str) -
 }
 
 /// Returns whether a value is one of the literals. A set with several types is decided for values of each of its types.
-pub fn member(node: NodeRef<'_>, values: &[Value], operator: &str) -> Truth {
+pub fn is_member(node: NodeRef<'_>, values: &[Value], operator: &str) -> Truth {
     if values.iter().any(|value| node.equals(NodeRef::Json(value))) {
         return Truth::Yes;
     }
-    let types = || values.iter().map(JsonType::of).filter(|json_type| *json_type != JsonType::Null);
+    let types = || values.iter().map(JsonType::from_value).filter(|json_type| *json_type != JsonType::Null);
     match types().next() {
         Some(other) if types().all(|json_type| json_type != node.json_type()) => {
             type_mismatch(node, operator, other.with_article())
@@ -124,7 +124,7 @@ pub fn is_of_type(node: NodeRef<'_>, word: &str) -> bool {
     }
 }
 
-pub fn length(node: NodeRef<'_>, asked: &LengthBounds) -> Truth {
+pub fn check_length(node: NodeRef<'_>, asked: &LengthBounds) -> Truth {
     if let Some(of) = asked.of
         && of != node.json_type()
     {

@@ -4,7 +4,7 @@ use super::field_test::{self, FieldTest};
 use super::truth::Truth;
 use crate::call::CallView;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_SCRIPT, MISSING_KEY, Span};
-use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, ScriptProblem, Shape, head};
+use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, ScriptProblem, Shape, head_span};
 use crate::script::Predicate;
 use crate::source::YamlNode;
 
@@ -117,7 +117,7 @@ impl Condition {
                         "write `path:` and a test such as `eq:`, or one of `all:`, `any:`, `not:`, `expr:`",
                     ),
                 };
-                reader.report(Diagnostic::new(&MISSING_KEY, head(node), message).help(help));
+                reader.report(Diagnostic::new(&MISSING_KEY, head_span(node), message).with_help(help));
             }
             return None;
         };
@@ -131,8 +131,8 @@ impl Condition {
                     second.key_span,
                     format!("this condition has both `{}` and `{}`", form.key, second.key),
                 )
-                .label(form.key_span, "first key")
-                .help("write each as a separate list item; all items must hold"),
+                .with_label(form.key_span, "first key")
+                .with_help("write each as a separate list item; all items must hold"),
             );
             return None;
         }
@@ -144,7 +144,7 @@ impl Condition {
                     stray.key_span,
                     format!("`{}` can't be used with `{}`", stray.key, form.key),
                 )
-                .help("tests such as this one need a `path:` in the same condition"),
+                .with_help("tests such as this one need a `path:` in the same condition"),
             );
             return None;
         }
@@ -207,7 +207,7 @@ fn read_expr(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Expr> {
         Err(error) => {
             let example = "write an expression that returns `true` or `false`, as in `input.amount > 100 && tool != \"ping\"`";
             let ScriptProblem { range, message, help } =
-                ScriptProblem::of(text, error, "expression", example);
+                ScriptProblem::from_error(text, error, "expression", example);
             reader.report_in(&INVALID_SCRIPT, node, range, message, Some(help));
             None
         }

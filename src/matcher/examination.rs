@@ -92,7 +92,7 @@ fn truths<'p>(parts: &'p [ExaminedCondition<'_>]) -> impl Iterator<Item = Truth>
 impl FieldTest {
     /// Finds the values at the test's path and evaluates each operator for them.
     fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedTest<'a> {
-        let nodes = operand::nodes(&self.path, view);
+        let nodes = operand::resolve_path(&self.path, view);
         let found = nodes.as_ref().map(|nodes| nodes.as_slice()).unwrap_or_default();
         let exists = self.exists.map(|wanted| ExaminedOperator {
             key: EXISTS.name,
@@ -103,13 +103,13 @@ impl FieldTest {
         });
         let asked = self.operators.iter().zip(&self.written.operators).map(|(operator, (key, span))| {
             let (operand, path) = operator.compared(view);
-            let answers = || found.iter().map(|node| self.answer(operator, *node, view));
+            let answers = || found.iter().map(|node| self.eval_operator(operator, *node, view));
             ExaminedOperator {
                 key,
                 span: *span,
                 operand,
                 operand_path: path.map(|path| (path.text(), path.root())),
-                truth: (!found.is_empty()).then(|| self.each.of(answers())),
+                truth: (!found.is_empty()).then(|| self.each.combine(answers())),
             }
         });
         ExaminedTest {
@@ -138,7 +138,7 @@ impl FieldTest {
             let deciding = !decided && truth == decides;
             decided |= deciding;
             if is_first || deciding {
-                let answers = self.operators.iter().map(|operator| self.answer(operator, *node, view));
+                let answers = self.operators.iter().map(|operator| self.eval_operator(operator, *node, view));
                 kept.push(ExaminedValue { value: *node, truth, answers: answers.collect() });
             }
         }
@@ -181,7 +181,7 @@ fn pattern_operand<'a, P>(
 }
 
 fn one<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
-    match operand::nodes(path, view) {
+    match operand::resolve_path(path, view) {
         Ok(nodes) => {
             nodes.first().map_or(ExaminedOperand::Open(Truth::Absent), |node| ExaminedOperand::One(*node))
         }
@@ -190,7 +190,7 @@ fn one<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
 }
 
 fn several<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
-    match operand::nodes(path, view) {
+    match operand::resolve_path(path, view) {
         Ok(nodes) if nodes.is_empty() => ExaminedOperand::Open(Truth::Absent),
         Ok(nodes) if path.is_singular() => {
             nodes.first().map_or(ExaminedOperand::Open(Truth::Absent), |node| ExaminedOperand::One(*node))

@@ -34,7 +34,7 @@ pub struct ExaminedPattern<'a> {
 
 impl ExaminedMatcher<'_> {
     /// Whether the tool matches.
-    pub fn fits_tool(&self) -> bool {
+    pub fn matches_tool(&self) -> bool {
         self.tools.is_empty() || self.tools.iter().any(|pattern| pattern.fits)
     }
 
@@ -45,7 +45,7 @@ impl ExaminedMatcher<'_> {
 
     /// Returns the result of the whole matcher.
     pub fn truth(&self) -> Truth {
-        match (self.fits_tool() && self.matches_server(), &self.condition) {
+        match (self.matches_tool() && self.matches_server(), &self.condition) {
             (false, _) => Truth::No,
             (true, None) => Truth::Yes,
             (true, Some(condition)) => condition.truth.clone(),
@@ -92,10 +92,10 @@ impl<'a> ExaminedCondition<'a> {
     }
 
     /// Calls `visit` with the condition and all its descendants, parents first.
-    pub fn each(&self, visit: &mut impl FnMut(&ExaminedCondition<'a>)) {
+    pub fn visit(&self, visit: &mut impl FnMut(&ExaminedCondition<'a>)) {
         visit(self);
         for part in self.parts() {
-            part.each(visit);
+            part.visit(visit);
         }
     }
 }

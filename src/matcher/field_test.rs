@@ -9,7 +9,7 @@ use crate::call::{CallView, NodeRef, Root};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, Span};
 use crate::json::{JsonType, Number, Value};
 use crate::path::Path;
-use crate::rules_schema::{FieldShape, Polarity, PolicyReader, Shape, head};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, Shape, head_span};
 use crate::source;
 use crate::work_limit;
 
@@ -142,7 +142,7 @@ impl Quantifier {
     }
 
     /// Combines the results of the single values.
-    pub(super) fn of(self, truths: impl IntoIterator<Item = Truth>) -> Truth {
+    pub(super) fn combine(self, truths: impl IntoIterator<Item = Truth>) -> Truth {
         match self {
             Self::Any => Truth::any(truths),
             Self::None => !Truth::any(truths),
@@ -205,7 +205,7 @@ pub(super) struct TestSpans {
 }
 
 impl TestSpans {
-    fn of(test: &source::YamlNode) -> Self {
+    fn from_node(test: &source::YamlNode) -> Self {
         let entries = || test.entries().unwrap_or_default().iter();
         let whole = |entry: &source::MappingEntry| Span { end: entry.value.span.end, ..entry.key_span };
         let operators = entries().filter_map(|entry| {
@@ -223,7 +223,7 @@ impl TestSpans {
 impl FieldTest {
     /// Reads a test and reports problems to `reader`.
     pub fn read(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let path = node.get("path").and_then(|node| reader.path(node));
+        let path = node.get("path").and_then(|node| reader.read_path(node));
         let exists = node.get("exists").and_then(source::YamlNode::as_bool);
         let operators = Operator::read_all(node, reader);
         if exists.is_none()
@@ -234,8 +234,8 @@ impl FieldTest {
                 .all(|entry| ["path", "each", "absent", "base"].contains(&entry.key.as_str()))
         {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, head(node), "this test has a `path` and no operator")
-                    .help("add a test such as `eq:`, `gt:`, `matches:` or `exists: true`"),
+                Diagnostic::new(&MISSING_KEY, head_span(node), "this test has a `path` and no operator")
+                    .with_help("add a test such as `eq:`, `gt:`, `matches:` or `exists: true`"),
             );
             return None;
         }
@@ -254,7 +254,7 @@ impl FieldTest {
                         node.get("path").map_or(node.span, |node| node.span),
                         "this path may return several values, and a permitting policy needs `each`",
                     )
-                    .help("add `each: any`, `each: every` or `each: none` to say how many of the values must pass"),
+                    .with_help("add `each: any`, `each: every` or `each: none` to say how many of the values must pass"),
                 );
                 return None;
             }
@@ -267,12 +267,12 @@ impl FieldTest {
             _ => Absence::NoMatch,
         };
         let operators = operators.into_iter().collect::<Option<_>>()?;
-        Some(Self { path, each, absence, exists, operators, written: Box::new(TestSpans::of(node)) })
+        Some(Self { path, each, absence, exists, operators, written: Box::new(TestSpans::from_node(node)) })
     }
 
     /// Evaluates the test for a call.
     pub fn eval(&self, view: &CallView<'_>) -> Truth {
-        let nodes = match operand::nodes(&self.path, view) {
+        let nodes = match operand::resolve_path(&self.path, view) {
             Ok(nodes) => nodes,
             Err(truth) => return truth,
         };
@@ -288,15 +288,15 @@ impl FieldTest {
                 (Absence::NoMatch, Quantifier::Any | Quantifier::Every) => Truth::No,
             };
         }
-        self.each.of(nodes.iter().map(|node| self.eval_node(*node, view)))
+        self.each.combine(nodes.iter().map(|node| self.eval_node(*node, view)))
     }
 
     pub(super) fn eval_node(&self, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
-        Truth::all(self.operators.iter().map(|operator| self.answer(operator, node, view)))
+        Truth::all(self.operators.iter().map(|operator| self.eval_operator(operator, node, view)))
     }
 
     /// Evaluates one operator for one value, with the path and the absence rule of this test.
-    pub(super) fn answer(&self, operator: &Operator, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
+    pub(super) fn eval_operator(&self, operator: &Operator, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
         match self.ask(operator, node, view) {
             Truth::Undecided(why) => Truth::Undecided(format!("`{}`: {why}", self.path.text())),
             // An absent operand counts like an absent value.
@@ -321,7 +321,7 @@ impl FieldTest {
 
     /// Returns the path and the keys by which an index can find this test: the path is singular, its value must equal one of some
     /// literals of one type, and an absent value does not match. Returns `None` for other tests.
-    pub fn lookup(&self) -> Option<(&Path, Vec<ScalarKey<'_>>)> {
+    pub fn index_keys(&self) -> Option<(&Path, Vec<ScalarKey<'_>>)> {
         if !self.path.is_singular()
             || self.each != Quantifier::Any
             || self.absence != Absence::NoMatch
@@ -329,9 +329,9 @@ impl FieldTest {
         {
             return None;
         }
-        let keys = self.operators.iter().find_map(Operator::literals)?;
+        let keys = self.operators.iter().find_map(Operator::required_literals)?;
         let keys: Vec<_> =
-            keys.iter().map(|value| ScalarKey::of(NodeRef::Json(value))).collect::<Option<_>>()?;
+            keys.iter().map(|value| ScalarKey::from_node(NodeRef::Json(value))).collect::<Option<_>>()?;
         let first = keys.first()?.json_type();
         keys.iter().all(|key| key.json_type() == first).then_some((&self.path, keys))
     }
@@ -350,7 +350,7 @@ pub enum ScalarKey<'a> {
 
 impl<'a> ScalarKey<'a> {
     /// Returns the key of a node. Returns `None` if it is not a scalar, or is `null`.
-    pub fn of(node: NodeRef<'a>) -> Option<Self> {
+    pub fn from_node(node: NodeRef<'a>) -> Option<Self> {
         match node {
             NodeRef::Text(text) => Some(Self::String(text)),
             NodeRef::Json(Value::String(text)) => Some(Self::String(text)),

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use url::Host;
 
 use super::Undecided;
-use crate::safe_text::{inert, is_hidden};
+use crate::safe_text::{escape_controls, is_hidden};
 
 /// A host name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl HostName {
     ///
     /// # Errors
     /// Returns [`Undecided`] if parsers differ on which host it is.
-    pub(super) fn read(text: &str) -> Result<Self, Undecided> {
+    pub(super) fn parse(text: &str) -> Result<Self, Undecided> {
         if text.chars().any(|c| c.is_control() || c.is_whitespace() || is_hidden(c)) {
             return Err(Undecided("the host has white space, a control character or an invisible character"));
         }
@@ -93,7 +93,7 @@ pub(super) struct DnsPattern {
 impl DnsPattern {
     /// Parses `example.com`, `*.example.com`, `192.0.2.1` or `[2001:db8::1]`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let shown = inert(text);
+        let shown = escape_controls(text);
         let (subdomains, rest) = text.strip_prefix("*.").map_or((false, text), |rest| (true, rest));
         if rest.is_empty() {
             return Err("the name is empty; write a host such as `example.com`".to_owned());
@@ -113,7 +113,7 @@ impl DnsPattern {
                 "`{shown}` has a port or is an IPv6 address: remove the port, which is ignored, or put the address in brackets"
             ));
         }
-        let name = HostName::read(rest)
+        let name = HostName::parse(rest)
             .map_err(|Undecided(reason)| format!("`{shown}` is not a valid host: {reason}"))?;
         if subdomains && !matches!(name, HostName::Dns(_)) {
             return Err(format!("`{shown}` has a wildcard before an IP address, which has no subdomains"));
@@ -122,7 +122,7 @@ impl DnsPattern {
     }
 
     /// Whether the pattern matches a name. `*.example.com` matches every name under `example.com`, but not `example.com` itself.
-    pub(super) fn covers(&self, name: &HostName) -> bool {
+    pub(super) fn matches(&self, name: &HostName) -> bool {
         match (&self.name, name) {
             (HostName::Dns(parent), HostName::Dns(name)) if self.subdomains => {
                 name.strip_suffix(parent.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
@@ -132,7 +132,7 @@ impl DnsPattern {
     }
 
     /// Whether the pattern is an IP address instead of a DNS name.
-    pub(super) fn is_address(&self) -> bool {
+    pub(super) fn is_ip_address(&self) -> bool {
         !matches!(self.name, HostName::Dns(_))
     }
 }

@@ -6,7 +6,7 @@
 
 use super::Undecided;
 use super::host_name::{DnsPattern, HostName};
-use crate::safe_text::{inert, is_hidden};
+use crate::safe_text::{escape_controls, is_hidden};
 use crate::unicode::ascii_form;
 
 /// A pattern for mail domains: `example.com`, or `*.example.com` (every subdomain, but not the domain itself).
@@ -20,18 +20,18 @@ impl DomainPattern {
     /// Returns a message that says what to write instead.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some(name) = text.strip_prefix('@') {
-            return Err(format!("a domain has no `@`: write `{}`", inert(name)));
+            return Err(format!("a domain has no `@`: write `{}`", escape_controls(name)));
         }
         let pattern = DnsPattern::parse(text)?;
-        if pattern.is_address() {
+        if pattern.is_ip_address() {
             return Err("an IP address is not a mail domain: write a name, as in `example.com`".to_owned());
         }
         Ok(Self(pattern))
     }
 
     /// Whether the pattern matches a domain from [`parse_address_domains`].
-    pub fn covers(&self, domain: &str) -> bool {
-        self.0.covers(&HostName::Dns(domain.to_owned()))
+    pub fn matches(&self, domain: &str) -> bool {
+        self.0.matches(&HostName::Dns(domain.to_owned()))
     }
 }
 
@@ -46,7 +46,7 @@ impl DomainPattern {
 /// ```
 pub fn every_domain_matches(patterns: &[DomainPattern], text: &str) -> Result<bool, Undecided> {
     let domains = parse_address_domains(text)?;
-    Ok(domains.iter().all(|domain| patterns.iter().any(|pattern| pattern.covers(domain))))
+    Ok(domains.iter().all(|domain| patterns.iter().any(|pattern| pattern.matches(domain))))
 }
 
 /// Returns the domain of every address in a list, in order, in lower-case ASCII. Addresses are separated by `,` or `;`.
@@ -231,7 +231,7 @@ fn parse_domain(address: &[AddressToken<'_>]) -> Result<String, Undecided> {
     if !plain {
         return Err(Undecided("the part before the `@` has characters that mail programs treat differently"));
     }
-    match HostName::read(domain)? {
+    match HostName::parse(domain)? {
         HostName::Dns(domain) => Ok(domain),
         _ => Err(Undecided("the domain of an address is an IP address")),
     }

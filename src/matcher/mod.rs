@@ -84,7 +84,7 @@ impl Matcher {
         if node.entries().is_some_and(<[_]>::is_empty) {
             reader.report(
                 Diagnostic::new(&EMPTY_VALUE, node.span, "`match` is empty")
-                    .help("`match: \"*\"` matches every tool"),
+                    .with_help("`match: \"*\"` matches every tool"),
             );
         }
         let mut patterns =
@@ -99,10 +99,9 @@ impl Matcher {
     pub fn read_for_run(node: &YamlNode, kind: &str, reader: &mut PolicyReader<'_>) -> Self {
         let mut refuse = |span, what: &str| {
             let message = format!("a `{kind}` policy applies to a run, which has no {what}");
-            reader.report(
-                Diagnostic::new(&CONFLICTING_KEYS, span, message)
-                    .help("remove it: `match` can only have `where` here, over `$.context` and `$.session`"),
-            );
+            reader.report(Diagnostic::new(&CONFLICTING_KEYS, span, message).with_help(
+                "remove it: `match` can only have `where` here, over `$.context` and `$.session`",
+            ));
         };
         let Some(entries) = node.entries() else {
             refuse(node.span, "tool");
@@ -116,7 +115,7 @@ impl Matcher {
     }
 
     /// Whether the patterns match a tool of a server. `server` is empty for a call without a server.
-    pub fn concerns(&self, server: &str, tool: &str) -> bool {
+    pub fn matches_tool(&self, server: &str, tool: &str) -> bool {
         let fits =
             |patterns: &[NamePattern], name| patterns.is_empty() || patterns.iter().any(|p| p.matches(name));
         fits(&self.tools, tool) && fits(&self.servers, server)

@@ -80,7 +80,7 @@ impl NamePattern {
         } else {
             return Some(Self::Exact(text.to_owned()));
         };
-        reader.report(Diagnostic::new(&INVALID_PATTERN, node.span, problem).help(help));
+        reader.report(Diagnostic::new(&INVALID_PATTERN, node.span, problem).with_help(help));
         None
     }
 

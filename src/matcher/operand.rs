@@ -34,7 +34,7 @@ impl Operand {
         let Some(path) = operand_path_node(node) else {
             return literal(node, reader).then(|| Self::Literal(node.to_json()));
         };
-        let path = reader.path(path)?;
+        let path = reader.read_path(path)?;
         if !path.is_singular() {
             reader.report(
                 Diagnostic::new(
@@ -42,7 +42,7 @@ impl Operand {
                     operand_path_node(node).map_or(node.span, |path| path.span),
                     "this path may return several values, and the operator compares with one",
                 )
-                .help("use `in:` or `not_in:` to compare with several"),
+                .with_help("use `in:` or `not_in:` to compare with several"),
             );
             return None;
         }
@@ -57,7 +57,7 @@ impl Operand {
         match self {
             Self::Literal(value) => Ok(ResolvedOperand { value: NodeRef::Json(value), written: true }),
             Self::Path(path) => {
-                let value = nodes(path, view)?.first().copied().ok_or(Truth::Absent)?;
+                let value = resolve_path(path, view)?.first().copied().ok_or(Truth::Absent)?;
                 Ok(ResolvedOperand { value, written: false })
             }
         }
@@ -84,7 +84,7 @@ impl OperandSet {
     pub fn read(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         match operand_path_node(node) {
             Some(node) => {
-                let path = reader.path(node)?;
+                let path = reader.read_path(node)?;
                 let may_be_empty = !path.is_singular() && reader.polarity != Polarity::Permitting;
                 Some(Self::Path { path, may_be_empty })
             }
@@ -97,12 +97,12 @@ impl OperandSet {
 ///
 /// # Errors
 /// Returns the truth of the test if the operand is absent or can't be read.
-pub fn listed<'a>(
+pub fn set_values<'a>(
     path: &Path,
     may_be_empty: bool,
     view: &CallView<'a>,
 ) -> Result<SmallVec<[NodeRef<'a>; 8]>, Truth> {
-    let found = nodes(path, view)?;
+    let found = resolve_path(path, view)?;
     match found.as_slice() {
         [] if !may_be_empty => Err(Truth::Absent),
         [NodeRef::Json(Value::Array(items))] if path.is_singular() => {
@@ -132,7 +132,7 @@ impl<P> PatternSet<P> {
         parse: impl Fn(&str) -> Result<P, String>,
     ) -> Option<Self> {
         if let Some(path) = operand_path_node(node) {
-            return reader.path(path).map(Self::Path);
+            return reader.read_path(path).map(Self::Path);
         }
         if !literal(node, reader) {
             return None;
@@ -145,7 +145,7 @@ impl<P> PatternSet<P> {
                 Ok(pattern) => patterns.push(pattern),
                 Err(problem) => reader.report(
                     Diagnostic::new(&INVALID_OPERAND, item.span, problem)
-                        .help(format!("write for example {example}")),
+                        .with_help(format!("write for example {example}")),
                 ),
             }
         }
@@ -153,7 +153,7 @@ impl<P> PatternSet<P> {
     }
 
     /// Returns the result of `test` for the patterns, or the truth of the test if the patterns are absent or can't be read.
-    pub fn with<'a>(
+    pub fn evaluate<'a>(
         &self,
         view: &CallView<'a>,
         parse: impl Fn(&str) -> Result<P, String>,
@@ -163,7 +163,7 @@ impl<P> PatternSet<P> {
             Self::Literals(patterns, _) => return test(patterns),
             Self::Path(path) => path,
         };
-        let found = match nodes(path, view) {
+        let found = match resolve_path(path, view) {
             Ok(found) => found,
             Err(truth) => return truth,
         };
@@ -193,7 +193,7 @@ impl<P> PatternSet<P> {
 ///
 /// # Errors
 /// Returns [`Truth::Undecided`] if a value on the path has the wrong type.
-pub fn nodes<'a>(path: &Path, view: &CallView<'a>) -> Result<crate::path::Nodes<'a>, Truth> {
+pub fn resolve_path<'a>(path: &Path, view: &CallView<'a>) -> Result<crate::path::Nodes<'a>, Truth> {
     path.nodes(view).map_err(|mismatch| Truth::Undecided(format!("`{}`: {mismatch}", path.text())))
 }
 
@@ -212,7 +212,7 @@ fn literal(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> bool {
                     other.key_span,
                     format!("`{}` can't be used with the `path` of an operand", other.key),
                 )
-                .help("an operand that is read from the call has only the key `path`"),
+                .with_help("an operand that is read from the call has only the key `path`"),
             );
             return false;
         }
@@ -235,7 +235,7 @@ fn literal(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> bool {
             span,
             "this compares with the string itself, not with the value at that path",
         )
-        .help(format!(
+        .with_help(format!(
             "write `{{ path: {path} }}`; to compare with the string itself, use `in:` with a list"
         )),
     );

@@ -89,7 +89,7 @@ impl Operator {
         if let Some(node) = relative {
             reader.report(
                 Diagnostic::new(&INVALID_OPERAND, node.span, "`base` must be an absolute directory")
-                    .help("write for example `base: /srv`"),
+                    .with_help("write for example `base: /srv`"),
             );
             return vec![None];
         }
@@ -99,7 +99,7 @@ impl Operator {
         if let (Some(base), None) = (test.get("base"), test.get("inside")) {
             reader.report(
                 Diagnostic::new(&CONFLICTING_KEYS, base.span, "`base` has no effect without `inside`")
-                    .help("add `inside:`, or remove `base`"),
+                    .with_help("add `inside:`, or remove `base`"),
             );
         }
         operators
@@ -124,7 +124,7 @@ impl Operator {
             "contains" => Operand::read(node, reader).map(Self::Contains),
             "starts_with" => PatternSet::read(node, reader, "`abc`", literal).map(Self::StartsWith),
             "ends_with" => PatternSet::read(node, reader, "`abc`", literal).map(Self::EndsWith),
-            "matches" => reader.regex(node).map(Self::Matches),
+            "matches" => reader.read_regex(node).map(Self::Matches),
             "type" => {
                 let words = node.items().unwrap_or(std::slice::from_ref(node)).iter();
                 words.map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>().map(Self::Type)
@@ -152,9 +152,9 @@ impl Operator {
             Self::In { set, negated } => {
                 let operator = if *negated { "not_in" } else { "in" };
                 let found = match set {
-                    OperandSet::Literals(values) => comparison::member(node, values, operator),
+                    OperandSet::Literals(values) => comparison::is_member(node, values, operator),
                     OperandSet::Path { path, may_be_empty } => {
-                        match operand::listed(path, *may_be_empty, view) {
+                        match operand::set_values(path, *may_be_empty, view) {
                             Ok(values) => Truth::any(values.iter().map(|value| {
                                 comparison::equals(
                                     node,
@@ -173,30 +173,32 @@ impl Operator {
                 Err(open) => open,
             },
             Self::StartsWith(texts) => with_string(node, "starts_with", |text| {
-                texts.with(view, literal, |texts| {
+                texts.evaluate(view, literal, |texts| {
                     texts.iter().any(|start| text.starts_with(start.as_str())).into()
                 })
             }),
             Self::EndsWith(texts) => with_string(node, "ends_with", |text| {
-                texts.with(view, literal, |texts| texts.iter().any(|end| text.ends_with(end.as_str())).into())
+                texts.evaluate(view, literal, |texts| {
+                    texts.iter().any(|end| text.ends_with(end.as_str())).into()
+                })
             }),
             Self::Matches(regex) => with_string(node, "matches", |text| regex.is_match(text).into()),
             Self::Type(words) => words.iter().any(|word| comparison::is_of_type(node, word)).into(),
-            Self::Length(bounds) => comparison::length(node, bounds),
+            Self::Length(bounds) => comparison::check_length(node, bounds),
             Self::Inside { directories, base } => with_string(node, "inside", |text| {
-                directories.with(
+                directories.evaluate(
                     view,
                     |operand| Directory::parse(operand, base.as_deref()),
                     |directories| any_matches(directories, |directory| directory.contains(text)),
                 )
             }),
             Self::Host(patterns) => with_string(node, "host", |text| {
-                patterns.with(view, HostPattern::parse, |patterns| {
+                patterns.evaluate(view, HostPattern::parse, |patterns| {
                     any_matches(patterns, |pattern| pattern.matches(text))
                 })
             }),
             Self::Domain(patterns) => with_string(node, "domain", |text| {
-                patterns.with(view, DomainPattern::parse, |patterns| {
+                patterns.evaluate(view, DomainPattern::parse, |patterns| {
                     every_domain_matches(patterns, text)
                         .map_or_else(|why| Truth::Undecided(why.to_string()), Truth::from)
                 })
@@ -248,7 +250,7 @@ impl Operator {
     }
 
     /// Returns the literals of which the value must equal one. Returns `None` for other operators.
-    pub fn literals(&self) -> Option<&[Value]> {
+    pub fn required_literals(&self) -> Option<&[Value]> {
         match self {
             Self::Compare(FieldComparison::Eq, Operand::Literal(value)) => Some(std::slice::from_ref(value)),
             Self::In { set: OperandSet::Literals(values), negated: false } => Some(values),
@@ -294,7 +296,7 @@ fn comparable(
             node.span,
             format!("`{}` compares numbers or strings; this is {}", comparison.name(), node.type_name()),
         )
-        .help("write a number, a string, or `{ path: … }`"),
+        .with_help("write a number, a string, or `{ path: … }`"),
     );
     None
 }
@@ -303,7 +305,7 @@ fn read_length(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option
     if node.entries().is_some_and(<[_]>::is_empty) {
         reader.report(
             Diagnostic::new(&EMPTY_VALUE, node.span, "`length` is empty")
-                .help("write for example `{ lte: 10 }`"),
+                .with_help("write for example `{ lte: 10 }`"),
         );
         return None;
     }
@@ -318,7 +320,7 @@ fn read_length(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option
     {
         reader.report(
             Diagnostic::new(&EMPTY_VALUE, node.span, "`length` has no bound")
-                .help("add a bound: `{ of: items, lte: 10 }`"),
+                .with_help("add a bound: `{ of: items, lte: 10 }`"),
         );
         return None;
     }

@@ -34,7 +34,7 @@ impl Directory {
     pub fn parse(text: &str, base: Option<&str>) -> Result<Self, String> {
         let read = |text: &str, from: Option<&[String]>| {
             resolve(text, from).map_err(|Undecided(reason)| {
-                format!("`{}` is not a valid directory: {reason}", crate::safe_text::inert(text))
+                format!("`{}` is not a valid directory: {reason}", crate::safe_text::escape_controls(text))
             })
         };
         let base = base.map(|base| read(base, None)).transpose()?;

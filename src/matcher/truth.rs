@@ -15,7 +15,7 @@ pub enum Truth {
 
 impl Truth {
     /// Whether the result is neither true nor false, so that the policy's polarity decides.
-    pub fn is_open(&self) -> bool {
+    pub fn is_undetermined(&self) -> bool {
         matches!(self, Self::Absent | Self::Undecided(_))
     }
 

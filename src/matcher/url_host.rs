@@ -41,7 +41,7 @@ impl HostPattern {
     /// assert!(ours.matches("https://api.example.com@evil.org").is_err());
     /// ```
     pub fn matches(&self, url: &str) -> Result<bool, Undecided> {
-        Ok(self.0.covers(&parse_host(url)?))
+        Ok(self.0.matches(&parse_host(url)?))
     }
 }
 
@@ -63,10 +63,10 @@ fn parse_host(text: &str) -> Result<HostName, Undecided> {
     if authority.contains('@') {
         return Err(Undecided("the URL has a user name before its host"));
     }
-    let name = HostName::read(strip_port(authority)?)?;
+    let name = HostName::parse(strip_port(authority)?)?;
     // Both parsers must find the same host.
     let parsed = Url::parse(text).map_err(|_| Undecided("the string is not a valid URL"))?;
-    match parsed.host_str().map(HostName::read) {
+    match parsed.host_str().map(HostName::parse) {
         Some(Ok(same)) if same == name => Ok(name),
         _ => Err(Undecided("the URL is ambiguous: parsers find different hosts")),
     }

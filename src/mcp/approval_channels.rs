@@ -94,7 +94,7 @@ pub(super) struct ClientReply {
 }
 
 /// Takes our approval request and its answers out of a repeated call, and restores the preserved parameters for the server.
-pub(super) fn returned(frame: &mut JsonRpcMessage) -> ClientReply {
+pub(super) fn take_reply(frame: &mut JsonRpcMessage) -> ClientReply {
     let state = frame.param("requestState").and_then(Value::as_str).and_then(|text| text.strip_prefix(STATE));
     let Some(state) = state.map(str::to_owned) else { return ClientReply::default() };
     frame.take_param("requestState");
@@ -102,7 +102,7 @@ pub(super) fn returned(frame: &mut JsonRpcMessage) -> ClientReply {
     let answer = given.as_ref().and_then(|given| given.get(QUESTION));
     let state = BASE64URL_NOPAD.decode(state.as_bytes()).ok();
     let state = state.and_then(|bytes| json::parse(&String::from_utf8(bytes).ok()?).ok()).unwrap_or_default();
-    let question = state.get("question").and_then(RequestPart::of_json);
+    let question = state.get("question").and_then(RequestPart::from_json);
     let is_dismissed = question.is_some()
         && answer.is_some_and(|answer| answer.get("action").and_then(Value::as_str) == Some("cancel"));
     let answers = match (&question, answer) {
@@ -130,7 +130,7 @@ pub(super) enum ApprovalChannel {
 }
 
 impl ApprovalChannel {
-    pub(super) fn of(frame: &JsonRpcMessage, client: &ClientInfo) -> Self {
+    pub(super) fn select(frame: &JsonRpcMessage, client: &ClientInfo) -> Self {
         match frame.meta(method::CLIENT_CAPABILITIES) {
             Some(capabilities) if supports_forms(capabilities) => Self::Result,
             Some(_) => Self::None,
@@ -215,14 +215,14 @@ fn answer_of(question: &RequestPart, answer: &Value) -> Option<ResponsePart> {
 }
 
 /// Whether a server's text could be mistaken for an approval request of the gateway.
-pub(super) fn imitates(said: &Value) -> bool {
+pub(super) fn imitates_callgate(said: &Value) -> bool {
     let heading: String = method::plain("callgate").collect();
     match said {
         Value::String(text) => method::plain(text).collect::<String>().contains(&heading),
-        Value::Array(items) => items.iter().any(imitates),
-        Value::Object(members) => {
-            members.iter().any(|(name, item)| imitates(item) || imitates(&Value::from(name.as_str())))
-        }
+        Value::Array(items) => items.iter().any(imitates_callgate),
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, item)| imitates_callgate(item) || imitates_callgate(&Value::from(name.as_str()))),
         _ => false,
     }
 }

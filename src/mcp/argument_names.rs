@@ -1,11 +1,11 @@
 //! Detects arguments that a lenient server could read as others: many parse into structs and ignore case, at any depth.
 
 use super::method;
-use crate::argument_schema::alternatives;
+use crate::argument_schema::applicable_schemas;
 use crate::json::{self, Value};
 
 /// Returns the name of an argument, or of a nested member, that differs only in spelling from another one in the tool's schema.
-pub(super) fn misread<'a>(schema: &Value, arguments: &'a Value) -> Option<&'a str> {
+pub(super) fn find_ambiguous<'a>(schema: &Value, arguments: &'a Value) -> Option<&'a str> {
     look(schema, &[schema], arguments, 0)
 }
 
@@ -13,12 +13,12 @@ fn look<'a>(root: &Value, schemas: &[&Value], value: &'a Value, depth: usize) ->
     if schemas.is_empty() || depth > json::MAX_DEPTH {
         return None;
     }
-    let schemas = alternatives(root, schemas);
+    let schemas = applicable_schemas(root, schemas);
     match value {
         Value::Object(members) => {
             let properties = schemas.iter().filter_map(|schema| schema.get("properties")?.as_object());
             let names: Vec<&str> = properties.flat_map(|all| all.keys()).map(String::as_str).collect();
-            method::misread(members, &names).or_else(|| {
+            method::find_ambiguous_member(members, &names).or_else(|| {
                 members.iter().find_map(|(name, member)| {
                     let own = schemas.iter().filter_map(|schema| {
                         schema.get("properties")?.get(name).or_else(|| schema.get("additionalProperties"))
@@ -65,7 +65,7 @@ mod tests {
             // Names that the schema leaves to the caller.
             (json!({ "env": { "PATH": "a", "path": "b" }, "other": { "Path": 1 } }), None),
         ] {
-            assert_eq!(misread(&schema, &arguments), found, "{arguments}");
+            assert_eq!(find_ambiguous(&schema, &arguments), found, "{arguments}");
         }
     }
 }

@@ -37,7 +37,7 @@ impl DetachedBinary {
     }
 
     /// Puts the content back wherever its placeholder is still present.
-    pub(super) fn put_back(mut self, result: &mut Value) {
+    pub(super) fn reattach(mut self, result: &mut Value) {
         if !self.taken.is_empty() {
             self.reattach_in(result);
         }

@@ -12,7 +12,7 @@ pub const OUTCOME: &str = "dev.callgate/outcome";
 pub const QUARANTINED: &str = "tool_quarantined";
 
 /// All text content of a result, joined.
-pub(super) fn text_of(result: &Value) -> String {
+pub(super) fn text_content(result: &Value) -> String {
     let content = result.get("content").and_then(Value::as_array).into_iter().flatten();
     let texts: Vec<&str> = content.filter_map(|part| part.get("text")?.as_str()).collect();
     if texts.is_empty() { "the tool failed".to_owned() } else { texts.join("\n") }

@@ -13,7 +13,7 @@ impl StdioSpec {
     /// # Errors
     /// The program does not exist or is not executable.
     #[cfg(target_os = "linux")]
-    pub fn attended(self, before: &str) -> Result<Self, String> {
+    pub fn with_supervision(self, before: &str) -> Result<Self, String> {
         if !self.program_exists() {
             return Err(format!(
                 "`{}` can't be started: there is no executable program of this name",
@@ -56,7 +56,7 @@ fn is_program(path: &std::path::Path) -> bool {
 /// # Errors
 /// Returns only on failure: the gateway has already ended, or the command can't be run.
 #[cfg(target_os = "linux")]
-pub fn become_server(gateway: u32, command: &[OsString]) -> Result<Infallible, String> {
+pub fn exec_server(gateway: u32, command: &[OsString]) -> Result<Infallible, String> {
     use std::os::unix::process::CommandExt;
 
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};

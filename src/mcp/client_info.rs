@@ -13,17 +13,17 @@ pub(super) struct ClientInfo {
 
 impl ClientInfo {
     /// Stores an `initialize`.
-    pub(super) fn greet(&self, initialize: &JsonRpcMessage) {
+    pub(super) fn set_initialize(&self, initialize: &JsonRpcMessage) {
         *self.greeting.lock().unwrap_or_else(PoisonError::into_inner) = Some(initialize.clone());
     }
 
     /// Its `initialize`, if it has sent one.
-    pub(super) fn greeting(&self) -> Option<JsonRpcMessage> {
+    pub(super) fn initialize(&self) -> Option<JsonRpcMessage> {
         self.greeting.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Its capabilities from the handshake.
     pub(super) fn capabilities(&self) -> Option<Value> {
-        self.greeting()?.param("capabilities").cloned()
+        self.initialize()?.param("capabilities").cloned()
     }
 }

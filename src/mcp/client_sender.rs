@@ -44,7 +44,7 @@ impl ClientSender {
 
     /// One of several queues from the same servers: a client that does not read it blocks the others only for a limited time. The
     /// receiver becomes true when the queue is closed for that reason.
-    pub(super) fn of_several() -> (Self, mpsc::Receiver<JsonRpcMessage>, watch::Receiver<bool>) {
+    pub(super) fn with_timeout() -> (Self, mpsc::Receiver<JsonRpcMessage>, watch::Receiver<bool>) {
         let (to, from) = mpsc::channel(QUEUE_CAPACITY);
         let (cancel_pending, given_up) = watch::channel(false);
         (Self { to, when_full: OverflowPolicy::Close(Arc::new(cancel_pending)) }, from, given_up)
@@ -96,7 +96,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_shared_queue_is_closed_if_nobody_reads_it() {
-        let (outlet, mut messages, given_up) = ClientSender::of_several();
+        let (outlet, mut messages, given_up) = ClientSender::with_timeout();
         let begun = tokio::time::Instant::now();
         for number in 0..QUEUE_CAPACITY + 5 {
             outlet

@@ -17,7 +17,7 @@ use crate::json::{Map, Value};
 use crate::policy;
 use crate::principal::{PrincipalComparison, PrincipalValue};
 use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 use crate::source::{self, YamlNode};
 
 const PATHS: Shape = Shape::OneOrMany(&Shape::Text("a path, from this file"));
@@ -208,15 +208,15 @@ impl ConfigReader<'_> {
         let name_node = node.get("name")?;
         let name = name_node.as_str()?.to_owned();
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
-            let message = format!("`{}` is not a valid server name", cut(&inert(&name)));
+            let message = format!("`{}` is not a valid server name", truncate(&escape_controls(&name)));
             self.report(&UNKNOWN_VALUE, name_node.span, message, "use letters, digits, `-` and `_`");
         }
         if let Some(first) = names.insert(name.clone(), name_node.span) {
-            let message = format!("duplicate server name `{}`", cut(&inert(&name)));
+            let message = format!("duplicate server name `{}`", truncate(&escape_controls(&name)));
             let diagnostic =
-                Diagnostic::new(&DUPLICATE_ID, name_node.span, message).label(first, "first used here");
+                Diagnostic::new(&DUPLICATE_ID, name_node.span, message).with_label(first, "first used here");
             self.reader
-                .report(diagnostic.help("policies refer to servers by name: give each server its own"));
+                .report(diagnostic.with_help("policies refer to servers by name: give each server its own"));
         }
         let reach = self.reach(node)?;
         let own = node.get("prefix").and_then(YamlNode::as_str).map(str::to_owned);
@@ -278,9 +278,9 @@ impl ConfigReader<'_> {
         }
         let headers = node.get("headers").map(|node| self.texts(node)).unwrap_or_default();
         let spec = HttpSpec { url: url.as_str()?.to_owned(), headers };
-        if let Err(why) = spec.check() {
+        if let Err(why) = spec.validate() {
             let help = "write for example `url: https://example.com/mcp`";
-            self.report(&UNKNOWN_VALUE, url.span, cut(&inert(&why)), help);
+            self.report(&UNKNOWN_VALUE, url.span, truncate(&escape_controls(&why)), help);
         }
         Some(Transport::Http(spec))
     }
@@ -361,7 +361,8 @@ impl ConfigReader<'_> {
             match (self.environment)(name) {
                 Some(value) => filled.push_str(&value),
                 None => {
-                    let message = format!("the environment variable `{}` is not set", cut(&inert(name)));
+                    let message =
+                        format!("the environment variable `{}` is not set", truncate(&escape_controls(name)));
                     self.report(&UNKNOWN_VALUE, node.span, message, "set it before the gateway starts");
                 }
             }
@@ -377,6 +378,6 @@ impl ConfigReader<'_> {
         message: impl Into<String>,
         help: &str,
     ) {
-        self.reader.report(Diagnostic::new(code, span, message.into()).help(help));
+        self.reader.report(Diagnostic::new(code, span, message.into()).with_help(help));
     }
 }

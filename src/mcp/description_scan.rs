@@ -1,7 +1,7 @@
 //! Scans tool descriptions for hidden text, a carrier of prompt injection: people who review them don't see it, but a model reads it.
 
 use crate::json::{MAX_DEPTH, Value};
-use crate::safe_text::{find_mixed_scripts, inert, is_hidden};
+use crate::safe_text::{escape_controls, find_mixed_scripts, is_hidden};
 
 /// Characters of context around a finding.
 const CONTEXT_LENGTH: usize = 20;
@@ -19,7 +19,7 @@ pub struct DescriptionFinding {
 
 /// Finds suspicious text in a tool's description: invisible characters, bidirectional controls, terminal escapes and other control
 /// characters, names of mixed scripts.
-pub fn flags(tool: &Value) -> Vec<DescriptionFinding> {
+pub fn scan_description(tool: &Value) -> Vec<DescriptionFinding> {
     let mut found = Vec::new();
     look(tool, "$", 0, &mut found);
     found
@@ -38,7 +38,7 @@ fn look(value: &Value, place: &str, depth: usize, found: &mut Vec<DescriptionFin
         }
         Value::Object(members) => {
             for (key, member) in members {
-                let place = format!("{place}.{}", inert(key));
+                let place = format!("{place}.{}", escape_controls(key));
                 look_at(key, &place, found);
                 look(member, &place, depth + 1, found);
             }
@@ -66,7 +66,11 @@ fn look_at(text: &str, place: &str, found: &mut Vec<DescriptionFinding>) {
             let skipped =
                 text.get(..at).map_or(0, |before| before.chars().count()).saturating_sub(CONTEXT_LENGTH);
             let excerpt: String = text.chars().skip(skipped).take(2 * CONTEXT_LENGTH).collect();
-            found.push(DescriptionFinding { place: place.to_owned(), what, excerpt: inert(&excerpt) });
+            found.push(DescriptionFinding {
+                place: place.to_owned(),
+                what,
+                excerpt: escape_controls(&excerpt),
+            });
             // One finding per string is enough for a review.
             return;
         }
@@ -76,7 +80,7 @@ fn look_at(text: &str, place: &str, found: &mut Vec<DescriptionFinding>) {
         found.push(DescriptionFinding {
             place: place.to_owned(),
             what: "letters of several scripts",
-            excerpt: inert(text),
+            excerpt: escape_controls(text),
         });
     }
 }
@@ -101,14 +105,16 @@ mod tests {
             (json!({ "description": "a\u{8}b" }), "$.description", "a control character"),
         ];
         for (tool, place, what) in cases {
-            let found = flags(&tool);
+            let found = scan_description(&tool);
             assert_eq!(
                 found.iter().map(|flag| (&*flag.place, flag.what)).collect::<Vec<_>>(),
                 [(place, what)]
             );
         }
         assert_eq!(
-            flags(&json!({ "name": "read_file", "description": "Reads ⚠️ a file.\n\tÜber — 文件" })),
+            scan_description(
+                &json!({ "name": "read_file", "description": "Reads ⚠️ a file.\n\tÜber — 文件" })
+            ),
             []
         );
     }

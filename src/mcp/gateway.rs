@@ -10,7 +10,7 @@ use super::upstream_server::{ServerSpec, Transport};
 use crate::engine::Engine;
 use crate::json::Value;
 use crate::policy::CompiledPolicies;
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 use crate::session::ConcurrentSession;
 
 /// The default maximum size of a message, in bytes.
@@ -80,7 +80,7 @@ impl Gateway {
     /// Sets the state in which people answer approval requests that clients can't show, as written in a command: its URL, quoted if
     /// necessary. The log names it; agents never see it.
     #[must_use]
-    pub fn answered_in(mut self, state: impl Into<String>) -> Self {
+    pub fn with_approval_state(mut self, state: impl Into<String>) -> Self {
         self.answered_in = Some(state.into());
         self
     }
@@ -90,7 +90,7 @@ impl Gateway {
     /// # Errors
     /// The file can't be read, was edited, or lacks a valid signature.
     pub fn with_pins(mut self, lock_file: PathBuf, signers: Option<Signers>) -> Result<Self, LockFileError> {
-        self.pins = Some(PinnedTools::read(lock_file, signers)?);
+        self.pins = Some(PinnedTools::from_file(lock_file, signers)?);
         Ok(self)
     }
 
@@ -127,15 +127,15 @@ impl Gateway {
     }
 
     /// The review status of a tool. Without a lock file, every tool is accepted.
-    pub(super) fn standing(&self, server: &str, name: &str, tool: &Value) -> PinStatus {
-        self.pins.as_ref().map_or(PinStatus::Accepted, |pins| pins.standing(server, name, tool))
+    pub(super) fn pin_status(&self, server: &str, name: &str, tool: &Value) -> PinStatus {
+        self.pins.as_ref().map_or(PinStatus::Accepted, |pins| pins.status(server, name, tool))
     }
 
     /// Logs, once for each tool, that it is hidden until someone has reviewed it.
     pub(super) fn log_quarantine(&self, server: &str, names: &[String]) {
         let mut told = self.quarantined.lock().unwrap_or_else(PoisonError::into_inner);
         let new = names.iter().filter(|name| told.insert(format!("{server}/{name}")));
-        let new: Vec<String> = new.map(|name| format!("`{}`", inert(name))).collect();
+        let new: Vec<String> = new.map(|name| format!("`{}`", escape_controls(name))).collect();
         drop(told);
         if !new.is_empty() {
             let (tools, are) = if new.len() == 1 { ("tool", "is") } else { ("tools", "are") };
@@ -148,13 +148,13 @@ impl Gateway {
     }
 
     /// The session of a client's calls. `is_unknown`: it may have been evicted, so its labels and facts are unknown unless stored.
-    pub(super) fn session(&self, who: &ClientContext, is_unknown: bool) -> ConcurrentSession {
+    pub(super) fn open_session(&self, who: &ClientContext, is_unknown: bool) -> ConcurrentSession {
         let name = who.session.clone().unwrap_or_else(|| format!("callgate-{:016x}", fastrand::u64(..)));
-        let mut session = self.engine.session().named(&name).with_context(who.context.clone());
+        let mut session = self.engine.session().with_name(&name).with_context(who.context.clone());
         if is_unknown {
             session = session.with_unknown_past();
         }
-        session.state_mut().set("conversationId", name.into());
+        session.state_mut().set_run_info("conversationId", name.into());
         session.concurrent_for(who.requester.clone(), rules_of(self))
     }
 
@@ -165,13 +165,13 @@ impl Gateway {
     }
 
     /// Notifies every client that its tool list may have changed.
-    pub async fn tools_changed(&self) {
+    pub async fn notify_tools_changed(&self) {
         let links: Vec<Arc<ClientConnection>> = {
             let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
             links.iter().filter_map(Weak::upgrade).collect()
         };
         for link in links {
-            link.tell_tools_changed().await;
+            link.notify_tools_changed().await;
         }
     }
 }

@@ -43,11 +43,11 @@ pub(super) fn unsupported_version_error(request: &JsonRpcMessage, requested: &st
     let message = format!("unsupported protocol version; supported: {}", supported.join(", "));
     let data = json!({ "supported": supported, "requested": requested });
     let id = request.id().filter(|_| matches!(request.kind(), MessageKind::Request(_)));
-    JsonRpcMessage::error(id, code::UNSUPPORTED_VERSION, &message, Some(data))
+    JsonRpcMessage::error_response(id, code::UNSUPPORTED_VERSION, &message, Some(data))
 }
 
 /// Whether a protocol version has no handshake.
-pub(super) fn is_modern(version: &str) -> bool {
+pub(super) fn is_stateless_version(version: &str) -> bool {
     version >= FIRST_STATELESS_VERSION && version.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
@@ -91,8 +91,8 @@ pub(super) fn subject(frame: &JsonRpcMessage) -> Option<&str> {
 /// Parses a body or the data of an event as one message, as strictly as a line, but allows line breaks between members.
 pub(super) fn read_message(body: &[u8]) -> Result<JsonRpcMessage, MessageError> {
     match std::str::from_utf8(body) {
-        Ok(text) => JsonRpcMessage::read(text),
-        Err(_) => Err(MessageError::unreadable(&String::from_utf8_lossy(body), "the message is not UTF-8")),
+        Ok(text) => JsonRpcMessage::parse_multiline(text),
+        Err(_) => Err(MessageError::unparsable(&String::from_utf8_lossy(body), "the message is not UTF-8")),
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) struct HeaderArguments {
 
 impl HeaderArguments {
     /// Reads a tool's `inputSchema`. Skips marks that the protocol does not allow.
-    pub(super) fn of_schema(schema: &Value) -> Self {
+    pub(super) fn from_schema(schema: &Value) -> Self {
         let mut found = Self::default();
         found.look(schema, &mut Vec::new());
         found
@@ -131,7 +131,10 @@ impl HeaderArguments {
     }
 
     /// The headers for these arguments, each with its value if the argument is present.
-    pub(super) fn of<'a>(&'a self, arguments: &'a Value) -> impl Iterator<Item = (&'a str, Option<String>)> {
+    pub(super) fn headers<'a>(
+        &'a self,
+        arguments: &'a Value,
+    ) -> impl Iterator<Item = (&'a str, Option<String>)> {
         self.places.iter().map(move |(place, header)| {
             let value = place.iter().try_fold(arguments, |value, name| value.get(name));
             let text = value.and_then(|value| match value {
@@ -193,9 +196,9 @@ mod tests {
             "odd": { "type": "string", "x-mcp-header": "a b" },
             "list": { "type": "array", "items": { "properties": { "x": { "type": "string", "x-mcp-header": "X" } } } },
         }});
-        let repeated = HeaderArguments::of_schema(&schema);
+        let repeated = HeaderArguments::from_schema(&schema);
         let arguments = json!({ "region": "eu", "at": { "row": 7 }, "price": 1.5, "odd": "x" });
-        let headers: Vec<_> = repeated.of(&arguments).collect();
+        let headers: Vec<_> = repeated.headers(&arguments).collect();
         let (region, row) = (Some("eu".to_owned()), Some("7".to_owned()));
         assert_eq!(headers, [("mcp-param-region", region), ("mcp-param-row", row)]);
     }
@@ -205,7 +208,7 @@ mod tests {
         for (version, modern) in
             [("2025-11-25", false), ("2026-07-28", true), ("2027-01-01", true), ("draft", false)]
         {
-            assert_eq!(is_modern(version), modern, "{version}");
+            assert_eq!(is_stateless_version(version), modern, "{version}");
         }
     }
 }

@@ -13,7 +13,7 @@ pub use malformed::{MessageError, code};
 
 use super::method;
 use crate::json::{self, LoneSurrogates, Map, Value, json};
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 
 /// The kind of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,23 +58,23 @@ impl JsonRpcMessage {
     pub fn parse(text: &str) -> Result<Self, MessageError> {
         // Some line readers treat a bare carriage return as a line end.
         if text.trim_end_matches(['\r', '\n']).contains(['\r', '\n']) {
-            return Err(MessageError::unreadable(text, "the message contains a line break"));
+            return Err(MessageError::unparsable(text, "the message contains a line break"));
         }
-        Self::read(text)
+        Self::parse_multiline(text)
     }
 
     /// Parses a message that may have line breaks between its members. A lone surrogate is read as U+FFFD, for evaluation and forwarding
     /// alike.
-    pub(super) fn read(text: &str) -> Result<Self, MessageError> {
-        let value = json::parse_with(text, LoneSurrogates::Replace);
-        Self::of(value.map_err(|error| MessageError::invalid_json(text, &error))?)
+    pub(super) fn parse_multiline(text: &str) -> Result<Self, MessageError> {
+        let value = json::parse_with_surrogates(text, LoneSurrogates::Replace);
+        Self::from_value(value.map_err(|error| MessageError::invalid_json(text, &error))?)
     }
 
     /// Converts a JSON value into a message.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
-    pub fn of(value: Value) -> Result<Self, MessageError> {
+    pub fn from_value(value: Value) -> Result<Self, MessageError> {
         let invalid =
             |id: Option<RequestId>, message: &str| MessageError::new(id, code::INVALID_REQUEST, message);
         let members = match value {
@@ -88,15 +88,17 @@ impl JsonRpcMessage {
             None => None,
             Some(Value::Null) if members.contains_key("error") && !members.contains_key("method") => None,
             Some(id) => {
-                let id = RequestId::of(id);
+                let id = RequestId::from_value(id);
                 Some(id.ok_or_else(|| {
                     invalid(None, "`id` must be a string or an integer of at most 18 digits")
                 })?)
             }
         };
-        if let Some(member) = method::misread(&members, &MEMBERS) {
-            let message =
-                format!("ambiguous member `{}`: some parsers read it as another one", inert(member));
+        if let Some(member) = method::find_ambiguous_member(&members, &MEMBERS) {
+            let message = format!(
+                "ambiguous member `{}`: some parsers read it as another one",
+                escape_controls(member)
+            );
             return Err(invalid(id, &message));
         }
         if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
@@ -142,7 +144,7 @@ impl JsonRpcMessage {
     }
 
     /// Creates a response with a result.
-    pub fn result(id: &RequestId, result: Value) -> Self {
+    pub fn response(id: &RequestId, result: Value) -> Self {
         Self::made(
             json!({ "jsonrpc": "2.0", "id": id.to_json(), "result": result }),
             MessageKind::Response(id.clone()),
@@ -150,7 +152,7 @@ impl JsonRpcMessage {
     }
 
     /// Creates a response with an error. `None` as id: the request's id could not be read.
-    pub fn error(id: Option<&RequestId>, code: i64, message: &str, data: Option<Value>) -> Self {
+    pub fn error_response(id: Option<&RequestId>, code: i64, message: &str, data: Option<Value>) -> Self {
         let mut error = json!({ "code": code, "message": message });
         if let (Some(data), Some(error)) = (data, error.as_object_mut()) {
             error.insert("data".to_owned(), data);
@@ -160,7 +162,7 @@ impl JsonRpcMessage {
     }
 
     /// Creates a response with an existing error object.
-    pub fn failed(id: &RequestId, error: Value) -> Self {
+    pub fn error_response_from(id: &RequestId, error: Value) -> Self {
         Self::made(
             json!({ "jsonrpc": "2.0", "id": id.to_json(), "error": error }),
             MessageKind::Response(id.clone()),
@@ -177,13 +179,13 @@ impl JsonRpcMessage {
 
     /// Marks the message as an event of a stream.
     #[must_use]
-    pub(super) fn into_event(mut self) -> Self {
+    pub(super) fn into_stream_event(mut self) -> Self {
         self.is_event = true;
         self
     }
 
     /// Whether its server sent it as an event of a stream. Clients receive it in the same form.
-    pub(super) fn is_event(&self) -> bool {
+    pub(super) fn is_stream_event(&self) -> bool {
         self.is_event
     }
 

@@ -75,7 +75,10 @@ impl<R: AsyncBufRead + Unpin> LineReader<R> {
 }
 
 /// Writes messages until the channel closes or the reader is gone.
-pub(super) async fn write(mut to: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<JsonRpcMessage>) {
+pub(super) async fn write_messages(
+    mut to: impl AsyncWrite + Unpin,
+    mut outgoing: mpsc::Receiver<JsonRpcMessage>,
+) {
     while let Some(first) = outgoing.recv().await {
         let mut text = first.to_line();
         while text.len() < TOGETHER

@@ -10,7 +10,7 @@ use crate::json::Value;
 /// The ids of the requests that malformed text was meant to answer: truncated text, invalid JSON, a batch.
 ///
 /// Looks only at the members of the message itself. A message with a method answers nothing.
-pub(super) fn answered_by(text: &str) -> Vec<RequestId> {
+pub(super) fn recover_response_ids(text: &str) -> Vec<RequestId> {
     messages(text).into_iter().flat_map(PartialMessage::answers).collect()
 }
 
@@ -132,7 +132,7 @@ fn skip_string(chars: &mut Peekable<CharIndices<'_>>, length: usize) -> usize {
 }
 
 fn id(text: &str) -> Option<RequestId> {
-    RequestId::of(&crate::json::from_str::<Value>(text).ok()?)
+    RequestId::from_value(&crate::json::from_str::<Value>(text).ok()?)
 }
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
             (r#"{"result":{},"id":12"#, &[]),
         ];
         for (text, expected) in cases {
-            let found: Vec<String> = answered_by(text).iter().map(RequestId::to_string).collect();
+            let found: Vec<String> = recover_response_ids(text).iter().map(RequestId::to_string).collect();
             assert_eq!(found, expected, "{text}");
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn resembles_tools_call(method: &str) -> bool {
 }
 
 /// A member that lenient parsers read as one of these names: many that parse into structs ignore case.
-pub(super) fn misread<'m>(
+pub(super) fn find_ambiguous_member<'m>(
     members: impl IntoIterator<Item = (&'m String, &'m Value)>,
     names: &[&str],
 ) -> Option<&'m str> {

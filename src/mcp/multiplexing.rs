@@ -32,7 +32,7 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 /// Answers a request that is for all servers, or for the one that it names.
-pub(super) async fn answer(
+pub(super) async fn handle_request(
     link: &Arc<ClientConnection>,
     frame: JsonRpcMessage,
     id: &RequestId,
@@ -42,7 +42,7 @@ pub(super) async fn answer(
         (_, Some((_, member))) => listed(link, &frame, id, member).await,
         (method::INITIALIZE, _) => greeted(link, &frame, id).await,
         (method::DISCOVER, _) => discovered(link, &frame, id).await,
-        ("ping", _) => JsonRpcMessage::result(id, json!({})),
+        ("ping", _) => JsonRpcMessage::response(id, json!({})),
         ("logging/setLevel" | "subscriptions/listen", _) => broadcast(link, &frame, id).await,
         ("prompts/get", _) => named(link, frame, id, &["name"]).await,
         ("completion/complete", _) if frame.param("ref").is_some_and(|of| of.get("name").is_some()) => {
@@ -139,7 +139,7 @@ async fn greeted(link: &ClientConnection, frame: &JsonRpcMessage, id: &RequestId
     let results = results(link, request_all(link, frame, id).await);
     let versions = results.iter().filter_map(|(_, result)| result.get("protocolVersion")?.as_str());
     let Some(version) = versions.min() else {
-        return JsonRpcMessage::error(
+        return JsonRpcMessage::error_response(
             Some(id),
             code::INTERNAL_ERROR,
             "no server accepts the connection",
@@ -149,7 +149,7 @@ async fn greeted(link: &ClientConnection, frame: &JsonRpcMessage, id: &RequestId
     let mut merged = json!({ "protocolVersion": version, "capabilities": {}, "serverInfo": who() });
     merge_capabilities(&mut merged, &results);
     merge_instructions(link, &mut merged, &results);
-    tool_list::declare_list_changed(link, JsonRpcMessage::result(id, merged))
+    tool_list::declare_list_changed(link, JsonRpcMessage::response(id, merged))
 }
 
 /// Merges the capabilities of all servers. If one of them does not support the protocol version, the client must fall back to the
@@ -163,7 +163,7 @@ async fn discovered(link: &ClientConnection, frame: &JsonRpcMessage, id: &Reques
     }
     // A silent server may be waiting for the older handshake.
     if answers.iter().any(|(_, answer)| !matches!(answer, Ok(frame) if frame.result_value().is_some())) {
-        return JsonRpcMessage::error(
+        return JsonRpcMessage::error_response(
             Some(id),
             code::METHOD_NOT_FOUND,
             "not all servers support this protocol version",
@@ -172,7 +172,12 @@ async fn discovered(link: &ClientConnection, frame: &JsonRpcMessage, id: &Reques
     }
     let results = results(link, answers);
     let Some((_, first)) = results.first() else {
-        return JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, "the gateway has no servers", None);
+        return JsonRpcMessage::error_response(
+            Some(id),
+            code::INTERNAL_ERROR,
+            "the gateway has no servers",
+            None,
+        );
     };
     let mut merged = first.clone();
     let known_by_all = |version: &Value| {
@@ -193,7 +198,7 @@ async fn discovered(link: &ClientConnection, frame: &JsonRpcMessage, id: &Reques
         set(&mut merged, "serverInfo", who());
     }
     merge_caching(&mut merged, &results);
-    tool_list::declare_list_changed(link, JsonRpcMessage::result(id, merged))
+    tool_list::declare_list_changed(link, JsonRpcMessage::response(id, merged))
 }
 
 fn who() -> Value {
@@ -285,7 +290,7 @@ async fn listed(
     for (index, pages) in lists {
         for mut page in pages {
             if frame.method() == method::TOOLS_LIST {
-                page = tool_list::shown(link, index, page);
+                page = tool_list::filter_tools(link, index, page);
             }
             let Some(result) = page.result_mut() else { continue };
             if let Some(Value::Array(list)) = result.get_mut(member) {
@@ -303,7 +308,7 @@ async fn listed(
     }
     set(&mut merged, member, Value::Array(items));
     merge_caching(&mut merged, &parts);
-    JsonRpcMessage::result(id, merged)
+    JsonRpcMessage::response(id, merged)
 }
 
 /// Sends a request to all servers; returns the first result.
@@ -313,7 +318,7 @@ async fn broadcast(link: &ClientConnection, frame: &JsonRpcMessage, id: &Request
     let result = answers.iter().position(|answer| answer.result_value().is_some());
     match answers.into_iter().nth(result.unwrap_or(0)) {
         Some(answer) => answer,
-        None => JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, "no server responds", None),
+        None => JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, "no server responds", None),
     }
 }
 
@@ -329,12 +334,19 @@ async fn named(
         Some((index, own.to_owned()))
     });
     let Some((index, own)) = found else {
-        return JsonRpcMessage::error(Some(id), code::INVALID_PARAMS, "no server matches this name", None);
+        return JsonRpcMessage::error_response(
+            Some(id),
+            code::INVALID_PARAMS,
+            "no server matches this name",
+            None,
+        );
     };
     frame.set_param_at(place, own.into());
     match link.request_for_client(index, frame, id).await {
         Ok(answer) => answer,
-        Err(ConnectionClosed(why)) => JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, &why, None),
+        Err(ConnectionClosed(why)) => {
+            JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, &why, None)
+        }
     }
 }
 
@@ -354,6 +366,7 @@ async fn try_each(link: &ClientConnection, frame: &JsonRpcMessage, id: &RequestI
             Err(ConnectionClosed(why)) => link.log_server(index, &why),
         }
     }
-    refused
-        .unwrap_or_else(|| JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, "no server responds", None))
+    refused.unwrap_or_else(|| {
+        JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, "no server responds", None)
+    })
 }

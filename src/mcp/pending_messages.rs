@@ -10,7 +10,7 @@ use crate::approval::ApprovalRequirement;
 use crate::call::ApprovalRequest;
 use crate::card::call_digest;
 use crate::message::RequestPart;
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 
 /// Whether the client asked a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ fn approvers(askers: &[ApprovalRequirement]) -> String {
 }
 
 fn demand(asker: &ApprovalRequirement) -> String {
-    let names = asker.approvers.iter().map(|name| inert(name)).collect::<Vec<_>>().join(" or ");
+    let names = asker.approvers.iter().map(|name| escape_controls(name)).collect::<Vec<_>>().join(" or ");
     match (names.as_str(), asker.quorum) {
         ("", 0 | 1) => "a person".to_owned(),
         ("", quorum) => format!("{quorum} people"),
@@ -68,12 +68,13 @@ impl Gateway {
     /// Reports a new question to the operator, with the commands that answer it.
     pub(super) fn log_pending(&self, request: &ApprovalRequest) {
         let Some(state) = &self.answered_in else { return };
-        let mut message = format!("{} is pending: `{}`", request.approval_id, inert(&request.tool_name));
+        let mut message =
+            format!("{} is pending: `{}`", request.approval_id, escape_controls(&request.tool_name));
         if let Some(server) = &request.server {
-            let _ = write!(message, " on `{}`", inert(server));
+            let _ = write!(message, " on `{}`", escape_controls(server));
         }
         let _ = write!(message, ", digest {}", call_digest(&RequestPart::from(request)));
-        let state = inert(state);
+        let state = escape_controls(state);
         let _ = write!(
             message,
             "; answer it with `callgate approvals approve {} --state {state} --as NAME`, list all with `callgate approvals list \

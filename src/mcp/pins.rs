@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use signature::{PublicKey, Signature, SignerError, Signers, SigningKey};
 
 use crate::json::{self, Value, json};
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 use signature::Verification;
 
 /// The version of the file format.
@@ -56,7 +56,7 @@ pub struct PinnedTool {
 
 impl PinnedTool {
     /// Pins a tool as its server describes it now.
-    pub fn of(tool: &Value) -> Self {
+    pub fn new(tool: &Value) -> Self {
         Self { digest: json::digest(tool).to_string(), tool: tool.clone() }
     }
 }
@@ -104,7 +104,7 @@ pub enum LockFileError {
     #[error(
         "`{}` was edited: its digest of the tool `{}` of the server `{}` does not match the description beside it. Restore the file, or \
          remove the tool from it and accept it again",
-        path.display(), inert(tool), inert(server)
+        path.display(), escape_controls(tool), escape_controls(server)
     )]
     Edited {
         /// The file.
@@ -118,7 +118,7 @@ pub enum LockFileError {
     #[error("`{}` is not signed: sign it with `callgate pins accept --sign KEY`", .0.display())]
     Unsigned(PathBuf),
     /// It is signed by someone who may not accept tools.
-    #[error("`{}` is signed with the key `{}`, which is not among those that may sign it", path.display(), inert(key))]
+    #[error("`{}` is signed with the key `{}`, which is not among those that may sign it", path.display(), escape_controls(key))]
     UnknownSigner {
         /// The file.
         path: PathBuf,
@@ -230,7 +230,7 @@ impl LockFile {
     }
 
     /// The review status of a server's tool.
-    pub fn standing(&self, server: &str, name: &str, tool: &Value) -> PinStatus {
+    pub fn status(&self, server: &str, name: &str, tool: &Value) -> PinStatus {
         match self.servers.get(server).and_then(|server| server.tools.get(name)) {
             None => PinStatus::New,
             Some(pinned) if pinned.digest == json::digest(tool).to_string() => PinStatus::Accepted,
@@ -249,7 +249,7 @@ pub(super) struct PinnedTools {
 }
 
 impl PinnedTools {
-    pub(super) fn read(path: PathBuf, signers: Option<Signers>) -> Result<Self, LockFileError> {
+    pub(super) fn from_file(path: PathBuf, signers: Option<Signers>) -> Result<Self, LockFileError> {
         let file = Mutex::new(Self::read_file(&path, signers.as_ref())?);
         Ok(Self { path, signers, file })
     }
@@ -262,16 +262,16 @@ impl PinnedTools {
     }
 
     /// The review status of a tool. If it is not accepted, the file is reread; if that fails, the last valid content applies.
-    pub(super) fn standing(&self, server: &str, name: &str, tool: &Value) -> PinStatus {
+    pub(super) fn status(&self, server: &str, name: &str, tool: &Value) -> PinStatus {
         let mut known = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let standing = known.standing(server, name, tool);
+        let standing = known.status(server, name, tool);
         if standing == PinStatus::Accepted {
             return standing;
         }
         match Self::read_file(&self.path, self.signers.as_ref()) {
             Ok(file) => {
                 *known = file;
-                known.standing(server, name, tool)
+                known.status(server, name, tool)
             }
             Err(_) => standing,
         }

@@ -24,13 +24,13 @@ impl Gateway {
     ///
     /// # Errors
     /// A server can't be started.
-    pub async fn serve_lines(
+    pub async fn serve_stdio(
         self: Arc<Self>,
         from: impl AsyncRead + Unpin,
         to: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Result<(), String> {
         let (outlet, outgoing) = ClientSender::new();
-        let mut writer = tokio::spawn(line_codec::write(to, outgoing));
+        let mut writer = tokio::spawn(line_codec::write_messages(to, outgoing));
         let unnamed = ClientSource::Lines { session: self.session.as_deref() };
         let who = ClientContext {
             requester: requester::name(&self.context, unnamed),
@@ -44,13 +44,14 @@ impl Gateway {
             match lines.next().await {
                 Line::Text(text) => match JsonRpcMessage::parse(&text) {
                     Ok(frame) => link.handle_client_message(frame, &outlet).await,
-                    Err(why) => outlet.send(why.answer()).await,
+                    Err(why) => outlet.send(why.to_response()).await,
                 },
                 Line::Unreadable { why, text } => {
-                    outlet.send(MessageError::unreadable(&text, why).answer()).await;
+                    outlet.send(MessageError::unparsable(&text, why).to_response()).await;
                 }
                 Line::TooLong(why) => {
-                    let answer = JsonRpcMessage::error(None, super::jsonrpc::code::PARSE_ERROR, &why, None);
+                    let answer =
+                        JsonRpcMessage::error_response(None, super::jsonrpc::code::PARSE_ERROR, &why, None);
                     outlet.send(answer).await;
                 }
                 Line::End => break,

@@ -68,7 +68,7 @@ impl StdioUpstream {
         };
         let (to, outgoing) = mpsc::channel(QUEUE_CAPACITY);
         let (tell_ended, ended) = watch::channel(false);
-        tokio::spawn(line_codec::write(stdin, outgoing));
+        tokio::spawn(line_codec::write_messages(stdin, outgoing));
         let (wanted, unwanted) = oneshot::channel();
         tokio::spawn(async move {
             let group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
@@ -126,11 +126,11 @@ async fn hear(stdout: ChildStdout, events: &UpstreamEventSender, limit: usize) -
                 Ok(frame) => UpstreamEvent::Frame { frame, about: None },
                 Err(why) => UpstreamEvent::Malformed {
                     why: why.message,
-                    answers: malformed_recovery::answered_by(&text),
+                    answers: malformed_recovery::recover_response_ids(&text),
                 },
             },
             Line::Unreadable { why, text } => {
-                UpstreamEvent::Malformed { why, answers: malformed_recovery::answered_by(&text) }
+                UpstreamEvent::Malformed { why, answers: malformed_recovery::recover_response_ids(&text) }
             }
             Line::TooLong(why) => return Err(MessageTooLong(why)),
             Line::End => return Ok(()),

@@ -11,7 +11,7 @@ use super::jsonrpc::{JsonRpcMessage, code};
 use super::method;
 use crate::call::ToolCall;
 use crate::json::Value;
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 
 /// The maximum number of tasks that are tracked. Beyond it the oldest is evicted.
 const MAX_TASKS: usize = 1024;
@@ -30,7 +30,7 @@ pub(super) struct TaskRegistry {
 
 impl TaskRegistry {
     /// Records a call whose response starts a task.
-    pub(super) fn note(&self, call: &ToolCall, answer: &JsonRpcMessage) {
+    pub(super) fn record(&self, call: &ToolCall, answer: &JsonRpcMessage) {
         let Some(result) = answer.result_value() else { return };
         let Some(id) = begun(result) else { return };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +56,7 @@ fn begun(result: &Value) -> Option<&str> {
 }
 
 /// The task id of a request or a notification about a task; empty, and so unknown, if it is missing or malformed.
-pub(super) fn subject(frame: &JsonRpcMessage) -> Option<String> {
+pub(super) fn task_id(frame: &JsonRpcMessage) -> Option<String> {
     let method = frame.method();
     let is_about_one = method.trim_start_matches("notifications/").starts_with("tasks/")
         && method != TASKS_LIST
@@ -66,28 +66,28 @@ pub(super) fn subject(frame: &JsonRpcMessage) -> Option<String> {
 }
 
 /// Returns why a request is rejected if a lenient server could read another task id in it, or a task method in its method.
-pub(super) fn misread(frame: &JsonRpcMessage) -> Option<String> {
+pub(super) fn find_ambiguity(frame: &JsonRpcMessage) -> Option<String> {
     let method: String = method::plain(frame.method()).collect();
     if !method.starts_with("tasks") {
         return None;
     }
     if !frame.method().starts_with("tasks/") {
-        return Some(format!("unknown method `{}`", inert(frame.method())));
+        return Some(format!("unknown method `{}`", escape_controls(frame.method())));
     }
-    let member = method::misread(frame.params().into_iter().flatten(), &["taskId"])?;
-    Some(format!("ambiguous parameter `{}`: some parsers read it as `taskId`", inert(member)))
+    let member = method::find_ambiguous_member(frame.params().into_iter().flatten(), &["taskId"])?;
+    Some(format!("ambiguous parameter `{}`: some parsers read it as `taskId`", escape_controls(member)))
 }
 
 /// Redacts a response or a notification about a task.
-pub(super) fn hidden(link: &ClientConnection, task: &str, mut frame: JsonRpcMessage) -> JsonRpcMessage {
-    if !link.hides_results() {
+pub(super) fn redact(link: &ClientConnection, task: &str, mut frame: JsonRpcMessage) -> JsonRpcMessage {
+    if !link.redacts_results() {
         return frame;
     }
     let calls = link.tasks.of(task);
     if calls.is_empty() {
         let message = "unknown task: no call of this connection started it, and policies redact results, so its result is withheld";
         return match frame.id().cloned() {
-            Some(id) => JsonRpcMessage::error(Some(&id), code::INVALID_PARAMS, message, None),
+            Some(id) => JsonRpcMessage::error_response(Some(&id), code::INVALID_PARAMS, message, None),
             None => {
                 if let Some(Value::Object(params)) = frame.params_mut() {
                     params.retain(|name, _| PLAIN.contains(&name.as_str()));
@@ -100,9 +100,9 @@ pub(super) fn hidden(link: &ClientConnection, task: &str, mut frame: JsonRpcMess
         let mut hide = |value: &mut Value| {
             // A nested result is redacted by paths relative to the result.
             if let Some(result) = value.get_mut("result") {
-                link.session.hide(call, result);
+                link.session.redact(call, result);
             }
-            link.session.hide(call, value);
+            link.session.redact(call, value);
         };
         frame.result_mut().into_iter().for_each(&mut hide);
         frame.error_mut().into_iter().for_each(&mut hide);

@@ -19,52 +19,59 @@ use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::{ToolError, ToolExecutor, ToolResponse};
 use crate::json::{Map, Value};
 use crate::message::RequestPart;
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 
 /// The maximum number of approval requests sent to the client while one call is open.
 const MAX_APPROVAL_REQUESTS: usize = 8;
 
 /// Runs a call and returns the response. Returns `None` if the client cancelled it and the server did not answer.
-pub(super) async fn call(
+pub(super) async fn call_tool(
     link: &ClientConnection,
     mut frame: JsonRpcMessage,
     id: &RequestId,
     outlet: &ClientSender,
     cancelled: watch::Receiver<bool>,
 ) -> Option<JsonRpcMessage> {
-    let returned = approval_channels::returned(&mut frame);
-    let refused = |message: &str| Some(JsonRpcMessage::error(Some(id), code::INVALID_PARAMS, message, None));
+    let returned = approval_channels::take_reply(&mut frame);
+    let refused =
+        |message: &str| Some(JsonRpcMessage::error_response(Some(id), code::INVALID_PARAMS, message, None));
     let Some(name) = frame.param("name").and_then(Value::as_str) else {
         return refused("`name` must be a string, the name of a tool");
     };
-    if let Some(member) = method::misread(frame.params().into_iter().flatten(), &["name", "arguments"]) {
+    if let Some(member) =
+        method::find_ambiguous_member(frame.params().into_iter().flatten(), &["name", "arguments"])
+    {
         return refused(&format!(
             "ambiguous parameter `{}`: some parsers read it as another one",
-            inert(member)
+            escape_controls(member)
         ));
     }
     let Some((index, tool)) = link.route(name) else {
-        return refused(&format!("unknown tool `{}`", inert(name)));
+        return refused(&format!("unknown tool `{}`", escape_controls(name)));
     };
     let Some(server) = link.server(index) else { return refused("unknown server") };
     tool_list::load_tools(link, index, &frame).await;
     // A server with lenient name matching would run a tool that policies did not evaluate.
     if !server.tools.has(tool)
-        && let Some(meant) = server.tools.like(tool)
+        && let Some(meant) = server.tools.similar(tool)
     {
-        return refused(&format!("unknown tool `{}`; did you mean `{}`?", inert(name), inert(&meant)));
+        return refused(&format!(
+            "unknown tool `{}`; did you mean `{}`?",
+            escape_controls(name),
+            escape_controls(&meant)
+        ));
     }
     if let Some(argument) = server.tools.ambiguous_argument(tool, &arguments(&frame)) {
         return refused(&format!(
             "ambiguous argument `{}`: some parsers read it as another argument of `{}`",
-            inert(&argument),
-            inert(name)
+            escape_controls(&argument),
+            escape_controls(name)
         ));
     }
     if let Some(refusal) = quarantined(link, index, tool) {
-        return Some(JsonRpcMessage::result(id, call_result::adapt_to_protocol(&frame, refusal)));
+        return Some(JsonRpcMessage::response(id, call_result::adapt_to_protocol(&frame, refusal)));
     }
-    let mut call = ToolCall::new(link.call_id(), tool, arguments(&frame)).with_server(&server.spec.name);
+    let mut call = ToolCall::new(link.new_call_id(), tool, arguments(&frame)).with_server(&server.spec.name);
     call.context.clone_from(&link.context);
     let runner =
         UpstreamExecutor { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
@@ -82,12 +89,13 @@ fn quarantined(link: &ClientConnection, index: usize, tool: &str) -> Option<Valu
     link.gateway.pins.as_ref()?;
     let server = link.server(index)?;
     let described = server.tools.get(tool).unwrap_or_default();
-    let why = match link.gateway.standing(&server.spec.name, tool, &described) {
+    let why = match link.gateway.pin_status(&server.spec.name, tool, &described) {
         PinStatus::Accepted => return None,
         PinStatus::New => "has not been reviewed",
         PinStatus::Changed => "has changed since it was reviewed",
     };
-    let message = format!("the tool `{}` {why}: a person must review and accept it first", inert(tool));
+    let message =
+        format!("the tool `{}` {why}: a person must review and accept it first", escape_controls(tool));
     Some(call_result::from_quarantine(&message))
 }
 
@@ -142,13 +150,13 @@ impl ToolExecutor for UpstreamExecutor<'_> {
         let mut cancelled = self.cancelled.clone();
         if *cancelled.borrow() {
             self.kept().is_given_up = true;
-            return Err(ToolError::new("the client cancelled the call").of_kind("cancelled"));
+            return Err(ToolError::new("the client cancelled the call").with_kind("cancelled"));
         }
         let begun =
             self.link.start_request_for_client(self.index, self.upstream_request(call), self.id).await;
         let asked = begun.map_err(|ConnectionClosed(why)| {
             self.kept().is_given_up = *self.cancelled.borrow();
-            ToolError::new(why).of_kind("unavailable")
+            ToolError::new(why).with_kind("unavailable")
         })?;
         let given_up = async {
             if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
@@ -163,12 +171,12 @@ impl ToolExecutor for UpstreamExecutor<'_> {
                     // A cancelled call needs no response about the lost server.
                     self.kept().is_given_up = *self.cancelled.borrow();
                     let why = "the connection to the server was lost; the tool may have taken effect";
-                    return Err(ToolError::new(why).of_kind("unavailable"));
+                    return Err(ToolError::new(why).with_kind("unavailable"));
                 }
             },
             () = given_up => {
                 self.kept().is_given_up = true;
-                return Err(ToolError::new("the client cancelled the call").of_kind("cancelled"));
+                return Err(ToolError::new("the client cancelled the call").with_kind("cancelled"));
             }
         };
         let error = answer.take_payload("error");
@@ -182,18 +190,18 @@ impl ToolExecutor for UpstreamExecutor<'_> {
             return Err(ToolError { message, kind });
         }
         if result.get("isError") == Some(&Value::Bool(true)) {
-            let message = call_result::text_of(&result);
+            let message = call_result::text_content(&result);
             self.kept().failure = Some((message.clone(), ToolFailure::Result(result)));
-            return Err(ToolError::new(message).of_kind("tool_error"));
+            return Err(ToolError::new(message).with_kind("tool_error"));
         }
-        if result.get("inputRequests").is_some_and(approval_channels::imitates) {
+        if result.get("inputRequests").is_some_and(approval_channels::imitates_callgate) {
             // Only the gateway may ask in its own name.
             self.link.log_server(
                 self.index,
                 "it imitates an approval request of Callgate; the request is not forwarded",
             );
             let why = "the server imitates an approval request of Callgate";
-            return Err(ToolError::new(why).of_kind("imitation"));
+            return Err(ToolError::new(why).with_kind("imitation"));
         }
         self.kept().is_odd = !call_result::is_result(&result);
         let interim = call_result::is_interim(&result);
@@ -212,7 +220,7 @@ impl UpstreamExecutor<'_> {
         let mut outcome = match &returned.question {
             Some(question) => {
                 call.id.clone_from(&question.tool_call_id);
-                Box::pin(session.take_up(call.clone(), question, &returned.answers, self)).await
+                Box::pin(session.resume_call(call.clone(), question, &returned.answers, self)).await
             }
             None => Box::pin(session.execute(call.clone(), self)).await,
         };
@@ -224,14 +232,14 @@ impl UpstreamExecutor<'_> {
             };
             let question = RequestPart::from(&request);
             let way = match session.anyone_may_answer(&question) && !returned.is_dismissed {
-                true => ApprovalChannel::of(self.frame, &self.link.client),
+                true => ApprovalChannel::select(self.frame, &self.link.client),
                 false => ApprovalChannel::None,
             };
             call.id.clone_from(&request.tool_call_id);
             let answer = match way {
-                ApprovalChannel::Result => match self.link.goes_on(&call, self.frame, &question) {
+                ApprovalChannel::Result => match self.link.take_continuation(&call, self.frame, &question) {
                     Some(going_on) => Some(going_on.answer(&question)),
-                    None => return JsonRpcMessage::result(self.id, self.input_required_result(&question)),
+                    None => return JsonRpcMessage::response(self.id, self.input_required_result(&question)),
                 },
                 ApprovalChannel::Elicitation => {
                     was_asked = true;
@@ -240,7 +248,7 @@ impl UpstreamExecutor<'_> {
                 ApprovalChannel::None => None,
             };
             let Some(answer) = answer else { break };
-            outcome = Box::pin(session.take_up(call.clone(), &question, &[answer], self)).await;
+            outcome = Box::pin(session.resume_call(call.clone(), &question, &[answer], self)).await;
         }
         if let Some(request) = &outcome.approval {
             let gateway = &self.link.gateway;
@@ -262,12 +270,12 @@ impl UpstreamExecutor<'_> {
         }
         let approved = outcome.approved.clone();
         let answer = self.answer(&call, outcome);
-        self.link.tasks.note(&call, &answer);
+        self.link.tasks.record(&call, &answer);
         if let Some(approved) =
             approved.filter(|approved| ApprovedContinuation::is_possible(approved, &answer))
             && let Some(question) = session.question(&approved.approval_id).await
         {
-            self.link.may_go_on(ApprovedContinuation::new(call, question, &answer));
+            self.link.add_continuation(ApprovedContinuation::new(call, question, &answer));
         }
         answer
     }
@@ -296,12 +304,12 @@ impl UpstreamExecutor<'_> {
             (kept.failure.take(), set_aside, kept.answer.take(), kept.is_odd)
         };
         let said = said.map(|mut said| {
-            said.extension_members().for_each(|member| self.link.session.hide(call, member));
+            said.extension_members().for_each(|member| self.link.session.redact(call, member));
             said
         });
         let answered = |member: &str, value| match said.clone() {
             Some(said) => said.with_payload(member, value),
-            None => JsonRpcMessage::result(self.id, value),
+            None => JsonRpcMessage::response(self.id, value),
         };
         match outcome.outcome {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => {
@@ -312,7 +320,7 @@ impl UpstreamExecutor<'_> {
                     // The output comes from a policy or a cache.
                     None => call_result::adapt_to_protocol(self.frame, call_result::from_output(output)),
                 };
-                set_aside.put_back(&mut result);
+                set_aside.reattach(&mut result);
                 answered("result", result)
             }
             // The server's original error, unless a policy changed it.
@@ -322,11 +330,11 @@ impl UpstreamExecutor<'_> {
                 {
                     match failure {
                         ToolFailure::Result(mut result) => {
-                            self.link.session.hide(call, &mut result);
+                            self.link.session.redact(call, &mut result);
                             answered("result", result)
                         }
                         ToolFailure::Error(mut error) => {
-                            self.link.session.hide(call, &mut error);
+                            self.link.session.redact(call, &mut error);
                             answered("error", error)
                         }
                     }
@@ -338,7 +346,7 @@ impl UpstreamExecutor<'_> {
     }
 
     fn refusal(&self, outcome: &Outcome) -> JsonRpcMessage {
-        JsonRpcMessage::result(
+        JsonRpcMessage::response(
             self.id,
             call_result::adapt_to_protocol(self.frame, call_result::from_rejection(outcome)),
         )
@@ -346,7 +354,7 @@ impl UpstreamExecutor<'_> {
 
     fn hidden(&self, call: &ToolCall, text: &str) -> String {
         let mut value = Value::from(text);
-        self.link.session.hide(call, &mut value);
+        self.link.session.redact(call, &mut value);
         value.as_str().unwrap_or_default().to_owned()
     }
 }

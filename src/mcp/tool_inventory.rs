@@ -35,7 +35,7 @@ impl Gateway {
     ///
     /// # Errors
     /// A server can't be started, or does not list its tools.
-    pub async fn inspect(self: &Arc<Self>) -> Result<Vec<ToolInventory>, String> {
+    pub async fn list_tools(self: &Arc<Self>) -> Result<Vec<ToolInventory>, String> {
         // Messages from servers to the client are dropped: there is no client.
         let (outlet, _) = ClientSender::lossy();
         let link = ClientConnection::open(self, &ClientContext::default(), outlet.clone())
@@ -68,7 +68,7 @@ async fn greet(link: &ClientConnection, index: usize) -> Result<JsonRpcMessage, 
         "io.modelcontextprotocol/clientInfo": about,
     });
     let modern = json!({ "_meta": meta });
-    let id = RequestId::text("callgate");
+    let id = RequestId::from_text("callgate");
     let ask = |method: &'static str, params: Value| link.request_server(index, method, params);
     let mut discovered = pin!(ask(method::DISCOVER, modern.clone()));
     let answer = tokio::time::timeout(DISCOVER_TIMEOUT, &mut discovered).await;

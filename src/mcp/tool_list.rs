@@ -39,7 +39,7 @@ impl ToolCache {
     }
 
     /// Invalidates the list: the server's tools have changed.
-    pub(super) fn forget(&self) {
+    pub(super) fn invalidate(&self) {
         self.known().complete = false;
     }
 
@@ -49,7 +49,7 @@ impl ToolCache {
     }
 
     /// A tool whose name a lenient server may read in this spelling.
-    pub(super) fn like(&self, name: &str) -> Option<String> {
+    pub(super) fn similar(&self, name: &str) -> Option<String> {
         let known = self.known();
         let alike = |other: &&String| method::plain(other).eq(method::plain(name));
         known.tools.keys().find(alike).cloned()
@@ -58,7 +58,7 @@ impl ToolCache {
     /// An argument that lenient servers read as another argument of the tool.
     pub(super) fn ambiguous_argument(&self, tool: &str, given: &Value) -> Option<String> {
         let known = self.known();
-        argument_names::misread(known.tools.get(tool)?.get("inputSchema")?, given).map(str::to_owned)
+        argument_names::find_ambiguous(known.tools.get(tool)?.get("inputSchema")?, given).map(str::to_owned)
     }
 
     /// The server's description of a tool.
@@ -85,7 +85,11 @@ impl ToolCache {
 }
 
 /// Filters a list of tools for the client: removes tools that are always denied, and tools that are not reviewed if review is required.
-pub(super) fn shown(link: &ClientConnection, index: usize, mut frame: JsonRpcMessage) -> JsonRpcMessage {
+pub(super) fn filter_tools(
+    link: &ClientConnection,
+    index: usize,
+    mut frame: JsonRpcMessage,
+) -> JsonRpcMessage {
     let Some(server) = link.server(index) else { return frame };
     let Some(result) = frame.result_mut() else { return frame };
     let Some(Value::Array(tools)) = result.get_mut("tools") else { return frame };
@@ -95,7 +99,7 @@ pub(super) fn shown(link: &ClientConnection, index: usize, mut frame: JsonRpcMes
     let mut quarantined = Vec::new();
     tools.retain(|tool| {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-        let standing = link.gateway.standing(&server.spec.name, name, tool);
+        let standing = link.gateway.pin_status(&server.spec.name, name, tool);
         if standing != PinStatus::Accepted {
             quarantined.push(name.to_owned());
         }
@@ -174,7 +178,7 @@ pub(super) async fn load_tools(link: &ClientConnection, index: usize, call: &Jso
 }
 
 /// The arguments that the tool of a call requires in headers. Returns `None` if the message does not call a known tool.
-pub(super) async fn repeated_arguments(
+pub(super) async fn header_arguments(
     link: &ClientConnection,
     call: &JsonRpcMessage,
 ) -> Option<HeaderArguments> {
@@ -184,7 +188,7 @@ pub(super) async fn repeated_arguments(
     let (index, tool) = link.route(call.param("name")?.as_str()?)?;
     load_tools(link, index, call).await;
     let tool = link.server(index)?.tools.get(tool)?;
-    Some(HeaderArguments::of_schema(tool.get("inputSchema")?))
+    Some(HeaderArguments::from_schema(tool.get("inputSchema")?))
 }
 
 /// Parameters of a `tools/list` in the same protocol version as a call.

@@ -6,7 +6,7 @@ use super::approval_parts::{self, object};
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::part::{CallPart, PartContent, ResultOutput, Part, ResultPart, ResultStatus};
+use super::part::{CallPart, Part, PartContent, ResultOutput, ResultPart, ResultStatus};
 use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
@@ -16,7 +16,7 @@ const DIALECT: Dialect = Dialect::AiSdk;
 pub(super) const DENIED: &str = "Tool execution denied.";
 
 pub(super) fn read(json: &Value) -> Message {
-    let role = json.get("role").and_then(Value::as_str).map(Role::named);
+    let role = json.get("role").and_then(Value::as_str).map(Role::from_name);
     let (Some(map), Some(role)) = (json.as_object(), role) else {
         return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, PartContent::Other);
     };
@@ -28,7 +28,7 @@ pub(super) fn read(json: &Value) -> Message {
     if let Some(emptied) = emptied {
         frame.insert("content".to_owned(), emptied);
     }
-    Message::framed(DIALECT, role, frame, parts)
+    Message::with_frame(DIALECT, role, frame, parts)
 }
 
 /// The calls that the provider itself executes: the host neither runs nor answers them, and they are preserved unchanged.
@@ -53,7 +53,7 @@ fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Par
         ("tool-call", Role::Assistant) => Some(PartContent::Call(CallPart {
             id,
             name: map.get("toolName")?.as_str()?.to_owned(),
-            input: content_blocks::arguments(map.get("input").or(map.get("args"))),
+            input: content_blocks::read_arguments(map.get("input").or(map.get("args"))),
         })),
         ("tool-result", Role::Assistant | Role::Tool) => {
             let (output, settled) = read_output(map.get("output").or(map.get("result")));
@@ -68,8 +68,10 @@ fn read_output(written: Option<&Value>) -> (ResultOutput, ResultStatus) {
     let kind = written.and_then(|written| written.get("type")).and_then(Value::as_str).unwrap_or_default();
     let value = written.and_then(|written| written.get("value"));
     let (output, settled) = match (kind, value) {
-        ("text" | "json", Some(value)) => (ResultOutput::of(value.clone()), ResultStatus::Output),
-        ("error-text" | "error-json", Some(value)) => (ResultOutput::of(value.clone()), ResultStatus::Error),
+        ("text" | "json", Some(value)) => (ResultOutput::from_value(value.clone()), ResultStatus::Output),
+        ("error-text" | "error-json", Some(value)) => {
+            (ResultOutput::from_value(value.clone()), ResultStatus::Error)
+        }
         ("execution-denied", _) => {
             let reason = written.and_then(|written| written.get("reason")).and_then(Value::as_str);
             (ResultOutput::Text(reason.unwrap_or(DENIED).to_owned()), ResultStatus::Denied)
@@ -78,7 +80,7 @@ fn read_output(written: Option<&Value>) -> (ResultOutput, ResultStatus) {
             (content_blocks::read_output(DIALECT, Some(value), &["text"]), ResultStatus::Output)
         }
         // There is a result, whatever its form.
-        _ => (ResultOutput::of(written.cloned().unwrap_or_default()), ResultStatus::Output),
+        _ => (ResultOutput::from_value(written.cloned().unwrap_or_default()), ResultStatus::Output),
     };
     match written.and_then(Value::as_object) {
         Some(written) => (content_blocks::restore_unsupported_parts(DIALECT, output, written), settled),
@@ -110,7 +112,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 }
 
 fn write_block(part: &Part) -> Value {
-    if part.own(DIALECT).is_some() {
+    if part.source_in(DIALECT).is_some() {
         return content_blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {

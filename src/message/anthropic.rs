@@ -4,14 +4,14 @@ use super::approval_parts::{self, object};
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::part::{CallPart, PartContent, Part, ResultPart, ResultStatus};
+use super::part::{CallPart, Part, PartContent, ResultPart, ResultStatus};
 use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
 const DIALECT: Dialect = Dialect::Anthropic;
 
 pub(super) fn read(json: &Value) -> Message {
-    let named = json.get("role").and_then(Value::as_str).map(Role::named);
+    let named = json.get("role").and_then(Value::as_str).map(Role::from_name);
     let (Some(map), Some(named)) = (json.as_object(), named) else {
         return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, PartContent::Other);
     };
@@ -27,7 +27,7 @@ pub(super) fn read(json: &Value) -> Message {
     if let Some(emptied) = emptied {
         frame.insert("content".to_owned(), emptied);
     }
-    Message::framed(DIALECT, role, frame, parts)
+    Message::with_frame(DIALECT, role, frame, parts)
 }
 
 fn read_block(block: &Value, role: &Role) -> Option<PartContent> {
@@ -71,7 +71,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 }
 
 fn write_block(part: &Part) -> Value {
-    if part.own(DIALECT).is_some() {
+    if part.source_in(DIALECT).is_some() {
         return content_blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {
@@ -80,7 +80,7 @@ fn write_block(part: &Part) -> Value {
             ("type", Some("tool_use".into())),
             ("id", Some(call.id.clone().into())),
             ("name", Some(call.name.clone().into())),
-            ("input", Some(content_blocks::boxed(&call.input))),
+            ("input", Some(content_blocks::wrap_arguments(&call.input))),
         ]),
         PartContent::Result(result) => object([
             ("type", Some("tool_result".into())),

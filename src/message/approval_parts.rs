@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::history::Role;
-use super::part::{PartContent, Part};
+use super::part::{Part, PartContent};
 use crate::call::{ApprovalRequest, CardLabels};
 use crate::json::{self, Map, Value};
 
@@ -143,7 +143,7 @@ impl ResponsePart {
     }
 
     /// Reads a part. Returns `None` if it is not an answer, or a known member has the wrong type.
-    pub fn of_json(json: &Value) -> Option<Self> {
+    pub fn from_json(json: &Value) -> Option<Self> {
         match read(json, &Role::Tool)? {
             PartContent::Response(response) => Some(response),
             _ => None,
@@ -158,7 +158,7 @@ impl RequestPart {
     }
 
     /// Reads a part. Returns `None` if it is not a request, or a known member has the wrong type.
-    pub fn of_json(json: &Value) -> Option<Self> {
+    pub fn from_json(json: &Value) -> Option<Self> {
         match read(json, &Role::Assistant)? {
             PartContent::Request(request) => Some(request),
             _ => None,

@@ -33,7 +33,10 @@ pub(super) fn match_calls(messages: &[Message]) -> Vec<MatchedCall> {
 
 /// The same, for messages in which Callgate generated the ids of the calls at `named_by_us`: a result with an unknown id
 /// may belong to one of these.
-pub(super) fn match_with_generated_ids(messages: &[Message], named_by_us: &BTreeSet<PartPosition>) -> Vec<MatchedCall> {
+pub(super) fn match_with_generated_ids(
+    messages: &[Message],
+    named_by_us: &BTreeSet<PartPosition>,
+) -> Vec<MatchedCall> {
     let mut matcher = CallMatcher { repeated: repeated_ids(messages), ..CallMatcher::default() };
     let mut models_turn = false;
     for (message_index, message) in messages.iter().enumerate() {
@@ -120,11 +123,16 @@ impl<'a> CallMatcher<'a> {
         let repeated = self.repeated.contains(call.id.as_str());
         let by_input = repeated.then(|| OpenCallKey::NotRequestedInput(&call.id, json::digest(&call.input)));
         let ready = repeated.then_some(OpenCallKey::Ready(&call.id));
-        for key in [OpenCallKey::Id(&call.id), OpenCallKey::Unasked(&call.id), OpenCallKey::Name(&call.name), OpenCallKey::Any]
-            .into_iter()
-            .chain(by_us)
-            .chain(by_input)
-            .chain(ready)
+        for key in [
+            OpenCallKey::Id(&call.id),
+            OpenCallKey::Unasked(&call.id),
+            OpenCallKey::Name(&call.name),
+            OpenCallKey::Any,
+        ]
+        .into_iter()
+        .chain(by_us)
+        .chain(by_input)
+        .chain(ready)
         {
             let rounds = self.open.entry(key).or_default();
             match rounds.last_mut() {
@@ -219,10 +227,11 @@ impl<'a> CallMatcher<'a> {
         while let Some((_, indices)) = rounds.last_mut() {
             while let Some(index) = indices.front().copied() {
                 let call = self.matched.get(index)?;
-                let asked =
-                    matches!(key, OpenCallKey::Unasked(_) | OpenCallKey::NotRequestedInput(..)) && call.request.is_some();
-                let waits =
-                    matches!(key, OpenCallKey::Ready(_)) && call.request.is_some() && call.responses.is_empty();
+                let asked = matches!(key, OpenCallKey::Unasked(_) | OpenCallKey::NotRequestedInput(..))
+                    && call.request.is_some();
+                let waits = matches!(key, OpenCallKey::Ready(_))
+                    && call.request.is_some()
+                    && call.responses.is_empty();
                 if call.result.is_none() && !asked && !waits {
                     return Some(index);
                 }

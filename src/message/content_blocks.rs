@@ -2,7 +2,7 @@
 
 use super::approval_parts::object;
 use super::dialect::Dialect;
-use super::part::{PartContent, ResultOutput, Part, SourceSlot};
+use super::part::{Part, PartContent, ResultOutput, SourceSlot};
 use crate::json::{Map, Value};
 
 /// The `type` of the envelope: `{type, dialect, slot?, part}`.
@@ -47,7 +47,7 @@ pub(super) fn read_content(
 pub(super) fn read_block(dialect: Dialect, block: &Value, content: impl Fn(&Value) -> PartContent) -> Part {
     match opened(dialect, block) {
         Some(part) => part,
-        None => Part::read(dialect, SourceSlot::Content, block.clone(), content(block)),
+        None => Part::from_source(dialect, SourceSlot::Content, block.clone(), content(block)),
     }
 }
 
@@ -73,7 +73,7 @@ fn opened(dialect: Dialect, block: &Value) -> Option<Part> {
     if contains_own_types(part) || !from.is_unknown_part(slot, part) {
         return None;
     }
-    Some(Part::read(from, slot, part.clone(), PartContent::Other))
+    Some(Part::from_source(from, slot, part.clone(), PartContent::Other))
 }
 
 /// Whether any block in a value has one of Callgate's own types.
@@ -94,7 +94,7 @@ pub(super) fn has_own_type(block: &Value) -> bool {
 /// Writes a part that the dialect has no form for: approval parts in their portable form, parts of other dialects in an
 /// envelope.
 pub(super) fn write_foreign_part(dialect: Dialect, part: &Part) -> Value {
-    if let Some(own) = part.own(dialect) {
+    if let Some(own) = part.source_in(dialect) {
         return own.json.clone();
     }
     if let Some(approval) = super::approval_parts::write(part) {
@@ -112,7 +112,7 @@ pub(super) fn write_foreign_part(dialect: Dialect, part: &Part) -> Value {
 
 /// Parses arguments from JSON text. An empty string and `null` mean no arguments: `{}`. Text that is not JSON, has a
 /// duplicate key or is nested too deeply is a string, which no tool accepts.
-pub(super) fn arguments_of(text: &str) -> Value {
+pub(super) fn parse_arguments(text: &str) -> Value {
     match crate::json::parse(text) {
         Ok(Value::Null) => Map::new().into(),
         Ok(arguments) => arguments,
@@ -123,7 +123,7 @@ pub(super) fn arguments_of(text: &str) -> Value {
 
 /// Reads arguments from a JSON value. Models omit empty arguments, or send `null` or an empty string: this becomes `{}`,
 /// for policies, approvals and the tool alike. Any other string stays a string, which no tool accepts.
-pub(super) fn arguments(value: Option<&Value>) -> Value {
+pub(super) fn read_arguments(value: Option<&Value>) -> Value {
     match value {
         None | Some(Value::Null) => Map::new().into(),
         Some(Value::String(text)) if text.is_empty() => Map::new().into(),
@@ -132,7 +132,7 @@ pub(super) fn arguments(value: Option<&Value>) -> Value {
 }
 
 /// Wraps arguments that are not an object, for dialects that accept only objects.
-pub(super) fn boxed(input: &Value) -> Value {
+pub(super) fn wrap_arguments(input: &Value) -> Value {
     match input {
         Value::Object(_) => input.clone(),
         other => Map::from_iter([(ARGUMENTS.to_owned(), other.clone())]).into(),
@@ -146,7 +146,7 @@ pub(super) fn unwrap_arguments(input: Option<&Value>) -> Value {
         input.and_then(Value::as_object).filter(|map| map.len() == 1).and_then(|map| map.get(ARGUMENTS));
     match boxed.filter(|inner| !inner.is_object()) {
         Some(inner) => inner.clone(),
-        None => arguments(input),
+        None => read_arguments(input),
     }
 }
 
@@ -172,7 +172,7 @@ pub(super) fn read_output(dialect: Dialect, content: Option<&Value>, kinds: &[&s
                 .collect(),
         ),
         None | Some(Value::Null) => ResultOutput::Text(String::new()),
-        Some(other) => ResultOutput::of(other.clone()),
+        Some(other) => ResultOutput::from_value(other.clone()),
     }
 }
 
@@ -203,7 +203,11 @@ pub(super) fn add_unsupported_parts(dialect: Dialect, output: &ResultOutput, wri
 }
 
 /// Restores these parts.
-pub(super) fn restore_unsupported_parts(dialect: Dialect, output: ResultOutput, written: &Map) -> ResultOutput {
+pub(super) fn restore_unsupported_parts(
+    dialect: Dialect,
+    output: ResultOutput,
+    written: &Map,
+) -> ResultOutput {
     let Some(Value::Array(silent)) = written.get(PARTS) else { return output };
     let silent = silent.iter().map(|block| read_block(dialect, block, |_| PartContent::Other));
     ResultOutput::Parts([Part::text(output.text())].into_iter().chain(silent).collect())

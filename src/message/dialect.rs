@@ -1,7 +1,7 @@
 //! Dialects: the message formats of the providers, and reading and writing whole histories in them.
 
-use super::history::{MessageFrame, History, Message, Role, RequestFrame};
-use super::part::{PartContent, Part, SourceSlot};
+use super::history::{History, Message, MessageFrame, RequestFrame, Role};
+use super::part::{Part, PartContent, SourceSlot};
 use super::{ai_sdk, anthropic, gemini, id_assignment, openai_chat, openai_responses, segments};
 use crate::json::{MAX_DEPTH, Map, Value, is_deeper_than};
 
@@ -124,7 +124,7 @@ impl Dialect {
         let spoken = |member: &str, value: Value| {
             Value::from(Map::from_iter([("role".to_owned(), "assistant".into()), (member.to_owned(), value)]))
         };
-        let said = |role| segments::message(role, self.said(), vec![part.clone()].into());
+        let said = |role| segments::message_json(role, self.said(), vec![part.clone()].into());
         let messages = match slot {
             // The content of an OpenAI tool message is one result, not parts.
             SourceSlot::Content if self == Self::OpenaiChat => ["user", "assistant"].map(said).to_vec(),
@@ -175,9 +175,9 @@ impl History {
             Value::Array(items) => Self::new(items.iter().map(|item| dialect.read_message(item)).collect()),
             Value::Object(request) => read_request(dialect, request)
                 .ok_or_else(|| shape(format!("an object without the array `{}`", dialect.list())))?,
-            other => return Err(shape(crate::json::JsonType::of(other).with_article().to_owned())),
+            other => return Err(shape(crate::json::JsonType::from_value(other).with_article().to_owned())),
         };
-        id_assignment::settle(&mut history.messages);
+        id_assignment::assign_missing_ids(&mut history.messages);
         Ok(history)
     }
 
@@ -239,7 +239,7 @@ fn read_request(dialect: Dialect, request: &Map) -> Option<History> {
             Value::Array(Vec::new())
         }
         Value::String(text) if dialect == Dialect::OpenaiResponses => {
-            messages.push(dialect.read_message(&segments::message(
+            messages.push(dialect.read_message(&segments::message_json(
                 "user",
                 dialect.said(),
                 text.clone().into(),
@@ -260,7 +260,7 @@ fn read_system(dialect: Dialect, system: &Value) -> Option<Message> {
         }
         (Dialect::Gemini, _) => return None,
         (Dialect::Anthropic, Value::String(_) | Value::Array(_)) | (_, Value::String(_)) => {
-            segments::message("system", dialect.said(), system.clone())
+            segments::message_json("system", dialect.said(), system.clone())
         }
         _ => return None,
     };
@@ -276,7 +276,7 @@ fn write_system(dialect: Dialect, system: &[&Message]) -> Option<Value> {
     let mut written = dialect.write_messages(system).into_iter();
     let first = written.next()?;
     let whole = written.fold(first, |mut whole, next| {
-        segments::append(&mut whole, dialect.said(), &next);
+        segments::append_content(&mut whole, dialect.said(), &next);
         whole
     });
     match dialect {

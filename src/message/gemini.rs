@@ -4,7 +4,7 @@ use super::approval_parts::{self, object};
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::part::{CallPart, PartContent, ResultOutput, Part, ResultPart, ResultStatus};
+use super::part::{CallPart, Part, PartContent, ResultOutput, ResultPart, ResultStatus};
 use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
@@ -21,9 +21,14 @@ pub(super) fn read(json: &Value) -> Message {
     let named = match map.get("role") {
         // The API's own default.
         None | Some(Value::Null) => Role::User,
-        Some(Value::String(name)) => Role::named(name),
+        Some(Value::String(name)) => Role::from_name(name),
         Some(_) => {
-            return segments::message_of_one_part(DIALECT, Role::Other(String::new()), json, PartContent::Other);
+            return segments::message_of_one_part(
+                DIALECT,
+                Role::Other(String::new()),
+                json,
+                PartContent::Other,
+            );
         }
     };
     let settles =
@@ -36,7 +41,7 @@ pub(super) fn read(json: &Value) -> Message {
     if let Some(emptied) = emptied {
         frame.insert("parts".to_owned(), emptied);
     }
-    Message::framed(DIALECT, role, frame, parts)
+    Message::with_frame(DIALECT, role, frame, parts)
 }
 
 fn either<'a>(block: &'a Value, names: [&str; 2]) -> Option<&'a Map> {
@@ -45,7 +50,7 @@ fn either<'a>(block: &'a Value, names: [&str; 2]) -> Option<&'a Map> {
 
 /// Whether a call came without an id.
 pub(super) fn has_no_id(call: &Part) -> bool {
-    let own = call.own(DIALECT).and_then(|own| either(&own.json, CALL));
+    let own = call.source_in(DIALECT).and_then(|own| either(&own.json, CALL));
     own.is_some_and(|call| call.get("id").and_then(Value::as_str).unwrap_or_default().is_empty())
 }
 
@@ -72,9 +77,9 @@ fn read_block(block: &Value, role: &Role) -> Option<PartContent> {
 fn read_result(map: &Map) -> Option<ResultPart> {
     let response = map.get("response");
     let (output, settled) = match response.map(|response| (response.get("output"), response.get("error"))) {
-        Some((Some(output), None)) => (ResultOutput::of(output.clone()), ResultStatus::Output),
-        Some((None, Some(error))) => (ResultOutput::of(error.clone()), ResultStatus::Error),
-        _ => (ResultOutput::of(response.cloned().unwrap_or_default()), ResultStatus::Output),
+        Some((Some(output), None)) => (ResultOutput::from_value(output.clone()), ResultStatus::Output),
+        Some((None, Some(error))) => (ResultOutput::from_value(error.clone()), ResultStatus::Error),
+        _ => (ResultOutput::from_value(response.cloned().unwrap_or_default()), ResultStatus::Output),
     };
     let output = match response.and_then(Value::as_object) {
         Some(response) => content_blocks::restore_unsupported_parts(DIALECT, output, response),
@@ -103,7 +108,7 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
 }
 
 fn write_block(part: &Part) -> Value {
-    if part.own(DIALECT).is_some() {
+    if part.source_in(DIALECT).is_some() {
         return content_blocks::write_foreign_part(DIALECT, part);
     }
     match part.content() {
@@ -112,7 +117,7 @@ fn write_block(part: &Part) -> Value {
             let call = object([
                 ("id", Some(call.id.clone().into())),
                 ("name", Some(call.name.clone().into())),
-                ("args", Some(content_blocks::boxed(&call.input))),
+                ("args", Some(content_blocks::wrap_arguments(&call.input))),
             ]);
             object([("functionCall", Some(call))])
         }

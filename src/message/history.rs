@@ -1,7 +1,7 @@
 //! Histories, their messages and roles.
 
 use super::dialect::Dialect;
-use super::part::{PartContent, Part};
+use super::part::{Part, PartContent};
 use crate::json::Map;
 
 /// A conversation: the messages of an agent, its model, its tools and its users, in order.
@@ -92,7 +92,7 @@ impl Message {
         self.parts.push(part);
     }
 
-    pub(super) fn framed(dialect: Dialect, role: Role, json: Map, parts: Vec<Part>) -> Self {
+    pub(super) fn with_frame(dialect: Dialect, role: Role, json: Map, parts: Vec<Part>) -> Self {
         Self { role, parts, frame: Some(MessageFrame { dialect, json, at_root: false }) }
     }
 
@@ -125,7 +125,7 @@ pub enum Role {
 
 impl Role {
     /// The role with this name in any dialect.
-    pub fn named(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         match name {
             "system" => Self::System,
             "developer" => Self::Developer,

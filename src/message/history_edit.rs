@@ -8,7 +8,7 @@ use super::call_matching::{MatchedCall, match_calls};
 use super::history::{History, Message, Role};
 use super::occurrence::PartPosition;
 use super::openai_responses::{hosted_response, is_hosted};
-use super::part::{CallPart, PartContent, ResultOutput, Part, ResultPart, ResultStatus};
+use super::part::{CallPart, Part, PartContent, ResultOutput, ResultPart, ResultStatus};
 
 /// Why a request, an answer or a result can't be added to a history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -146,7 +146,8 @@ impl History {
     /// round: add results of such calls in order. Then nothing is added.
     pub fn append_results(&mut self, settlements: Vec<CallResult>) -> Result<(), HistoryEditError> {
         let matched = match_calls(&self.messages);
-        let by_place: BTreeMap<PartPosition, &MatchedCall> = matched.iter().map(|call| (call.place, call)).collect();
+        let by_place: BTreeMap<PartPosition, &MatchedCall> =
+            matched.iter().map(|call| (call.place, call)).collect();
         let mut results: BTreeMap<PartPosition, (&MatchedCall, ResultPart)> = BTreeMap::new();
         for CallResult { place, output, settled } in settlements {
             let call = by_place.get(&place).ok_or(HistoryEditError::NotACall { place })?;
@@ -251,7 +252,11 @@ impl History {
     /// The requests of the provider's hosted calls, which are not calls of this history.
     fn hosted_requests(&self) -> impl Iterator<Item = (PartPosition, &RequestPart)> {
         let parts = |(message, of): (usize, &'_ Message)| {
-            of.parts.iter().enumerate().map(move |(part, _)| PartPosition { message, part }).collect::<Vec<_>>()
+            of.parts
+                .iter()
+                .enumerate()
+                .map(move |(part, _)| PartPosition { message, part })
+                .collect::<Vec<_>>()
         };
         let places = self.messages.iter().enumerate().flat_map(parts);
         places

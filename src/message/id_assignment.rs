@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use super::call_matching::match_with_generated_ids;
 use super::history::Message;
 use super::occurrence::PartPosition;
-use super::part::{CallPart, PartContent, Part, ResultPart};
+use super::part::{CallPart, Part, PartContent, ResultPart};
 
 /// Gives every call without an id one from its position, and every result the id and tool name of its call. A part's source
 /// JSON is not changed, so nothing is added when it is written in its own dialect.
-pub(super) fn settle(messages: &mut [Message]) {
+pub(super) fn assign_missing_ids(messages: &mut [Message]) {
     let mut named = BTreeSet::new();
     for (message_index, message) in messages.iter_mut().enumerate() {
         for (part_index, part) in message.parts.iter_mut().enumerate() {

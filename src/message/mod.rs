@@ -27,4 +27,4 @@ pub use history_edit::{
     CallResult, HistoryEditError, approval_response, approval_response_message, denied_output,
 };
 pub use occurrence::{CallOccurrence, PartPosition};
-pub use part::{CallPart, PartContent, ResultOutput, Part, ResultPart, ResultStatus};
+pub use part::{CallPart, Part, PartContent, ResultOutput, ResultPart, ResultStatus};

@@ -3,7 +3,7 @@
 use super::approval_parts::{RequestPart, ResponsePart};
 use super::call_matching::{MatchedCall, match_calls};
 use super::history::History;
-use super::part::{CallPart, PartContent, Part, ResultPart};
+use super::part::{CallPart, Part, PartContent, ResultPart};
 use crate::json::{self, Digest};
 
 /// The position of a part in a history.

@@ -4,7 +4,7 @@ use super::approval_parts::{self, object};
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::part::{CallPart, PartContent, Part, ResultPart, ResultStatus, SourceSlot};
+use super::part::{CallPart, Part, PartContent, ResultPart, ResultStatus, SourceSlot};
 use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
@@ -13,7 +13,7 @@ const DIALECT: Dialect = Dialect::OpenaiChat;
 pub(super) fn read(json: &Value) -> Message {
     let unknown = |role| segments::message_of_one_part(DIALECT, role, json, PartContent::Other);
     let Some(map) = json.as_object() else { return unknown(Role::Other(String::new())) };
-    let Some(role) = map.get("role").and_then(Value::as_str).map(Role::named) else {
+    let Some(role) = map.get("role").and_then(Value::as_str).map(Role::from_name) else {
         return unknown(Role::Other(String::new()));
     };
     if role == Role::Tool && !contains_answers(map) {
@@ -30,7 +30,7 @@ pub(super) fn read(json: &Value) -> Message {
     if role == Role::Assistant {
         read_model_parts(map, &mut frame, &mut parts);
     }
-    Message::framed(DIALECT, role, frame, parts)
+    Message::with_frame(DIALECT, role, frame, parts)
 }
 
 /// Answers of approvers belong to no single call. The output of a tool is never searched for them.
@@ -44,19 +44,24 @@ fn contains_answers(map: &Map) -> bool {
 /// Reads the parts of a model's message besides its content.
 fn read_model_parts(map: &Map, frame: &mut Map, parts: &mut Vec<Part>) {
     if let Some(Value::String(refusal)) = map.get("refusal").filter(|refusal| **refusal != "") {
-        parts.push(Part::read(DIALECT, SourceSlot::Refusal, refusal.clone().into(), PartContent::Other));
+        parts.push(Part::from_source(
+            DIALECT,
+            SourceSlot::Refusal,
+            refusal.clone().into(),
+            PartContent::Other,
+        ));
         frame.insert("refusal".to_owned(), String::new().into());
     }
     if let Some(Value::Array(calls)) = map.get("tool_calls") {
         for call in calls {
             let content = read_call(call).map_or(PartContent::Other, PartContent::Call);
-            parts.push(Part::read(DIALECT, SourceSlot::ToolCalls, call.clone(), content));
+            parts.push(Part::from_source(DIALECT, SourceSlot::ToolCalls, call.clone(), content));
         }
         frame.insert("tool_calls".to_owned(), Value::Array(Vec::new()));
     }
     if let Some(call @ Value::Object(function)) = map.get("function_call") {
         let content = read_function(String::new(), function).map_or(PartContent::Other, PartContent::Call);
-        parts.push(Part::read(DIALECT, SourceSlot::FunctionCall, call.clone(), content));
+        parts.push(Part::from_source(DIALECT, SourceSlot::FunctionCall, call.clone(), content));
         frame.insert("function_call".to_owned(), Value::Null);
     }
 }
@@ -79,9 +84,9 @@ fn read_call(call: &Value) -> Option<CallPart> {
 fn read_function(id: String, function: &Map) -> Option<CallPart> {
     let name = function.get("name")?.as_str()?.to_owned();
     let input = match function.get("arguments") {
-        Some(Value::String(text)) => content_blocks::arguments_of(text),
+        Some(Value::String(text)) => content_blocks::parse_arguments(text),
         // Some servers send the arguments as a JSON value.
-        other => content_blocks::arguments(other),
+        other => content_blocks::read_arguments(other),
     };
     Some(CallPart { id, name, input })
 }
@@ -136,7 +141,7 @@ impl<'a> MessageDraft<'a> {
     }
 
     fn add(&mut self, part: &'a Part, written: &mut Vec<Value>) {
-        let own = part.own(DIALECT);
+        let own = part.source_in(DIALECT);
         match (part.content(), own.map(|source| (source.slot, &source.json))) {
             (_, Some((SourceSlot::Whole, json))) => {
                 self.finish(written);
@@ -177,7 +182,7 @@ impl<'a> MessageDraft<'a> {
         let fresh = || Map::from_iter([("role".to_owned(), self.role.into())]);
         let was_read = self.frame.is_some();
         let mut map = self.frame.take().unwrap_or_else(fresh);
-        let content = segments::said(map.get("content"), &self.said, true, write_block);
+        let content = segments::content_json(map.get("content"), &self.said, true, write_block);
         // A model message without text has `null` content.
         if let Some(content) = content.or((!was_read).then_some(Value::Null)) {
             map.insert("content".to_owned(), content);
@@ -197,7 +202,7 @@ impl<'a> MessageDraft<'a> {
 }
 
 fn write_block(part: &Part) -> Value {
-    match (part.own(DIALECT), part.as_text()) {
+    match (part.source_in(DIALECT), part.as_text()) {
         (None, Some(text)) => content_blocks::text_block(text),
         _ => content_blocks::write_foreign_part(DIALECT, part),
     }

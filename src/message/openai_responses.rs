@@ -6,7 +6,7 @@ use super::approval_parts::{self, RequestPart, ResponsePart, object};
 use super::content_blocks;
 use super::dialect::Dialect;
 use super::history::{Message, Role};
-use super::part::{CallPart, PartContent, Part, ResultPart, ResultStatus, SourceSlot};
+use super::part::{CallPart, Part, PartContent, ResultPart, ResultStatus, SourceSlot};
 use super::segments::{self, Segment};
 use crate::json::{Map, Value};
 
@@ -26,7 +26,7 @@ const HOSTED_RESPONSE: &str = "mcp_approval_response";
 pub(super) fn read(json: &Value) -> Message {
     let whole = |role, content| segments::message_of_one_part(DIALECT, role, json, content);
     let Some(map) = json.as_object() else { return whole(Role::Other(String::new()), PartContent::Other) };
-    let role = map.get("role").and_then(Value::as_str).map(Role::named);
+    let role = map.get("role").and_then(Value::as_str).map(Role::from_name);
     let kind = match (map.get("type"), role) {
         (None, Some(role)) => return read_message(map, role),
         (Some(kind), Some(role)) if kind == "message" => return read_message(map, role),
@@ -65,7 +65,7 @@ fn read_message(map: &Map, role: Role) -> Message {
     if let Some(emptied) = emptied {
         frame.insert("content".to_owned(), emptied);
     }
-    Message::framed(DIALECT, role, frame, parts)
+    Message::with_frame(DIALECT, role, frame, parts)
 }
 
 fn read_call(map: &Map) -> Option<CallPart> {
@@ -73,8 +73,8 @@ fn read_call(map: &Map) -> Option<CallPart> {
         id: content_blocks::string_or_empty(map, "call_id")?,
         name: map.get("name")?.as_str()?.to_owned(),
         input: match map.get("arguments") {
-            Some(Value::String(text)) => content_blocks::arguments_of(text),
-            other => content_blocks::arguments(other),
+            Some(Value::String(text)) => content_blocks::parse_arguments(text),
+            other => content_blocks::read_arguments(other),
         },
     })
 }
@@ -103,7 +103,7 @@ fn read_hosted_request(map: &Map) -> Option<RequestPart> {
         approval_id: id.to_owned(),
         tool_call_id: id.to_owned(),
         tool_name: Some(map.get("name")?.as_str()?.to_owned()),
-        input: Some(content_blocks::arguments_of(map.get("arguments")?.as_str()?)),
+        input: Some(content_blocks::parse_arguments(map.get("arguments")?.as_str()?)),
         ..RequestPart::default()
     })
 }
@@ -119,7 +119,7 @@ fn read_hosted_response(map: &Map) -> Option<ResponsePart> {
 
 /// Whether a request is the provider's own.
 pub(super) fn is_hosted(request: &Part) -> bool {
-    request.own(DIALECT).is_some_and(|source| {
+    request.source_in(DIALECT).is_some_and(|source| {
         [HOSTED_REQUEST, HOSTED_RESPONSE]
             .map(Value::from)
             .contains(source.json.get("type").unwrap_or(&Value::Null))
@@ -134,13 +134,14 @@ pub(super) fn hosted_response(response: ResponsePart) -> Part {
         ("approve", Some(response.approved.into())),
         ("reason", response.reason.clone().map(Value::from)),
     ]);
-    Part::read(DIALECT, SourceSlot::Whole, json, PartContent::Response(response))
+    Part::from_source(DIALECT, SourceSlot::Whole, json, PartContent::Response(response))
 }
 
 /// The ids of calls of custom tools, whose results have a type of their own.
 fn custom_calls<'a>(messages: &[&'a Message]) -> BTreeSet<&'a str> {
     let parts = messages.iter().flat_map(|message| message.parts.iter());
-    let custom = parts.filter(|part| part.own(DIALECT).is_some_and(|own| own.json.get("input").is_some()));
+    let custom =
+        parts.filter(|part| part.source_in(DIALECT).is_some_and(|own| own.json.get("input").is_some()));
     custom
         .filter_map(|part| match part.content() {
             PartContent::Call(call) => Some(call.id.as_str()),
@@ -155,8 +156,8 @@ pub(super) fn write(messages: &[&Message]) -> Vec<Value> {
     for segment in segments::segments(DIALECT, messages, |_, _| false) {
         let mut said = Segment { role: segment.role.clone(), frame: segment.frame, parts: Vec::new() };
         for part in &segment.parts {
-            let within =
-                said.frame.is_some() && part.own(DIALECT).is_some_and(|own| own.slot == SourceSlot::Content);
+            let within = said.frame.is_some()
+                && part.source_in(DIALECT).is_some_and(|own| own.slot == SourceSlot::Content);
             match write_item(part, &custom).filter(|_| !within) {
                 Some(item) => {
                     finish(&mut said, &mut items);
@@ -185,8 +186,8 @@ fn finish(said: &mut Segment, items: &mut Vec<Value>) {
 
 /// The part as a separate item. Returns `None` if it is not one.
 fn write_item(part: &Part, custom: &BTreeSet<&str>) -> Option<Value> {
-    let fresh = part.own(DIALECT).is_none();
-    if let Some(item) = segments::whole(DIALECT, part) {
+    let fresh = part.source_in(DIALECT).is_none();
+    if let Some(item) = segments::whole_message_source(DIALECT, part) {
         return Some(item.clone());
     }
     match part.content() {
@@ -213,7 +214,7 @@ fn write_item(part: &Part, custom: &BTreeSet<&str>) -> Option<Value> {
 }
 
 fn write_block(role: &str, part: &Part) -> Value {
-    match (part.own(DIALECT), part.as_text()) {
+    match (part.source_in(DIALECT), part.as_text()) {
         (None, Some(text)) if role == "assistant" => object([
             ("type", Some("output_text".into())),
             ("text", Some(text.into())),

@@ -48,7 +48,7 @@ pub struct CallPart {
 impl CallPart {
     /// A call as the model sends it. `null` and an empty string mean no arguments: `{}`.
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
-        Self { id: id.into(), name: name.into(), input: super::content_blocks::arguments(Some(&input)) }
+        Self { id: id.into(), name: name.into(), input: super::content_blocks::read_arguments(Some(&input)) }
     }
 
     /// The call in the form that policies check.
@@ -83,7 +83,7 @@ pub enum ResultOutput {
 
 impl ResultOutput {
     /// Converts a tool's JSON result; a string becomes text.
-    pub fn of(value: Value) -> Self {
+    pub fn from_value(value: Value) -> Self {
         match value {
             Value::String(text) => Self::Text(text),
             other => Self::Json(other),
@@ -174,7 +174,7 @@ impl Part {
 
     /// A part of one dialect that has no canonical form; `json` is an element of that dialect's array of contents.
     pub fn other(dialect: Dialect, json: Value) -> Self {
-        Self::read(dialect, SourceSlot::Content, json, PartContent::Other)
+        Self::from_source(dialect, SourceSlot::Content, json, PartContent::Other)
     }
 
     /// The content of the part.
@@ -195,7 +195,7 @@ impl Part {
         }
     }
 
-    pub(super) fn read(dialect: Dialect, slot: SourceSlot, json: Value, content: PartContent) -> Self {
+    pub(super) fn from_source(dialect: Dialect, slot: SourceSlot, json: Value, content: PartContent) -> Self {
         Self { content, source: Some(PartSource { dialect, slot, json }) }
     }
 
@@ -204,7 +204,7 @@ impl Part {
     }
 
     /// The source, if it belongs to this dialect.
-    pub(super) fn own(&self, dialect: Dialect) -> Option<&PartSource> {
+    pub(super) fn source_in(&self, dialect: Dialect) -> Option<&PartSource> {
         self.source.as_ref().filter(|source| source.dialect == dialect)
     }
 

@@ -9,7 +9,7 @@ use super::history::{History, Message, Role};
 use super::history_edit::denied_output;
 use super::occurrence::PartPosition;
 use super::openai_responses::is_hosted;
-use super::part::{CallPart, PartContent, ResultOutput, Part, ResultPart, ResultStatus};
+use super::part::{CallPart, Part, PartContent, ResultOutput, ResultPart, ResultStatus};
 use crate::json::Digest;
 
 impl History {
@@ -81,8 +81,11 @@ impl History {
 
     /// Whether the results in this message are exactly those of the calls, in order.
     fn has_exactly_results(&self, index: usize, message: &Message, calls: &[&MatchedCall]) -> bool {
-        let results =
-            message.parts.iter().enumerate().filter(|(_, part)| matches!(part.content(), PartContent::Result(_)));
+        let results = message
+            .parts
+            .iter()
+            .enumerate()
+            .filter(|(_, part)| matches!(part.content(), PartContent::Result(_)));
         let held: Vec<usize> = results.map(|(part, _)| part).collect();
         held.len() == calls.len()
             && held.iter().zip(calls).all(|(part, call)| {
@@ -100,7 +103,7 @@ impl History {
         // A call without an id is answered by position, not by the id that was generated for it.
         match result.content() {
             PartContent::Result(said)
-                if dialect == Dialect::Gemini && has_no_id(called) && result.own(dialect).is_none() =>
+                if dialect == Dialect::Gemini && has_no_id(called) && result.source_in(dialect).is_none() =>
             {
                 Some(Part::result(ResultPart { call_id: String::new(), ..said.clone() }))
             }
@@ -125,7 +128,9 @@ impl History {
             (None, Some(_), _) => {
                 (said("Not run yet: this call was approved, but has no result."), ResultStatus::Error)
             }
-            (None, None, Some(_)) => (said("Not run yet: this call is pending approval."), ResultStatus::Error),
+            (None, None, Some(_)) => {
+                (said("Not run yet: this call is pending approval."), ResultStatus::Error)
+            }
             (None, None, None) => (said("Not run: this call has no result."), ResultStatus::Error),
         };
         Some(Part::result(ResultPart { call_id: call.id.clone(), name: call.name.clone(), output, settled }))
@@ -176,14 +181,15 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
         PartContent::Request(_) | PartContent::Response(_) | PartContent::State(_) => {
             (dialect == Dialect::OpenaiResponses && is_hosted(part)).then(|| part.clone())
         }
-        PartContent::Other => {
-            part.own(dialect).filter(|own| !content_blocks::has_own_type(&own.json)).map(|_| part.clone())
-        }
+        PartContent::Other => part
+            .source_in(dialect)
+            .filter(|own| !content_blocks::has_own_type(&own.json))
+            .map(|_| part.clone()),
         PartContent::Result(_) if !with_results => None,
         PartContent::Result(result) => {
             let ResultOutput::Parts(parts) = &result.output else { return Some(part.clone()) };
             let texts_only = match dialect {
-                Dialect::OpenaiChat => part.own(dialect).is_none(),
+                Dialect::OpenaiChat => part.source_in(dialect).is_none(),
                 Dialect::Gemini => true,
                 Dialect::AiSdk => result.settled != ResultStatus::Output,
                 Dialect::OpenaiResponses | Dialect::Anthropic => false,
@@ -202,15 +208,16 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
 /// Replaces ids that Anthropic rejects: an id must be unique, with only letters, digits, `_` and `-`.
 fn replace_invalid_ids(messages: &mut [Message]) {
     for matched in match_calls(messages) {
-        let part =
-            |messages: &[Message], place: PartPosition| messages.get(place.message)?.parts.get(place.part).cloned();
+        let part = |messages: &[Message], place: PartPosition| {
+            messages.get(place.message)?.parts.get(place.part).cloned()
+        };
         let Some(call) = part(messages, matched.place) else { continue };
         let PartContent::Call(call) = call.content() else { continue };
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if matched.repeat == 0 && !call.id.is_empty() && call.id.chars().all(allowed) {
             continue;
         }
-        let id = format!("call_{}_{}", Digest::of(call.id.as_bytes()).short(), matched.repeat);
+        let id = format!("call_{}_{}", Digest::compute(call.id.as_bytes()).short_hex(), matched.repeat);
         let renamed = PartContent::Call(CallPart { id: id.clone(), ..call.clone() });
         put(messages, matched.place, renamed);
         let Some(place) = matched.result else { continue };

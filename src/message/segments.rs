@@ -1,8 +1,8 @@
 //! Distribution of parts into messages, shared by the dialects, which differ in what one message may contain.
 
 use super::dialect::Dialect;
-use super::history::{MessageFrame, Message, Role};
-use super::part::{PartContent, Part, SourceSlot};
+use super::history::{Message, MessageFrame, Role};
+use super::part::{Part, PartContent, SourceSlot};
 use crate::json::{Map, Value};
 
 /// A sequence of parts of one role, which becomes one message of a dialect, or a few.
@@ -15,12 +15,14 @@ pub(super) struct Segment<'a> {
 
 impl Segment<'_> {
     pub(super) fn has_response(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part.content(), PartContent::Response(_) | PartContent::State(_)))
+        self.parts
+            .iter()
+            .any(|part| matches!(part.content(), PartContent::Response(_) | PartContent::State(_)))
     }
 
     /// The source JSON of the segment's only part, if that is a whole message of this dialect.
-    pub(super) fn whole(&self, dialect: Dialect) -> Option<&Value> {
-        self.parts.first().and_then(|part| whole(dialect, part))
+    pub(super) fn whole_message(&self, dialect: Dialect) -> Option<&Value> {
+        self.parts.first().and_then(|part| whole_message_source(dialect, part))
     }
 
     /// Writes the segment as one message.
@@ -31,14 +33,14 @@ impl Segment<'_> {
         plain: bool,
         block: impl Fn(&Part) -> Value,
     ) -> Value {
-        if let Some(whole) = self.whole(dialect) {
+        if let Some(whole) = self.whole_message(dialect) {
             return whole.clone();
         }
         let mut map = match self.frame {
             Some(frame) => frame.json.clone(),
             None => Map::from_iter([("role".to_owned(), role.into())]),
         };
-        if let Some(content) = said(map.get(said_in), &self.parts, plain, block) {
+        if let Some(content) = content_json(map.get(said_in), &self.parts, plain, block) {
             map.insert(said_in.to_owned(), content);
         }
         map.into()
@@ -56,7 +58,7 @@ pub(super) fn segments<'a>(
     let mut add = |next: Segment<'a>| match segments.last_mut() {
         Some(last)
             if (last.frame.is_none() || next.frame.is_none())
-                && last.whole(dialect).or(next.whole(dialect)).is_none()
+                && last.whole_message(dialect).or(next.whole_message(dialect)).is_none()
                 && joins(last, &next) =>
         {
             last.frame = last.frame.or(next.frame);
@@ -75,13 +77,18 @@ pub(super) fn segments<'a>(
             continue;
         }
         // Providers reject empty texts.
-        let said =
-            message.parts.iter().filter(|part| part.own(dialect).is_some() || part.as_text() != Some(""));
+        let said = message
+            .parts
+            .iter()
+            .filter(|part| part.source_in(dialect).is_some() || part.as_text() != Some(""));
         let mut run: Option<Segment<'a>> = None;
         for part in said {
             let role = role_of_part(part, &message.role);
             match &mut run {
-                Some(run) if run.role == role && run.whole(dialect).or(whole(dialect, part)).is_none() => {
+                Some(run)
+                    if run.role == role
+                        && run.whole_message(dialect).or(whole_message_source(dialect, part)).is_none() =>
+                {
                     run.parts.push(part);
                 }
                 _ => run
@@ -96,13 +103,18 @@ pub(super) fn segments<'a>(
 }
 
 /// The source JSON of the part, if it is a whole message of this dialect.
-pub(super) fn whole(dialect: Dialect, part: &Part) -> Option<&Value> {
-    part.own(dialect).filter(|source| source.slot == SourceSlot::Whole).map(|source| &source.json)
+pub(super) fn whole_message_source(dialect: Dialect, part: &Part) -> Option<&Value> {
+    part.source_in(dialect).filter(|source| source.slot == SourceSlot::Whole).map(|source| &source.json)
 }
 
 /// A message of unknown form, or one that is a single part.
-pub(super) fn message_of_one_part(dialect: Dialect, role: Role, json: &Value, content: PartContent) -> Message {
-    Message::new(role, vec![Part::read(dialect, SourceSlot::Whole, json.clone(), content)])
+pub(super) fn message_of_one_part(
+    dialect: Dialect,
+    role: Role,
+    json: &Value,
+    content: PartContent,
+) -> Message {
+    Message::new(role, vec![Part::from_source(dialect, SourceSlot::Whole, json.clone(), content)])
 }
 
 /// The role of a message that is new to a dialect. A message without a role is written as the user's.
@@ -125,13 +137,13 @@ fn role_of_part(part: &Part, message: &Role) -> Role {
 }
 
 /// A message with a role and one member for its content.
-pub(super) fn message(role: &str, said: &str, content: Value) -> Value {
+pub(super) fn message_json(role: &str, said: &str, content: Value) -> Value {
     Map::from_iter([("role".to_owned(), role.into()), (said.to_owned(), content)]).into()
 }
 
 /// The contents in the form of the frame: a single text stays a string if the message had a string, or if the message is
 /// new and `plain` is set.
-pub(super) fn said(
+pub(super) fn content_json(
     frame: Option<&Value>,
     parts: &[&Part],
     plain: bool,
@@ -150,7 +162,7 @@ pub(super) fn said(
 }
 
 /// Appends the content of `next` to that of `whole`; a string becomes an array with one text.
-pub(super) fn append(whole: &mut Value, said: &str, next: &Value) {
+pub(super) fn append_content(whole: &mut Value, said: &str, next: &Value) {
     let list = |content: Option<&Value>| match content {
         Some(Value::Array(blocks)) => blocks.clone(),
         Some(Value::String(text)) => vec![super::content_blocks::text_block(text)],

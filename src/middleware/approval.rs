@@ -198,7 +198,7 @@ impl EditableArguments {
             if !path.steps().is_some_and(|steps| !steps.is_empty() && steps.iter().all(plain)) {
                 reader.report(
                     Diagnostic::new(&INVALID_PATH, item.span, "the path does not name exactly one argument")
-                        .help("name each argument that may be changed, as in `$.input.note`"),
+                        .with_help("name each argument that may be changed, as in `$.input.note`"),
                 );
             }
         }
@@ -217,7 +217,7 @@ impl CardTemplates {
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Self {
         let text = |name: &str| node.get(name).and_then(YamlNode::as_str).map(str::to_owned);
         let (approve, deny) = (text("approve"), text("deny"));
-        Self { title: node.get("title").and_then(|node| reader.template(node, &[])), approve, deny }
+        Self { title: node.get("title").and_then(|node| reader.read_template(node, &[])), approve, deny }
     }
 }
 
@@ -241,7 +241,7 @@ impl GrantSettings {
                     scope.span,
                     "`scope: fields` needs `fields`, the arguments that must be the same",
                 )
-                .help("add for example `fields: [$.input.customer]`, or write `scope: arguments`"),
+                .with_help("add for example `fields: [$.input.customer]`, or write `scope: arguments`"),
             ),
             ("arguments", Some(fields)) => reader.report(
                 Diagnostic::new(
@@ -249,20 +249,20 @@ impl GrantSettings {
                     fields.span,
                     "`fields` has no effect with `scope: arguments`",
                 )
-                .label(scope.span, "all arguments must be the same")
-                .help("write `scope: fields`, or remove `fields`"),
+                .with_label(scope.span, "all arguments must be the same")
+                .with_help("write `scope: fields`, or remove `fields`"),
             ),
             _ => {}
         }
-        Some(Self { fields, duration: reader.duration(node.get("for")?)? })
+        Some(Self { fields, duration: reader.read_duration(node.get("for")?)? })
     }
 }
 
 impl Approval {
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let reported = reader.reported();
-        let message = node.get("message").and_then(|node| reader.template(node, &[]));
-        let expires = node.get("expires").and_then(|node| reader.duration(node));
+        let reported = reader.problem_count();
+        let message = node.get("message").and_then(|node| reader.read_template(node, &[]));
+        let expires = node.get("expires").and_then(|node| reader.read_duration(node));
         let edits =
             node.get("edits").and_then(|node| EditableArguments::read(node, reader)).unwrap_or_default();
         let card = node.get("card").map(|node| CardTemplates::read(node, reader)).unwrap_or_default();
@@ -286,11 +286,11 @@ impl Approval {
                     anonymous.span,
                     "`anonymous: allow` has no effect here: answers need a name",
                 )
-                .label(other.span, why)
-                .help("remove `anonymous`, or write `anonymous: refuse`"),
+                .with_label(other.span, why)
+                .with_help("remove `anonymous`, or write `anonymous: refuse`"),
             );
         }
-        (reader.reported() == reported).then_some(Self {
+        (reader.problem_count() == reported).then_some(Self {
             message,
             expires,
             approvers,
@@ -312,7 +312,7 @@ fn read_approvers(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Vec<String>
         if !ApproverEntry::parse(text).is_valid() {
             reader.report(
                 Diagnostic::new(&EMPTY_VALUE, entry.span, "this entry of `approvers` is empty")
-                    .help("write the name of a principal, or `role:NAME` for everybody with a role"),
+                    .with_help("write the name of a principal, or `role:NAME` for everybody with a role"),
             );
         }
         approvers.push(text.to_owned());

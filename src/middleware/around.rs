@@ -74,7 +74,7 @@ impl Around {
             (Some(inline), None) => {
                 let text = inline.as_str()?;
                 let place = ScriptLocation {
-                    file: reader.name_of(inline.span.source),
+                    file: reader.source_name(inline.span.source),
                     lines: reader.line_starts(inline),
                 };
                 match script::AroundScript::compile(text) {
@@ -86,16 +86,16 @@ impl Around {
                     }
                     Err(error) => {
                         let ScriptProblem { range, message, help } =
-                            ScriptProblem::of(text, error, "script", EXAMPLE);
+                            ScriptProblem::from_error(text, error, "script", EXAMPLE);
                         reader.report_in(&INVALID_SCRIPT, inline, range, message, Some(help));
                         None
                     }
                 }
             }
             (None, Some(file)) => {
-                let (source, text) = reader.draw_file(file, ".rhai")?;
+                let (source, text) = reader.read_referenced_file(file, ".rhai")?;
                 let lines = (1..=text.lines().count()).map(|line| (line, 1)).collect();
-                let place = ScriptLocation { file: reader.name_of(source), lines };
+                let place = ScriptLocation { file: reader.source_name(source), lines };
                 match script::AroundScript::compile(&text) {
                     Ok(script) => {
                         reader.roots_read.extend(script.reads_session().then_some(Root::Session));
@@ -105,12 +105,12 @@ impl Around {
                     }
                     Err(error) => {
                         let ScriptProblem { range, message, help } =
-                            ScriptProblem::of(&text, error, "script", EXAMPLE);
+                            ScriptProblem::from_error(&text, error, "script", EXAMPLE);
                         let span = Span { source, start: range.start, end: range.end };
                         reader.report(
                             Diagnostic::new(&INVALID_SCRIPT, span, message)
-                                .label(file.span, "the script of this policy")
-                                .help(help),
+                                .with_label(file.span, "the script of this policy")
+                                .with_help(help),
                         );
                         None
                     }
@@ -119,14 +119,14 @@ impl Around {
             (Some(_), Some(file)) => {
                 reader.report(
                     Diagnostic::new(&CONFLICTING_KEYS, file.span, "this policy has both `script` and `file`")
-                        .help("remove one of them: a policy has one script, inline or in a file"),
+                        .with_help("remove one of them: a policy has one script, inline or in a file"),
                 );
                 None
             }
             (None, None) => {
                 reader.report(
                     Diagnostic::new(&MISSING_KEY, node.span, "this policy has no script")
-                        .help("write `script: next(input)`, or `file: wrap.rhai`"),
+                        .with_help("write `script: next(input)`, or `file: wrap.rhai`"),
                 );
                 None
             }
@@ -134,7 +134,7 @@ impl Around {
     }
 
     /// Formats a script error with its location.
-    pub fn explain(&self, failure: &ScriptRunError) -> String {
+    pub fn describe_failure(&self, failure: &ScriptRunError) -> String {
         match failure.position {
             Some((line, column)) => format!("{} ({})", failure.message, self.place.of(line, column)),
             None => format!("{} ({})", failure.message, self.place.file),
@@ -143,13 +143,13 @@ impl Around {
 
     /// Returns the storage key for a value that the script stores under `key`. Returns `None` if the call lacks a value that the scope
     /// needs.
-    pub fn key(&self, key: &Value, view: &CallView<'_>, session: &str) -> Option<String> {
-        let scope = self.scope.of(view, session)?;
+    pub fn storage_key(&self, key: &Value, view: &CallView<'_>, session: &str) -> Option<String> {
+        let scope = self.scope.shared_key(view, session)?;
         Some(json::digest(&json!([scope, key])).to_string())
     }
 
     /// The name of the scope in which stored values are shared.
-    pub fn scope(&self) -> String {
+    pub fn scope_name(&self) -> String {
         self.scope.name()
     }
 }

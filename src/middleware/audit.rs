@@ -16,7 +16,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     of_run: false,
     read: |node, reader| {
         let nodes = node.get("fields").and_then(|fields| fields.items()).unwrap_or_default();
-        let fields: Vec<Option<Path>> = nodes.iter().map(|node| reader.path(node)).collect();
+        let fields: Vec<Option<Path>> = nodes.iter().map(|node| reader.read_path(node)).collect();
         Some(PolicyKind::Audit(Audit { fields: fields.into_iter().collect::<Option<_>>()? }))
     },
 };
@@ -40,7 +40,7 @@ pub struct Audit {
 
 impl Audit {
     /// Returns the recorded paths with their values, an array for a path with several values. Absent values are omitted.
-    pub fn values<'a>(&'a self, view: CallView<'a>) -> impl Iterator<Item = (&'a Path, Value)> {
+    pub fn recorded_values<'a>(&'a self, view: CallView<'a>) -> impl Iterator<Item = (&'a Path, Value)> {
         self.fields.iter().filter_map(move |path| {
             let nodes = path.nodes(&view).ok()?;
             let value = if path.is_singular() {

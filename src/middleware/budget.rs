@@ -83,7 +83,7 @@ pub struct BudgetAmounts {
 
 impl BudgetAmounts {
     /// Returns each amount with its name.
-    pub fn each(&self) -> [(&'static str, Option<Amount>); 4] {
+    pub fn entries(&self) -> [(&'static str, Option<Amount>); 4] {
         [("tokens", self.tokens), ("cost", self.cost), ("calls", self.calls), ("iterations", self.iterations)]
     }
 }
@@ -112,7 +112,7 @@ pub enum OnBudgetExceeded {
 
 impl Budget {
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let amount = |name: &str| node.get(name).and_then(YamlNode::as_number).and_then(Amount::of);
+        let amount = |name: &str| node.get(name).and_then(YamlNode::as_number).and_then(Amount::from_number);
         let bounds = BudgetAmounts {
             tokens: amount("tokens"),
             cost: amount("cost"),
@@ -122,14 +122,14 @@ impl Budget {
         if let Some(cost) = node.get("cost").filter(|_| bounds.cost.is_none()) {
             reader.report(
                 Diagnostic::new(&OUT_OF_RANGE, cost.span, "`cost` must be a number that is not negative")
-                    .help("write for example `cost: 2.50`"),
+                    .with_help("write for example `cost: 2.50`"),
             );
             return None;
         }
         if bounds == BudgetAmounts::default() {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this budget has no bound")
-                    .help("add `tokens`, `cost`, `calls` or `iterations`"),
+                    .with_help("add `tokens`, `cost`, `calls` or `iterations`"),
             );
             return None;
         }
@@ -146,7 +146,7 @@ impl Budget {
                 _ => OnBudgetExceeded::Halt,
             },
             principals: reader.principals,
-            message: node.get("message").and_then(|node| reader.template(node, &[])),
+            message: node.get("message").and_then(|node| reader.read_template(node, &[])),
         })
     }
 }

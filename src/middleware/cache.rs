@@ -94,10 +94,10 @@ pub struct Cache {
 
 impl Cache {
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let reported = reader.reported();
+        let reported = reader.problem_count();
         let ttl = node.get("ttl").and_then(|node| match node.as_str() {
             Some("forever") => Some(None),
-            _ => reader.duration(node).map(Some),
+            _ => reader.read_duration(node).map(Some),
         });
         let max_entries =
             node.get("max_entries").and_then(YamlNode::as_number).and_then(json::Number::as_u64);
@@ -106,9 +106,9 @@ impl Cache {
         let invalidate_on =
             node.get("invalidate_on").map(|node| NamePattern::read_list(node, reader)).unwrap_or_default();
         let key_as_written = node.get("key").map(YamlNode::to_json);
-        let identity = json::digest(&json!([key_as_written, scope.name()])).short();
+        let identity = json::digest(&json!([key_as_written, scope.name()])).short_hex();
         let max_entries = max_entries.and_then(|entries| usize::try_from(entries).ok()).unwrap_or(100);
-        (reader.reported() == reported).then_some(Self {
+        (reader.problem_count() == reported).then_some(Self {
             ttl: ttl?,
             max_entries,
             invalidate_on,
@@ -126,7 +126,7 @@ impl Cache {
     /// Returns the key of a call. Two calls have the same key exactly if one's result may be returned for the other. Returns `None` if
     /// the call can't be cached, because a value of the key can't be read or the scope is unknown.
     pub fn key(&self, view: &CallView<'_>, session: &str) -> Option<String> {
-        let scope = self.scope.of(view, session)?;
+        let scope = self.scope.shared_key(view, session)?;
         let (how, same) = match &self.key {
             CacheKey::Arguments => (0, view.input.clone()),
             CacheKey::Places(places) => (1, Value::Array(places.values(view).ok()?)),
@@ -153,7 +153,7 @@ impl CacheKey {
                 let example =
                     "write an expression whose value equal calls share, as in `to_lower(input.query)`";
                 let ScriptProblem { range, message, help } =
-                    ScriptProblem::of(text, error, "expression", example);
+                    ScriptProblem::from_error(text, error, "expression", example);
                 reader.report_in(&INVALID_SCRIPT, computed, range, message, Some(help));
                 None
             }

@@ -72,7 +72,7 @@ impl CacheScope {
 
     /// Returns the value that all calls of the scope share. Returns `None` if the call lacks a value that the scope needs, or if its
     /// principal is not a name.
-    pub(super) fn of(self, view: &CallView<'_>, session: &str) -> Option<Value> {
+    pub(super) fn shared_key(self, view: &CallView<'_>, session: &str) -> Option<Value> {
         let context = &view.call.context;
         let tenant = context.get("tenant").filter(|value| !value.is_null());
         let principal = || match PrincipalValue::from_context(context, self.principals) {

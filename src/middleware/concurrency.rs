@@ -19,9 +19,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
         let max = max.and_then(|max| u32::try_from(max).ok());
         let common = CommonLimitSettings::read(node, reader)?;
         let (rule, cost) =
-            (LimitRule::Store(Allowance::Slots { max: max? }), CallCost::Fixed(Amount::whole(1)));
+            (LimitRule::Store(Allowance::Slots { max: max? }), CallCost::Fixed(Amount::from_whole(1)));
         let words = format!("{} at the same time", max?);
-        Some(PolicyKind::Concurrency(common.limit(rule, cost, CountedCalls::Executions, "slots", words)))
+        Some(PolicyKind::Concurrency(common.into_limit(rule, cost, CountedCalls::Executions, "slots", words)))
     },
 };
 

@@ -16,14 +16,14 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     of_run: false,
     read: |node, reader| {
         let message = match node.get("message") {
-            Some(message) => Some(reader.template(message, &[])?),
+            Some(message) => Some(reader.read_template(message, &[])?),
             None => None,
         };
         let code = match node.get("code") {
             Some(code) if code.as_str() == Some("") => {
                 reader.report(
                     Diagnostic::new(&EMPTY_VALUE, code.span, "`code` is empty")
-                        .help("write for example `outside_tenant`"),
+                        .with_help("write for example `outside_tenant`"),
                 );
                 return None;
             }

@@ -24,7 +24,7 @@ impl ErrorPatterns {
     }
 
     /// Whether an error matches.
-    pub fn concern(&self, error: &ToolError) -> bool {
+    pub fn matches(&self, error: &ToolError) -> bool {
         self.0.is_empty() || self.matches_each(error).any(|concerns| concerns)
     }
 

@@ -18,9 +18,9 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     of_run: false,
     read: |node, reader| {
         let name = node.get("name")?.as_str()?.to_owned();
-        let key = node.get("key").map(|node| reader.path(node));
+        let key = node.get("key").map(|node| reader.read_path(node));
         let value = match node.get("value") {
-            Some(node) => reader.path(node)?,
+            Some(node) => reader.read_path(node)?,
             None => Path::parse("$.output").ok()?,
         };
         let key = match key {
@@ -81,7 +81,7 @@ pub enum ExtractedFact {
 
 impl Fact {
     /// Reads the fact from a completed call.
-    pub fn find(&self, view: &CallView<'_>) -> ExtractedFact {
+    pub fn extract(&self, view: &CallView<'_>) -> ExtractedFact {
         let key = match self.key.as_ref().map(|path| path.nodes(view)) {
             None => None,
             Some(Err(_)) => return ExtractedFact::Unreadable,
@@ -99,7 +99,7 @@ impl Fact {
     }
 
     /// Stores the value in the session. A value that can't be read makes the fact unknown: tests of it are undecided.
-    pub fn keep(&self, found: ExtractedFact, session: &mut SessionState) {
+    pub fn store(&self, found: ExtractedFact, session: &mut SessionState) {
         match found {
             ExtractedFact::Nothing => {}
             ExtractedFact::Value(key, value) => session.set_fact(&self.name, key.as_deref(), value),
@@ -120,7 +120,7 @@ fn key_text(node: NodeRef<'_>) -> Option<String> {
         NodeRef::Json(Value::String(text)) => Some(text.clone()),
         NodeRef::Json(Value::Number(number)) => match number.as_i64() {
             Some(whole) => Some(whole.to_string()),
-            None => Some(number.canonical()),
+            None => Some(number.canonical_text()),
         },
         NodeRef::Json(Value::Bool(value)) => Some(value.to_string()),
         NodeRef::Json(_) => None,

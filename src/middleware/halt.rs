@@ -14,7 +14,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     of_run: false,
     read: |node, reader| {
         let message = match node.get("message") {
-            Some(message) => Some(reader.template(message, &[])?),
+            Some(message) => Some(reader.read_template(message, &[])?),
             None => None,
         };
         Some(PolicyKind::Halt(Halt { message }))

@@ -17,7 +17,7 @@ pub(super) struct KeyPaths {
 impl KeyPaths {
     /// Reads `key`. Without it the key has no paths.
     pub(super) fn read(node: Option<&YamlNode>, reader: &mut PolicyReader<'_>) -> Self {
-        let paths = node.map(|node| reader.paths(node)).unwrap_or_default();
+        let paths = node.map(|node| reader.read_paths(node)).unwrap_or_default();
         Self { paths, principals: reader.principals }
     }
 

@@ -129,17 +129,17 @@ pub(super) struct CommonLimitSettings {
 
 impl CommonLimitSettings {
     pub(super) fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let reported = reader.reported();
+        let reported = reader.problem_count();
         let key = KeyPaths::read(node.get("key"), reader);
-        let message = node.get("message").and_then(|node| reader.template(node, &["retry_after"]));
-        let max_wait = node.get("max_wait").map(|node| (node, reader.duration(node)));
+        let message = node.get("message").and_then(|node| reader.read_template(node, &["retry_after"]));
+        let max_wait = node.get("max_wait").map(|node| (node, reader.read_duration(node)));
         let on_exceed = match (node.get("on_exceed").and_then(YamlNode::as_str), max_wait) {
             (Some("wait"), Some((_, max_wait))) => OnExceed::Wait(max_wait?),
             (Some("wait"), None) => {
                 let span = node.get("on_exceed")?.span;
                 reader.report(
                     Diagnostic::new(&MISSING_KEY, span, "`on_exceed: wait` needs `max_wait`")
-                        .help("add for example `max_wait: 10s`"),
+                        .with_help("add for example `max_wait: 10s`"),
                 );
                 return None;
             }
@@ -153,7 +153,7 @@ impl CommonLimitSettings {
                         max_wait.span,
                         format!("`max_wait` has no effect, because calls over the limit do not wait: {said}"),
                     )
-                    .help("write `on_exceed: wait`, or remove `max_wait`"),
+                    .with_help("write `on_exceed: wait`, or remove `max_wait`"),
                 );
                 return None;
             }
@@ -161,11 +161,11 @@ impl CommonLimitSettings {
             (_, None) => OnExceed::Deny,
         };
         let passes_without_store = node.get("on_store_error").and_then(YamlNode::as_str) == Some("allow");
-        (reader.reported() == reported).then_some(Self { key, on_exceed, message, passes_without_store })
+        (reader.problem_count() == reported).then_some(Self { key, on_exceed, message, passes_without_store })
     }
 
     /// Creates the limit. `identity` is what its counts depend on in addition to the key.
-    pub(super) fn limit(
+    pub(super) fn into_limit(
         self,
         rule: LimitRule,
         cost: CallCost,
@@ -174,7 +174,7 @@ impl CommonLimitSettings {
         words: String,
     ) -> Limit {
         let Self { key, on_exceed, message, passes_without_store } = self;
-        let identity = json::digest(&crate::json::json!([identity, key.identity()])).short();
+        let identity = json::digest(&crate::json::json!([identity, key.identity()])).short_hex();
         Limit { rule, cost, counted, on_exceed, message, words, passes_without_store, key, identity }
     }
 }
@@ -184,7 +184,7 @@ impl Limit {
     ///
     /// # Errors
     /// Returns a message if the key or the cost can't be read from the call.
-    pub fn measure(&self, view: &CallView<'_>) -> Result<LimitCharge, String> {
+    pub fn charge(&self, view: &CallView<'_>) -> Result<LimitCharge, String> {
         let mut parts = vec![Value::from(self.identity.as_str())];
         if let LimitRule::Conversation(_) = self.rule {
             let conversation = view.session.document().get("conversationId").filter(|id| !id.is_null());
@@ -210,14 +210,14 @@ impl Limit {
 }
 
 fn amount(place: Place<'_>) -> Option<Amount> {
-    Amount::of(place.as_json()?.as_number()?)
+    Amount::from_number(place.as_json()?.as_number()?)
 }
 
 /// Reads a number greater than 0 and at most a trillion. Reports anything else.
 pub(super) fn read_amount(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Amount> {
-    const LARGEST: Amount = Amount::whole(1_000_000_000_000);
+    const LARGEST: Amount = Amount::from_whole(1_000_000_000_000);
     let number = node.as_number()?;
-    match Amount::of(number) {
+    match Amount::from_number(number) {
         Some(amount) if amount > Amount::ZERO && amount <= LARGEST => Some(amount),
         _ => {
             reader.report(
@@ -226,7 +226,7 @@ pub(super) fn read_amount(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Opt
                     node.span,
                     format!("`{number}` is out of range: the amount must be greater than 0 and at most 1000000000000"),
                 )
-                .help("to permit no calls, write a `deny` policy; to permit all, remove the limit"),
+                .with_help("to permit no calls, write a `deny` policy; to permit all, remove the limit"),
             );
             None
         }

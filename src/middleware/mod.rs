@@ -154,7 +154,7 @@ pub static KINDS: [&KindDefinition; 21] = [
 
 impl PolicyKind {
     /// The definition of this kind.
-    pub fn entry(&self) -> &'static KindDefinition {
+    pub fn definition(&self) -> &'static KindDefinition {
         match self {
             Self::Deny(_) => &deny::KIND,
             Self::Allow(_) => &allow::KIND,
@@ -207,8 +207,8 @@ impl PolicyKind {
     }
 
     /// Whether it applies to the run instead of to single calls.
-    pub fn is_of_run(&self) -> bool {
-        self.entry().of_run
+    pub fn applies_to_run(&self) -> bool {
+        self.definition().of_run
     }
 
     /// Returns the settings of a limit. Returns `None` for other kinds.
@@ -220,7 +220,7 @@ impl PolicyKind {
     }
 
     /// Its position among the policies of the same priority that wrap the execution, outermost first.
-    pub fn nesting(&self) -> u8 {
+    pub fn wrapper_order(&self) -> u8 {
         match self {
             Self::Cache(_) => 0,
             Self::Around(_) => 1,

@@ -158,7 +158,7 @@ impl ParameterBounds {
                     false => format!("`{name}` must be a number that is not negative"),
                 };
                 reader.report(
-                    Diagnostic::new(&OUT_OF_RANGE, node.span, message).help("write for example `0.7`"),
+                    Diagnostic::new(&OUT_OF_RANGE, node.span, message).with_help("write for example `0.7`"),
                 );
             }
             Some(number)
@@ -169,7 +169,7 @@ impl ParameterBounds {
         {
             reader.report(
                 Diagnostic::new(&OUT_OF_RANGE, node.span, "`min` is greater than `max`")
-                    .help("swap them, or remove one"),
+                    .with_help("swap them, or remove one"),
             );
         }
         bound
@@ -184,13 +184,13 @@ impl ParameterBounds {
 
 impl Model {
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let reported = reader.reported();
+        let reported = reader.problem_count();
         let changes = RECORD.fields.iter().map(|field| field.name).filter(|name| *name != "on");
         if changes.clone().all(|name| node.get(name).is_none() && !RECORD.has_misspelling_of(node, name)) {
             let names = changes.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this `model` policy changes nothing")
-                    .help(format!("add one of {names}")),
+                    .with_help(format!("add one of {names}")),
             );
         }
         let prompts = node.get("system_prompts");
@@ -201,7 +201,7 @@ impl Model {
                 Some(items) => items.iter().collect(),
                 None => one.to_vec(),
             };
-            Some(nodes.into_iter().filter_map(|node| reader.template(node, &[])).collect())
+            Some(nodes.into_iter().filter_map(|node| reader.read_template(node, &[])).collect())
         };
         let (append, prepend, replace) = (templates("append"), templates("prepend"), templates("replace"));
         if let (Some(prompts), true) = (prompts, replace.is_some() && (append.is_some() || prepend.is_some()))
@@ -212,7 +212,7 @@ impl Model {
                     prompts.span,
                     "`replace` can't be combined with `append` or `prepend`",
                 )
-                .help("write all prompts under `replace`, or remove it"),
+                .with_help("write all prompts under `replace`, or remove it"),
             );
         }
         let temperature = ParameterBounds::read(node.get("temperature"), f64::INFINITY, reader);
@@ -231,14 +231,14 @@ impl Model {
                     let message = format!("`{name}` must be a mapping, whose members are added");
                     reader.report(
                         Diagnostic::new(&WRONG_TYPE, node.span, message)
-                            .help(format!("write for example `{name}: {{ team: red }}`")),
+                            .with_help(format!("write for example `{name}: {{ team: red }}`")),
                     );
                     crate::json::Map::new()
                 }
             }
         };
         let (metadata, provider_options) = (members("metadata"), members("provider_options"));
-        (reader.reported() == reported).then(|| Self {
+        (reader.problem_count() == reported).then(|| Self {
             at_init: node.get("on").and_then(YamlNode::as_str) == Some("init"),
             append: append.unwrap_or_default(),
             prepend: prepend.unwrap_or_default(),

@@ -6,7 +6,7 @@ use super::limit::{self, CallCost, CommonLimitSettings, CountedCalls, Limit, Lim
 use super::{KindDefinition, PolicyKind};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_DURATION, INVALID_PATH, OUT_OF_RANGE};
 use crate::host::{Allowance, Amount};
-use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, meant};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, did_you_mean};
 use crate::source::{YamlNode, YamlValue};
 
 pub(super) static KIND: KindDefinition = KindDefinition {
@@ -77,15 +77,15 @@ static RECORD: RecordShape = RecordShape {
 /// How long the count of a conversation is stored after its last call.
 const CONVERSATION_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Maximum `limit` of a sliding window, which stores every call.
-const MAX_SLIDING_WINDOW_LIMIT: Amount = Amount::whole(100_000);
+const MAX_SLIDING_WINDOW_LIMIT: Amount = Amount::from_whole(100_000);
 
 fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Limit> {
-    let reported = reader.reported();
+    let reported = reader.problem_count();
     let common = CommonLimitSettings::read(node, reader);
     let limit = node.get("limit").and_then(|node| read_amount(node, reader));
     let burst = node.get("burst").and_then(|node| read_amount(node, reader));
     let cost =
-        node.get("cost").map_or(Some(CallCost::Fixed(Amount::whole(1))), |node| read_cost(node, reader));
+        node.get("cost").map_or(Some(CallCost::Fixed(Amount::from_whole(1))), |node| read_cost(node, reader));
     let counted = match node.get("count").and_then(YamlNode::as_str) {
         Some("attempts") => CountedCalls::Attempts,
         _ => CountedCalls::Executions,
@@ -102,8 +102,8 @@ fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Limit> {
                             said.span,
                             format!("`{key}` has no effect with `per: {word}`, where nothing is replenished"),
                         )
-                        .label(per.span, "the count never decreases")
-                        .help(format!("remove `{key}`, or set `per` to a duration")),
+                        .with_label(per.span, "the count never decreases")
+                        .with_help(format!("remove `{key}`, or set `per` to a duration")),
                     );
                 }
             }
@@ -122,11 +122,11 @@ fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Limit> {
                         node_of_per.span,
                         format!("`{text}` is not a duration"),
                     )
-                    .help(format!("did you mean `{word}`?")),
+                    .with_help(format!("did you mean `{word}`?")),
                 );
                 return None;
             }
-            let per = reader.duration(node_of_per)?;
+            let per = reader.read_duration(node_of_per)?;
             let algorithm = algorithm.unwrap_or("gcra");
             report_unused_burst(node, algorithm, reader);
             let limit = limit?;
@@ -142,7 +142,7 @@ fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Limit> {
                         node.get("limit")?.span,
                         "`limit` is at most 100000 with `algorithm: sliding_window`, which stores every call",
                     )
-                    .help("use `gcra` or `fixed_window`, which store a single count"),
+                    .with_help("use `gcra` or `fixed_window`, which store a single count"),
                 );
             }
             (LimitRule::Store(allowance), algorithm)
@@ -150,7 +150,7 @@ fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Limit> {
     };
     let words = format!("{} per {}", node.get("limit")?.as_number()?, per?.1);
     let (common, cost) = (common?, cost?);
-    (reader.reported() == reported).then(|| common.limit(rule, cost, counted, identity, words))
+    (reader.problem_count() == reported).then(|| common.into_limit(rule, cost, counted, identity, words))
 }
 
 /// Returns the value of `per` that was probably meant, if the text is not a duration.
@@ -158,7 +158,7 @@ fn suggest_period(text: &str) -> Option<&'static str> {
     match text {
         "session" | "agent_run" => Some("run"),
         "thread" | "chat" => Some("conversation"),
-        _ => meant(text, ["run", "conversation"].into_iter()),
+        _ => did_you_mean(text, ["run", "conversation"].into_iter()),
     }
 }
 
@@ -170,7 +170,7 @@ fn report_unused_burst(node: &YamlNode, algorithm: &str, reader: &mut PolicyRead
             burst.span,
             format!("`burst` has no effect with `algorithm: {algorithm}`, where all of `limit` can be used at once"),
         )
-        .help("remove `burst`, or write `algorithm: gcra`"),
+        .with_help("remove `burst`, or write `algorithm: gcra`"),
     );
 }
 
@@ -178,7 +178,7 @@ fn read_cost(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<CallCost>
     if let YamlValue::Number(_) = node.value {
         return read_amount(node, reader).map(CallCost::Fixed);
     }
-    let path = reader.path(node)?;
+    let path = reader.read_path(node)?;
     if !path.is_singular() {
         reader.report(
             Diagnostic::new(
@@ -186,7 +186,7 @@ fn read_cost(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<CallCost>
                 node.span,
                 "`cost` needs a path to a single number; this path may return several values",
             )
-            .help("name one number, as in `$.input.amount`"),
+            .with_help("name one number, as in `$.input.amount`"),
         );
         return None;
     }

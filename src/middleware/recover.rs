@@ -18,7 +18,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     read: |node, reader| {
         let on = ErrorPatterns::read(node, reader);
         let message = match node.get("message") {
-            Some(message) => Some(reader.template(message, &["suggestion"])?),
+            Some(message) => Some(reader.read_template(message, &["suggestion"])?),
             None => None,
         };
         let attempts =
@@ -59,7 +59,7 @@ pub struct Recover {
 
 impl Recover {
     /// Returns the message to the model. `suggestion` may be empty.
-    pub fn tell(&self, error: &str, suggestion: &str, view: &CallView<'_>) -> String {
+    pub fn message_for(&self, error: &str, suggestion: &str, view: &CallView<'_>) -> String {
         if let Some(message) = &self.message {
             return message.render(view, &[("suggestion", suggestion)]).text.trim_end().to_owned();
         }

@@ -7,7 +7,7 @@ use regex::Regex;
 use super::{KindDefinition, PolicyKind};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, UNKNOWN_VALUE};
 use crate::redaction::{Detector, RedactionStyle, Redactor};
-use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, meant};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, did_you_mean};
 use crate::seal::Keys;
 use crate::source::YamlNode;
 
@@ -94,17 +94,17 @@ impl Redact {
     }
 
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let places: Vec<&str> = texts(node.get("in")).filter_map(YamlNode::as_str).collect();
-        let reported = reader.reported();
+        let places: Vec<&str> = scalar_or_items(node.get("in")).filter_map(YamlNode::as_str).collect();
+        let reported = reader.problem_count();
         let redactor = read_redactor(node, "detect", reader);
         let keys = ["detect", "patterns"];
         if keys.iter().all(|key| node.get(key).is_none() && !RECORD.has_misspelling_of(node, key)) {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this policy redacts nothing")
-                    .help("add `detect: [email, …]` or `patterns: [\"…\"]`"),
+                    .with_help("add `detect: [email, …]` or `patterns: [\"…\"]`"),
             );
         }
-        (reader.reported() == reported).then(|| Self {
+        (reader.problem_count() == reported).then(|| Self {
             input: places.is_empty() || places.contains(&"input"),
             output: places.is_empty() || places.contains(&"output"),
             redactor,
@@ -115,9 +115,9 @@ impl Redact {
 /// Reads detectors (under the key `detect`), `patterns` and the replacement (`with`).
 pub(super) fn read_redactor(node: &YamlNode, detect: &str, reader: &mut PolicyReader<'_>) -> Redactor {
     let detectors: Vec<Detector> =
-        texts(node.get(detect)).filter_map(|name| read_detector(name, reader)).collect();
+        scalar_or_items(node.get(detect)).filter_map(|name| read_detector(name, reader)).collect();
     let patterns: Vec<Regex> =
-        texts(node.get("patterns")).filter_map(|pattern| reader.regex(pattern)).collect();
+        scalar_or_items(node.get("patterns")).filter_map(|pattern| reader.read_regex(pattern)).collect();
     Redactor::new(detectors, patterns, style(node.get("with")).unwrap_or(RedactionStyle::Mask))
 }
 
@@ -131,7 +131,7 @@ fn style(node: Option<&YamlNode>) -> Option<RedactionStyle> {
     }
 }
 
-pub(super) fn texts(node: Option<&YamlNode>) -> impl Iterator<Item = &YamlNode> {
+pub(super) fn scalar_or_items(node: Option<&YamlNode>) -> impl Iterator<Item = &YamlNode> {
     node.map(|node| node.items().unwrap_or(std::slice::from_ref(node))).unwrap_or_default().iter()
 }
 
@@ -140,12 +140,12 @@ fn read_detector(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Detec
     let detector = Detector::from_name(name);
     if detector.is_none() {
         let known = || Detector::ALL.iter().map(|detector| detector.name());
-        let help = match meant(name, known()) {
+        let help = match did_you_mean(name, known()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known detectors: {}", known().collect::<Vec<_>>().join(", ")),
         };
         reader.report(
-            Diagnostic::new(&UNKNOWN_VALUE, node.span, format!("unknown detector `{name}`")).help(help),
+            Diagnostic::new(&UNKNOWN_VALUE, node.span, format!("unknown detector `{name}`")).with_help(help),
         );
     }
     detector

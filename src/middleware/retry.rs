@@ -99,14 +99,14 @@ impl Default for Backoff {
 
 impl Retry {
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let reported = reader.reported();
+        let reported = reader.problem_count();
         let attempts =
             node.get("attempts").and_then(YamlNode::as_number).and_then(crate::json::Number::as_u64);
         let on = ErrorPatterns::read(node, reader);
         let backoff = node.get("backoff").map_or_else(Backoff::default, |node| Backoff::read(node, reader));
         let idempotent = node.get("idempotent").and_then(YamlNode::as_bool);
         let attempts = attempts.and_then(|attempts| u32::try_from(attempts).ok())?;
-        (reader.reported() == reported).then_some(Self { attempts, on, backoff, idempotent })
+        (reader.problem_count() == reported).then_some(Self { attempts, on, backoff, idempotent })
     }
 
     /// Whether a retry of this tool is safe, by the policy or else by the tool's hints.
@@ -132,8 +132,9 @@ impl Retry {
 impl Backoff {
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Self {
         let default = Self::default();
-        let initial = node.get("initial").and_then(|node| reader.duration(node)).unwrap_or(default.initial);
-        let max = node.get("max").and_then(|node| reader.duration(node));
+        let initial =
+            node.get("initial").and_then(|node| reader.read_duration(node)).unwrap_or(default.initial);
+        let max = node.get("max").and_then(|node| reader.read_duration(node));
         let factor = node.get("factor").and_then(|node| {
             let factor = node.as_number()?.as_f64()?;
             if !(1.0..=100.0).contains(&factor) {
@@ -143,7 +144,7 @@ impl Backoff {
                         node.span,
                         format!("`factor` must be from 1 to 100; this is {factor}"),
                     )
-                    .help("1 keeps the pause constant, 2 doubles it each time"),
+                    .with_help("1 keeps the pause constant, 2 doubles it each time"),
                 );
             }
             Some(factor)
@@ -153,7 +154,7 @@ impl Backoff {
         {
             reader.report(
                 Diagnostic::new(&OUT_OF_RANGE, said.span, "`max` is shorter than `initial`")
-                    .help("make `max` longer, or `initial` shorter"),
+                    .with_help("make `max` longer, or `initial` shorter"),
             );
         }
         Self {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::redact::{WITH, read_redactor, texts};
-use super::transform::{REPLACE, replacement};
+use super::redact::{WITH, read_redactor, scalar_or_items};
+use super::transform::{REPLACE, read_replacement};
 use super::{KindDefinition, PolicyKind};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, EMPTY_VALUE, INVALID_REGEX, MISSING_KEY};
 use crate::redaction::{MatchExtent, RedactionStyle, Redactor, Replacement};
@@ -125,14 +125,12 @@ impl Stream {
     }
 
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
-        let reported = reader.reported();
+        let reported = reader.problem_count();
         let keys = ["drop", "replace", "redact", "patterns"];
         if keys.iter().all(|key| node.get(key).is_none() && !RECORD.has_misspelling_of(node, key)) {
-            reader.report(
-                Diagnostic::new(&MISSING_KEY, node.span, "this policy filters nothing").help(
-                    "add `redact: [email, …]`, `patterns: [\"…\"]`, `drop: [\"…\"]` or `replace: [ … ]`",
-                ),
-            );
+            reader.report(Diagnostic::new(&MISSING_KEY, node.span, "this policy filters nothing").with_help(
+                "add `redact: [email, …]`, `patterns: [\"…\"]`, `drop: [\"…\"]` or `replace: [ … ]`",
+            ));
         }
         let hides = node.get("redact").is_some() || node.get("patterns").is_some();
         if let Some(with) = node.get("with").filter(|_| !hides && node.get("drop").is_some()) {
@@ -142,23 +140,23 @@ impl Stream {
                     with.span,
                     "`with` has no effect: dropped text has no replacement",
                 )
-                .help("remove `with`, or add `redact` or `patterns`, to which it applies"),
+                .with_help("remove `with`, or add `redact` or `patterns`, to which it applies"),
             );
         }
         let redactor = read_redactor(node, "redact", reader);
-        for (pattern, node) in redactor.patterns().iter().zip(texts(node.get("patterns"))) {
+        for (pattern, node) in redactor.patterns().iter().zip(scalar_or_items(node.get("patterns"))) {
             check_match_length(pattern, node, reader);
         }
-        let replace: Vec<Arc<Replacement>> = texts(node.get("replace"))
+        let replace: Vec<Arc<Replacement>> = scalar_or_items(node.get("replace"))
             .filter_map(|node| {
-                let (pattern, with) = replacement(node, reader)?;
+                let (pattern, with) = read_replacement(node, reader)?;
                 check_match_length(&pattern, node.get("pattern")?, reader);
                 Some(Arc::new(Replacement::new(pattern, with)))
             })
             .collect();
         let drop = node.get("drop").map(|node| read_drop(node, reader));
-        let places: Vec<&str> = texts(node.get("in")).filter_map(YamlNode::as_str).collect();
-        (reader.reported() == reported).then(|| Self {
+        let places: Vec<&str> = scalar_or_items(node.get("in")).filter_map(YamlNode::as_str).collect();
+        (reader.problem_count() == reported).then(|| Self {
             text: places.is_empty() || places.contains(&"text"),
             reasoning: places.is_empty() || places.contains(&"reasoning"),
             drop,
@@ -176,7 +174,7 @@ fn read_drop(node: &YamlNode, reader: &mut PolicyReader<'_>) -> (DropUnit, Arc<R
     };
     let listed = if node.entries().is_some() { node.get("patterns") } else { Some(node) };
     let mut patterns = Vec::new();
-    for node in texts(listed) {
+    for node in scalar_or_items(listed) {
         let Some(pattern) = read_dropped(node, reader) else { continue };
         // Lines and chunks are matched as a whole.
         if unit == DropUnit::Match {
@@ -196,7 +194,7 @@ fn read_dropped(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Regex>
     if text.trim().is_empty() {
         reader.report(
             Diagnostic::new(&EMPTY_VALUE, node.span, "the pattern is empty and drops nothing")
-                .help("write a word, or a regular expression such as `/profanity/`"),
+                .with_help("write a word, or a regular expression such as `/profanity/`"),
         );
         return None;
     }
@@ -207,10 +205,10 @@ fn read_dropped(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Regex>
 
 /// Reports a pattern whose matches have no maximum length, so that it is never known whether a match has ended.
 fn check_match_length(pattern: &Regex, node: &YamlNode, reader: &mut PolicyReader<'_>) {
-    if MatchExtent::of(pattern).is_none() {
+    if MatchExtent::from_pattern(pattern).is_none() {
         reader.report(
             Diagnostic::new(&INVALID_REGEX, node.span, "a match of this pattern can span lines and has no maximum length")
-                .help("bound the repetition, as in `\\s{1,5}`, or match within a line, as in `[^\\n]*`, so that the stream is not held back for ever"),
+                .with_help("bound the repetition, as in `\\s{1,5}`, or match within a line, as in `[^\\n]*`, so that the stream is not held back for ever"),
         );
     }
 }

@@ -240,7 +240,7 @@ fn steps(policy: &Stream) -> impl Iterator<Item = FilterStep> {
     let drop = policy.drop.iter().map(|(unit, unwanted)| {
         let unwanted = Arc::clone(unwanted);
         match unit {
-            DropUnit::Match => TextFilter::Sieve(StreamRedactor::redacting(unwanted)),
+            DropUnit::Match => TextFilter::Sieve(StreamRedactor::from_redactor(unwanted)),
             DropUnit::Line => TextFilter::Lines { unwanted, line: String::new() },
             DropUnit::Chunk => TextFilter::ChunkDrop { unwanted },
         }
@@ -252,7 +252,7 @@ fn steps(policy: &Stream) -> impl Iterator<Item = FilterStep> {
     let redact = policy
         .redact
         .iter()
-        .map(|redactor| TextFilter::Sieve(StreamRedactor::redacting(Arc::clone(redactor))));
+        .map(|redactor| TextFilter::Sieve(StreamRedactor::from_redactor(Arc::clone(redactor))));
     drop.chain(replace).chain(redact).map(|sifter| FilterStep { sifter, taken: 0, marks: VecDeque::new() })
 }
 
@@ -294,7 +294,7 @@ impl TextFilter {
 
     fn held(&self) -> usize {
         match self {
-            Self::Sieve(sieve) => sieve.held(),
+            Self::Sieve(sieve) => sieve.held_bytes(),
             Self::Lines { line, .. } => line.len(),
             Self::ChunkDrop { .. } => 0,
         }

@@ -15,7 +15,10 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     needs_matcher: false,
     of_run: false,
     read: |node, reader| {
-        Some(PolicyKind::Timeout(Timeout { after: reader.duration(node)?, words: node.as_str()?.to_owned() }))
+        Some(PolicyKind::Timeout(Timeout {
+            after: reader.read_duration(node)?,
+            words: node.as_str()?.to_owned(),
+        }))
     },
 };
 

@@ -2,7 +2,7 @@
 
 mod step_operands;
 
-pub(super) use step_operands::replacement;
+pub(super) use step_operands::read_replacement;
 
 use regex::Regex;
 
@@ -11,7 +11,7 @@ use crate::call::{CallView, Root};
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, INVALID_PATH, MISSING_KEY};
 use crate::json::{JsonType, Number, Value};
 use crate::path::{self, Path, PathEvaluationError};
-use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, head};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, head_span};
 use crate::source::YamlNode;
 use crate::template::Template;
 use crate::work_limit;
@@ -136,7 +136,7 @@ impl Transform {
         if node.get("input").is_none() && node.get("output").is_none() {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, node.span, "this `transform` policy changes nothing")
-                    .help("add `input:` or `output:` with a list of steps"),
+                    .with_help("add `input:` or `output:` with a list of steps"),
             );
             return None;
         }
@@ -163,8 +163,8 @@ impl TransformStep {
         let mut changes = node.entries()?.iter().filter(|entry| entry.key != "path");
         let Some(entry) = changes.next() else {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, head(node), "this step has no change")
-                    .help("add one of `trim`, `lowercase`, `uppercase`, `remove`, `default`, `set`, `clamp`, `rename`, `replace`, `template`"),
+                Diagnostic::new(&MISSING_KEY, head_span(node), "this step has no change")
+                    .with_help("add one of `trim`, `lowercase`, `uppercase`, `remove`, `default`, `set`, `clamp`, `rename`, `replace`, `template`"),
             );
             return None;
         };
@@ -175,21 +175,21 @@ impl TransformStep {
                     second.key_span,
                     format!("this step has two changes, `{}` and `{}`", entry.key, second.key),
                 )
-                .label(entry.key_span, "first change")
-                .help("write each as a separate step; steps are applied in order"),
+                .with_label(entry.key_span, "first change")
+                .with_help("write each as a separate step; steps are applied in order"),
             );
             return None;
         }
         let change = TransformChange::read(&entry.key, &entry.value, reader);
         let operand_path_node = node.get("path")?;
-        let path = reader.path(operand_path_node)?;
+        let path = reader.read_path(operand_path_node)?;
         let change = change?;
         if path.root() != root {
             let name = root.name();
             let message = format!("a step under `{name}` can only change `$.{name}`");
             reader.report(
                 Diagnostic::new(&INVALID_PATH, operand_path_node.span, message)
-                    .help(format!("write a path that starts with it, as in `$.{name}.note`")),
+                    .with_help(format!("write a path that starts with it, as in `$.{name}.note`")),
             );
             return None;
         }
@@ -208,7 +208,7 @@ impl TransformStep {
                     operand_path_node.span,
                     "this step needs a path to an argument",
                 )
-                .help("name an argument, as in `$.input.note`"),
+                .with_help("name an argument, as in `$.input.note`"),
             );
             return None;
         }
@@ -218,7 +218,7 @@ impl TransformStep {
                 format!("`{}` needs a path to a single value; this path may return several", entry.key);
             reader.report(
                 Diagnostic::new(&INVALID_PATH, operand_path_node.span, message)
-                    .help("write a path without `*`, `..`, slices and filters"),
+                    .with_help("write a path without `*`, `..`, slices and filters"),
             );
             return None;
         }
@@ -321,22 +321,22 @@ impl TransformChange {
             "default" => Self::Default(node.to_json()),
             "set" => Self::Set(node.to_json()),
             "clamp" => {
-                let (min, max) = step_operands::bounds(node, reader)?;
+                let (min, max) = step_operands::read_bounds(node, reader)?;
                 Self::Clamp { min, max }
             }
-            "rename" => Self::Rename(step_operands::name(node, reader)?),
+            "rename" => Self::Rename(step_operands::read_new_name(node, reader)?),
             "replace" => {
-                let (pattern, with) = replacement(node, reader)?;
+                let (pattern, with) = read_replacement(node, reader)?;
                 Self::Replace { pattern, with }
             }
-            "template" => Self::Template(reader.template(node, &[])?),
+            "template" => Self::Template(reader.read_template(node, &[])?),
             _ => return None,
         })
     }
 
     /// Returns the new value. Returns `None` if the value does not change.
     fn of(&self, place: &Value) -> Result<Option<Value>, String> {
-        work_limit::spend_on(place.as_str().map_or(0, str::len), 4).map_err(|why| why.to_string())?;
+        work_limit::spend_for(place.as_str().map_or(0, str::len), 4).map_err(|why| why.to_string())?;
         let new = match self {
             Self::Set(new) => new.clone(),
             Self::Trim => text(place, "trim")?.trim().into(),
@@ -368,5 +368,9 @@ fn text<'a>(place: &'a Value, step: &str) -> Result<&'a str, String> {
 }
 
 fn type_mismatch(place: &Value, step: &str, wanted: JsonType) -> String {
-    format!("must be {} for `{step}`, it is {}", wanted.with_article(), JsonType::of(place).with_article())
+    format!(
+        "must be {} for `{step}`, it is {}",
+        wanted.with_article(),
+        JsonType::from_value(place).with_article()
+    )
 }

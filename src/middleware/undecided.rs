@@ -58,7 +58,7 @@ fn on_undecided(kind: &str, phase: Phase) -> OnUndecided {
 impl PolicyKind {
     /// What a policy of this kind does in a phase if its condition is undecided.
     pub fn on_undecided(&self, phase: Phase) -> OnUndecided {
-        on_undecided(self.entry().name, phase)
+        on_undecided(self.definition().name, phase)
     }
 
     /// Whether a policy of this kind applies in a phase if its condition has this truth. If a value is absent, only policies that restrict
@@ -69,7 +69,7 @@ impl PolicyKind {
             Truth::Yes => Application::Yes,
             Truth::Absent => match self {
                 Self::Audit(_) => Application::Yes,
-                _ if self.entry().polarity == Polarity::Restricting => Application::Yes,
+                _ if self.definition().polarity == Polarity::Restricting => Application::Yes,
                 _ => Application::No,
             },
             Truth::Undecided(why) => match self.on_undecided(phase) {

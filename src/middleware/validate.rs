@@ -5,7 +5,7 @@ use crate::argument_schema::{self, ArgumentSchema};
 use crate::call::{Reason, reason_code};
 use crate::diagnostic::{Diagnostic, INVALID_SCHEMA, Span, UNKNOWN_VALUE, WRONG_TYPE};
 use crate::json;
-use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, meant};
+use crate::rules_schema::{FieldShape, Polarity, PolicyReader, RecordShape, Shape, did_you_mean};
 use crate::source::{YamlNode, YamlValue};
 use crate::tools::KnownTool;
 
@@ -49,12 +49,12 @@ pub(super) fn read_schema(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Opt
             _ => compile(node, &node.to_json(), reader).map(Some),
         },
         _ => {
-            let near = node.as_str().and_then(|text| meant(text, ["tool"].into_iter()));
+            let near = node.as_str().and_then(|text| did_you_mean(text, ["tool"].into_iter()));
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "write `tool`, a JSON Schema, or `{ file: x.json }`".to_owned(),
             };
-            reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, "this is not a schema").help(help));
+            reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, "this is not a schema").with_help(help));
             None
         }
     }
@@ -64,11 +64,12 @@ fn read_file(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<ArgumentS
     if node.as_str().is_none() {
         let message = format!("`file` must be a string; this is {}", node.type_name());
         reader.report(
-            Diagnostic::new(&WRONG_TYPE, node.span, message).help("write for example `{ file: x.json }`"),
+            Diagnostic::new(&WRONG_TYPE, node.span, message)
+                .with_help("write for example `{ file: x.json }`"),
         );
         return None;
     }
-    let (_, text) = reader.draw_file(node, ".json")?;
+    let (_, text) = reader.read_referenced_file(node, ".json")?;
     match json::parse(&text) {
         Ok(value) => compile(node, &value, reader),
         Err(error) => {
@@ -76,7 +77,7 @@ fn read_file(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<ArgumentS
             let message = format!("`{name}` has invalid JSON: {error}");
             reader.report(
                 Diagnostic::new(&INVALID_SCHEMA, node.span, message)
-                    .help("correct the file, which must contain one JSON Schema"),
+                    .with_help("correct the file, which must contain one JSON Schema"),
             );
             None
         }
@@ -90,7 +91,7 @@ fn compile(node: &YamlNode, value: &json::Value, reader: &mut PolicyReader<'_>) 
             let span = error.pointer.as_deref().map_or(node.span, |pointer| span_at_pointer(node, pointer));
             reader.report(
                 Diagnostic::new(&INVALID_SCHEMA, span, format!("invalid JSON Schema: {error}"))
-                    .help(schema_help(&error.message)),
+                    .with_help(schema_help(&error.message)),
             );
             None
         }
@@ -146,7 +147,7 @@ impl Validate {
         };
         match schema.check(input) {
             Ok(()) => Ok(()),
-            Err(violations) => fail(reason_code::SCHEMA_VIOLATION, argument_schema::summary(&violations)),
+            Err(violations) => fail(reason_code::SCHEMA_VIOLATION, argument_schema::summarize(&violations)),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::ast::{Filter, ParsedQuery, Operand, QueryBase, Segment, Selector, PathStep};
+use super::ast::{Filter, Operand, ParsedQuery, PathStep, QueryBase, Segment, Selector};
 use super::pattern::RegexPattern;
 use crate::call::Root;
 use crate::json::{MAX_DEPTH, Value};
@@ -53,7 +53,7 @@ type ActiveNames<'n> = SmallVec<[&'n ArgumentNames; 8]>;
 
 impl ArgumentNames {
     /// The names that a query reads from the arguments, also in its filters.
-    pub(super) fn of(query: &ParsedQuery) -> Self {
+    pub(super) fn from_query(query: &ParsedQuery) -> Self {
         let (mut names, mut others) = (Self::default(), Self::default());
         let mut open = vec![(query.base, query.segments.clone())];
         while let Some((base, segments)) = open.pop() {
@@ -106,18 +106,18 @@ impl ArgumentNames {
     }
 
     /// The names read from every element or member.
-    pub(super) fn any(&self) -> Option<&Self> {
+    pub(super) fn any_member(&self) -> Option<&Self> {
         self.any.as_deref()
     }
 
     /// The names read from the value itself and from everything below it.
-    pub(super) fn below(&self) -> Option<&Self> {
+    pub(super) fn descendants(&self) -> Option<&Self> {
         self.below.as_deref()
     }
 
     /// The first name in the arguments that could be taken for one of `all`. Skips names that are read themselves and names for
     /// which `declares` returns true.
-    pub fn misread<'n>(
+    pub fn find_misread<'n>(
         all: impl IntoIterator<Item = &'n Self>,
         arguments: &Value,
         declares: &dyn Fn(&[PathStep], &str) -> bool,
@@ -252,7 +252,7 @@ impl<'w> AncestorPath<'w> {
 
 impl std::fmt::Display for MisreadName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = |name: &str| crate::safe_text::inert(&crate::safe_text::cut(name));
+        let name = |name: &str| crate::safe_text::escape_controls(&crate::safe_text::truncate(name));
         write!(f, "the argument `")?;
         for step in &self.place {
             match step {

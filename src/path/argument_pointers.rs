@@ -36,7 +36,7 @@ impl ArgumentPointers {
             if self.is_full() {
                 return;
             }
-            if names.any().is_some() || is_read_below(names, name, member, 0) {
+            if names.any_member().is_some() || is_read_below(names, name, member, 0) {
                 self.add(pointer("", name));
             }
         }
@@ -72,7 +72,7 @@ impl ArgumentPointers {
         depth: usize,
     ) {
         let mut everywhere = everywhere.to_vec();
-        everywhere.extend(here.iter().filter_map(|names| names.below()));
+        everywhere.extend(here.iter().filter_map(|names| names.descendants()));
         if depth > MAX_DEPTH || self.is_full() {
             return;
         }
@@ -88,7 +88,7 @@ impl ArgumentPointers {
                 for (name, member) in members {
                     let below: Vec<_> = all()
                         .filter_map(|names| names.member(name))
-                        .chain(all().filter_map(ArgumentNames::any))
+                        .chain(all().filter_map(ArgumentNames::any_member))
                         .collect();
                     if !below.is_empty() || !everywhere.is_empty() {
                         self.walk(&below, &everywhere, member, &pointer(at, name), depth + 1);
@@ -96,7 +96,7 @@ impl ArgumentPointers {
                 }
             }
             Value::Array(items) => {
-                let below: Vec<_> = all().filter_map(ArgumentNames::any).collect();
+                let below: Vec<_> = all().filter_map(ArgumentNames::any_member).collect();
                 if !below.is_empty() || !everywhere.is_empty() {
                     for (index, item) in items.iter().enumerate() {
                         self.walk(&below, &everywhere, item, &pointer(at, &index.to_string()), depth + 1);
@@ -110,8 +110,8 @@ impl ArgumentPointers {
 
 /// Whether a name that is read at any depth is this member or lies in it.
 fn is_read_below(names: &ArgumentNames, name: &str, member: &Value, depth: usize) -> bool {
-    let Some(below) = names.below() else { return false };
-    if below.any().is_some() || below.member(name).is_some() {
+    let Some(below) = names.descendants() else { return false };
+    if below.any_member().is_some() || below.member(name).is_some() {
         return true;
     }
     match member {

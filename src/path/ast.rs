@@ -40,7 +40,7 @@ pub(super) enum Segment {
 
 impl Segment {
     /// The step of a segment that selects at most one child. Returns `None` for any other segment.
-    pub(super) fn step(&self) -> Option<PathStep> {
+    pub(super) fn as_step(&self) -> Option<PathStep> {
         let Self::Child(Selectors { list, .. }) = self else { return None };
         match list.as_slice() {
             [Selector::Name(name)] => Some(PathStep::Name(name.clone())),
@@ -59,8 +59,11 @@ pub(super) struct Selectors {
 
 impl Selectors {
     pub(super) fn new(list: Vec<Selector>) -> Self {
-        let expects =
-            list.iter().map(Selector::expects).reduce(ExpectedType::or).unwrap_or(ExpectedType::ObjectOrArray);
+        let expects = list
+            .iter()
+            .map(Selector::expects)
+            .reduce(ExpectedType::union)
+            .unwrap_or(ExpectedType::ObjectOrArray);
         Self { list, expects }
     }
 }

@@ -1,6 +1,6 @@
 //! Dependencies of a path: the parts of the call that it reads, to detect undecided parts of the session.
 
-use super::ast::{Filter, ParsedQuery, Operand, QueryBase, Segment, Selector, PathStep};
+use super::ast::{Filter, Operand, ParsedQuery, PathStep, QueryBase, Segment, Selector};
 use super::pattern::RegexPattern;
 use crate::call::{ContextReads, Root};
 
@@ -22,14 +22,14 @@ enum SessionRead {
 }
 
 impl PathDependencies {
-    pub(super) fn of(query: &ParsedQuery) -> Self {
+    pub(super) fn from_query(query: &ParsedQuery) -> Self {
         let mut reads = Self::default();
         reads.query(query);
         reads
     }
 
     /// Whether it reads one of these undecided parts (`labels`, `calls`, `facts`, `facts.NAME`).
-    pub(super) fn any_of(&self, unsettled: &[String]) -> bool {
+    pub(super) fn reads_any_of(&self, unsettled: &[String]) -> bool {
         unsettled.iter().any(|part| {
             let fact = part.strip_prefix("facts.");
             self.session.iter().any(|read| match read {

@@ -2,7 +2,7 @@
 
 use super::ast::PathStep;
 use super::evaluator::ChildKey;
-use super::singular_path::position;
+use super::singular_path::resolve_index;
 use crate::json::{Map, Value};
 
 /// The location of one node below its root.
@@ -56,7 +56,7 @@ pub fn remove(root: &mut Value, location: &NodeLocation) -> Option<Value> {
     match (last, descend(root, parents)?) {
         (PathStep::Name(name), Value::Object(members)) => members.remove(name),
         (PathStep::Index(index), Value::Array(items)) => {
-            position(*index, items.len()).map(|index| items.remove(index))
+            resolve_index(*index, items.len()).map(|index| items.remove(index))
         }
         _ => None,
     }
@@ -112,7 +112,7 @@ pub fn set(root: &mut Value, steps: &[PathStep], value: Value) -> Result<(), Edi
                 }
                 members.get_mut(name).ok_or(EditError::NoMember)?
             }
-            (PathStep::Index(index), Value::Array(items)) => position(*index, items.len())
+            (PathStep::Index(index), Value::Array(items)) => resolve_index(*index, items.len())
                 .and_then(|index| items.get_mut(index))
                 .ok_or(EditError::NoItem(*index))?,
             (PathStep::Name(name), _) => return Err(EditError::NotAnObject(name.clone())),
@@ -135,7 +135,7 @@ fn descend<'v>(root: &'v mut Value, steps: &[PathStep]) -> Option<&'v mut Value>
     steps.iter().try_fold(root, |at, step| match (step, at) {
         (PathStep::Name(name), Value::Object(members)) => members.get_mut(name),
         (PathStep::Index(index), Value::Array(items)) => {
-            position(*index, items.len()).and_then(|index| items.get_mut(index))
+            resolve_index(*index, items.len()).and_then(|index| items.get_mut(index))
         }
         _ => None,
     })
@@ -148,7 +148,8 @@ mod tests {
     use super::*;
 
     fn at(steps: &[&str]) -> NodeLocation {
-        let step = |step: &&str| step.parse().map_or_else(|_| PathStep::Name((*step).to_owned()), PathStep::Index);
+        let step =
+            |step: &&str| step.parse().map_or_else(|_| PathStep::Name((*step).to_owned()), PathStep::Index);
         NodeLocation { steps: steps.iter().map(step).collect() }
     }
 

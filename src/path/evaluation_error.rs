@@ -52,7 +52,7 @@ pub enum ExpectedType {
 
 impl ExpectedType {
     /// The types from which at least one of two can select.
-    pub(super) fn or(self, other: Self) -> Self {
+    pub(super) fn union(self, other: Self) -> Self {
         if self == other { self } else { Self::ObjectOrArray }
     }
 
@@ -66,7 +66,7 @@ impl ExpectedType {
 }
 
 impl ExpectedType {
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn with_article(self) -> &'static str {
         match self {
             Self::Object => "an object",
             Self::Array => "an array",
@@ -77,6 +77,6 @@ impl ExpectedType {
 
 impl std::fmt::Display for ExpectedType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.words())
+        f.write_str(self.with_article())
     }
 }

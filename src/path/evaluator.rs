@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::ast::{ParsedQuery, QueryBase, Segment, Selector, Selectors};
 use super::evaluation_error::PathEvaluationError;
 use super::filter::TypeCheckMode;
-use super::singular_path::position;
+use super::singular_path::resolve_index;
 use crate::call::{CallView, NodeRef};
 use crate::json::{self, Value};
 use crate::work_limit;
@@ -69,7 +69,7 @@ impl<'a> Evaluator<'a> {
         misfits: TypeMismatchMode,
         receive: NodeReceiver<'_, 'a>,
     ) -> Result<(), PathEvaluationError> {
-        let Some(start) = self.start(query.base, None) else { return Ok(()) };
+        let Some(start) = self.start_node(query.base, None) else { return Ok(()) };
         match self.walk(start, &query.segments, misfits, receive) {
             Ok(()) | Err(WalkStop::Enough) => Ok(()),
             Err(WalkStop::Failed(mismatch)) => Err(mismatch),
@@ -77,12 +77,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The node at which a query starts.
-    pub(super) fn start(&self, base: QueryBase, current: Option<NodeRef<'a>>) -> Option<NodeRef<'a>> {
+    pub(super) fn start_node(&self, base: QueryBase, current: Option<NodeRef<'a>>) -> Option<NodeRef<'a>> {
         match (base, self.document) {
             (QueryBase::Current, _) => current,
             (QueryBase::Document, QueryDocument::Value(value)) => Some(NodeRef::Json(value)),
-            (QueryBase::Member(root), QueryDocument::Call(view)) => view.root(root),
-            (QueryBase::Document, QueryDocument::Call(_)) | (QueryBase::Member(_), QueryDocument::Value(_)) => None,
+            (QueryBase::Member(root), QueryDocument::Call(view)) => view.member(root),
+            (QueryBase::Document, QueryDocument::Call(_))
+            | (QueryBase::Member(_), QueryDocument::Value(_)) => None,
         }
     }
 
@@ -99,7 +100,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Runs a nested evaluation, which may stop early, and restores the position.
-    pub(super) fn aside<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn run_nested<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let (calls, places) = (self.calls, self.places.len());
         let result = run(self);
         self.calls = calls;
@@ -187,7 +188,7 @@ impl<'a> Evaluator<'a> {
                     }
                 }
                 (Selector::Index(index), NodeRef::Json(Value::Array(items))) => {
-                    if let Some(index) = position(*index, items.len())
+                    if let Some(index) = resolve_index(*index, items.len())
                         && let Some(child) = items.get(index)
                     {
                         self.enter(ChildKey::Index(index), child, rest, misfits, receive)?;
@@ -207,7 +208,7 @@ impl<'a> Evaluator<'a> {
                 }
                 (Selector::Filter(filter), _) => {
                     for (place, child) in children(at) {
-                        if self.holds(filter, NodeRef::Json(child), types)? {
+                        if self.evaluate_filter(filter, NodeRef::Json(child), types)? {
                             self.enter(place, child, rest, misfits, receive)?;
                         }
                     }
@@ -241,6 +242,7 @@ fn children(of: NodeRef<'_>) -> impl Iterator<Item = (ChildKey<'_>, &Value)> {
         _ => (None, None),
     };
     let named = members.into_iter().flatten().map(|(name, child)| (ChildKey::Name(name), child));
-    let counted = items.into_iter().flatten().enumerate().map(|(index, child)| (ChildKey::Index(index), child));
+    let counted =
+        items.into_iter().flatten().enumerate().map(|(index, child)| (ChildKey::Index(index), child));
     named.chain(counted)
 }

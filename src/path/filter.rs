@@ -5,11 +5,11 @@
 
 use std::cmp::Ordering;
 
-use super::ast::{ComparisonOperator, Filter, ParsedQuery, Operand, QueryBase, Segment, PathStep};
+use super::ast::{ComparisonOperator, Filter, Operand, ParsedQuery, PathStep, QueryBase, Segment};
 use super::evaluation_error::PathEvaluationError;
-use super::evaluator::{Evaluator, TypeMismatchMode, WalkStop, WalkResult};
+use super::evaluator::{Evaluator, TypeMismatchMode, WalkResult, WalkStop};
 use super::pattern::{RegexPattern, compile};
-use super::singular_path::{follow_steps_leniently, walk};
+use super::singular_path::{follow_steps, follow_steps_leniently};
 use crate::call::NodeRef;
 use crate::json::{self, JsonType, Value};
 
@@ -58,7 +58,7 @@ impl TypeCheckMode {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn holds(
+    pub(super) fn evaluate_filter(
         &mut self,
         filter: &Filter,
         current: NodeRef<'a>,
@@ -68,7 +68,7 @@ impl<'a> Evaluator<'a> {
         match filter {
             Filter::Any(filters) => {
                 for filter in filters {
-                    if self.holds(filter, current, types)? {
+                    if self.evaluate_filter(filter, current, types)? {
                         return Ok(true);
                     }
                 }
@@ -76,13 +76,13 @@ impl<'a> Evaluator<'a> {
             }
             Filter::All(filters) => {
                 for filter in filters {
-                    if !self.holds(filter, current, types)? {
+                    if !self.evaluate_filter(filter, current, types)? {
                         return Ok(false);
                     }
                 }
                 Ok(true)
             }
-            Filter::Not(filter) => Ok(!self.holds(filter, current, types)?),
+            Filter::Not(filter) => Ok(!self.evaluate_filter(filter, current, types)?),
             Filter::Exists(query) => Ok(self.count(query, current, 1, types)? > 0),
             Filter::Compare(left_operand, comparison, right_operand) => {
                 // Every type can be compared with null.
@@ -91,7 +91,8 @@ impl<'a> Evaluator<'a> {
                     .any(|operand| matches!(operand, Operand::Literal(Value::Null)));
                 let left = self.value(left_operand, current, types)?;
                 let right = self.value(right_operand, current, types)?;
-                let (left, right) = (left.as_ref().map(OperandValue::node), right.as_ref().map(OperandValue::node));
+                let (left, right) =
+                    (left.as_ref().map(OperandValue::node), right.as_ref().map(OperandValue::node));
                 if types.checks([left_operand, right_operand]) && !asks_for_null {
                     check_types(left, right)?;
                 }
@@ -124,7 +125,7 @@ impl<'a> Evaluator<'a> {
         types: TypeCheckMode,
         receive: &mut dyn FnMut(NodeRef<'a>) -> WalkResult,
     ) -> WalkResult {
-        let Some(start) = self.start(query.base, Some(current)) else { return Ok(()) };
+        let Some(start) = self.start_node(query.base, Some(current)) else { return Ok(()) };
         if types == TypeCheckMode::CheckMembers
             && query.base == QueryBase::Current
             && is_wrong_type_for_segments(start, &query.segments)
@@ -135,8 +136,9 @@ impl<'a> Evaluator<'a> {
             TypeCheckMode::Ignored => TypeMismatchMode::Ignored,
             TypeCheckMode::Checked | TypeCheckMode::CheckMembers => TypeMismatchMode::Noticed { segment: 1 },
         };
-        let walked = self
-            .aside(|evaluator| evaluator.walk(start, &query.segments, misfits, &mut |node, _| receive(node)));
+        let walked = self.run_nested(|evaluator| {
+            evaluator.walk(start, &query.segments, misfits, &mut |node, _| receive(node))
+        });
         match walked {
             Err(WalkStop::Enough) => Ok(()),
             Err(WalkStop::Failed(mismatch)) => Err(WalkStop::Failed(into_filter_error(mismatch))),
@@ -157,7 +159,7 @@ impl<'a> Evaluator<'a> {
             Operand::Literal(value) => Some(OperandValue::Node(NodeRef::Json(value))),
             Operand::Singular(base, steps) => {
                 self.spend(1)?;
-                match self.start(*base, Some(current)) {
+                match self.start_node(*base, Some(current)) {
                     None => None,
                     Some(start)
                         if types == TypeCheckMode::CheckMembers
@@ -166,7 +168,7 @@ impl<'a> Evaluator<'a> {
                     {
                         None
                     }
-                    Some(start) if types != TypeCheckMode::Ignored => walk(start, steps)
+                    Some(start) if types != TypeCheckMode::Ignored => follow_steps(start, steps)
                         .map_err(|mismatch| WalkStop::Failed(into_filter_error(mismatch)))?
                         .map(OperandValue::Node),
                     Some(start) => follow_steps_leniently(start, steps).map(OperandValue::Node),
@@ -309,7 +311,7 @@ fn misfit(wanted: &'static str, found: NodeRef<'_>) -> WalkStop {
 fn into_filter_error(mismatch: PathEvaluationError) -> PathEvaluationError {
     match mismatch {
         PathEvaluationError::Type { expected, found, .. } => {
-            PathEvaluationError::Filter { wanted: expected.words(), found }
+            PathEvaluationError::Filter { wanted: expected.with_article(), found }
         }
         other => other,
     }

@@ -22,7 +22,7 @@ pub use argument_pointers::ArgumentPointers;
 pub use ast::PathStep;
 pub use edit::{EditError, NodeLocation, get_mut, remove, remove_all, rename, set};
 pub use evaluation_error::{ExpectedType, PathEvaluationError};
-pub use singular_path::walk;
+pub use singular_path::follow_steps;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ use smallvec::SmallVec;
 
 use self::ast::{ParsedQuery, QueryBase, Segment};
 use self::dependencies::PathDependencies;
-use self::evaluator::{QueryDocument, Evaluator, TypeMismatchMode, ChildKey};
-use self::parser::{QueryTarget, lower};
+use self::evaluator::{ChildKey, Evaluator, QueryDocument, TypeMismatchMode};
+use self::parser::{QueryTarget, parse_query};
 use crate::call::{CallView, ContextReads, NodeRef, Root};
 use crate::json::{JsonType, Value};
 use crate::work_limit;
@@ -75,7 +75,7 @@ impl Query {
     /// # Errors
     /// The query is invalid or not well-typed by RFC 9535, or exceeds the limits of length and nesting.
     pub fn parse(text: &str) -> Result<Self, PathError> {
-        Ok(Self { query: lower(text, QueryTarget::Value)? })
+        Ok(Self { query: parse_query(text, QueryTarget::Value)? })
     }
 
     /// The nodes that the query selects from `value`, in order.
@@ -84,10 +84,14 @@ impl Query {
     /// [`PathEvaluationError::TooMuch`], and no other.
     pub fn select<'a>(&self, value: &'a Value) -> Result<Vec<&'a Value>, PathEvaluationError> {
         let mut selected = Vec::new();
-        Evaluator::new(QueryDocument::Value(value)).run(&self.query, TypeMismatchMode::Ignored, &mut |node, _| {
-            selected.extend(node.as_json());
-            Ok(())
-        })?;
+        Evaluator::new(QueryDocument::Value(value)).run(
+            &self.query,
+            TypeMismatchMode::Ignored,
+            &mut |node, _| {
+                selected.extend(node.as_json());
+                Ok(())
+            },
+        )?;
         Ok(selected)
     }
 }
@@ -120,12 +124,12 @@ impl Path {
     /// The path is invalid by RFC 9535, does not start with a member of the call document (in filters too), or uses
     /// `match()` or `search()` with a pattern that is not a literal.
     pub fn parse(text: &str) -> Result<Self, PathError> {
-        let query = lower(text, QueryTarget::Call)?;
+        let query = parse_query(text, QueryTarget::Call)?;
         let QueryBase::Member(root) = query.base else {
             return Err(PathError::new("a path reads one member of the call", 0..text.len()));
         };
-        let steps = query.segments.iter().map(Segment::step).collect();
-        Ok(Self { text: text.into(), root, reads: PathDependencies::of(&query), steps, query })
+        let steps = query.segments.iter().map(Segment::as_step).collect();
+        Ok(Self { text: text.into(), root, reads: PathDependencies::from_query(&query), steps, query })
     }
 
     /// The path as it was written.
@@ -150,7 +154,7 @@ impl Path {
 
     /// The names of arguments that it reads, in filters too.
     pub fn argument_names(&self) -> ArgumentNames {
-        ArgumentNames::of(&self.query)
+        ArgumentNames::from_query(&self.query)
     }
 
     /// Whether it consists of names and indices only, and so yields at most one node.
@@ -171,8 +175,8 @@ impl Path {
     pub fn nodes<'a>(&self, view: &CallView<'a>) -> Result<Nodes<'a>, PathEvaluationError> {
         self.check(view)?;
         let Some(steps) = &self.steps else { return self.general_nodes(view) };
-        match view.root(self.root) {
-            Some(root) => Ok(walk(root, steps)?.into_iter().collect()),
+        match view.member(self.root) {
+            Some(root) => Ok(follow_steps(root, steps)?.into_iter().collect()),
             None => Ok(Nodes::new()),
         }
     }
@@ -210,11 +214,11 @@ impl Path {
     fn check(&self, view: &CallView<'_>) -> Result<(), PathEvaluationError> {
         work_limit::spend(1).map_err(|_| PathEvaluationError::TooMuch)?;
         if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
-            let found = JsonType::of(view.input);
+            let found = JsonType::from_value(view.input);
             return Err(PathEvaluationError::Type { segment: 1, expected: ExpectedType::Object, found });
         }
-        let unsettled = view.session.unsettled();
-        if !unsettled.is_empty() && self.reads.any_of(unsettled) {
+        let unsettled = view.session.unknown_parts();
+        if !unsettled.is_empty() && self.reads.reads_any_of(unsettled) {
             return Err(PathEvaluationError::Unsettled);
         }
         Ok(())

@@ -11,11 +11,14 @@ use jsonpath_rust::parser::model::{
 use jsonpath_rust::parser::parse_json_path;
 
 use super::PathError;
-use super::ast::{ComparisonOperator, Filter, ParsedQuery, Operand, QueryBase, Segment, Selector, Selectors, SliceSelector, PathStep};
-use super::pattern::{RegexPattern, MatchScope, compile};
+use super::ast::{
+    ComparisonOperator, Filter, Operand, ParsedQuery, PathStep, QueryBase, Segment, Selector, Selectors,
+    SliceSelector,
+};
+use super::pattern::{MatchScope, RegexPattern, compile};
 use super::scanner::{TokenPositions, scan};
 use crate::call::Root;
-use crate::diagnostic::nearest;
+use crate::diagnostic::closest_match;
 use crate::json::{Number, Value};
 
 /// The maximum number of segments of one query.
@@ -30,7 +33,7 @@ pub(super) enum QueryTarget {
     Call,
 }
 
-pub(super) fn lower(text: &str, over: QueryTarget) -> Result<ParsedQuery, PathError> {
+pub(super) fn parse_query(text: &str, over: QueryTarget) -> Result<ParsedQuery, PathError> {
     let words = scan(text)?;
     let query = parse_json_path(text).map_err(|error| syntax_error(text, &words, &error))?;
     let mut lowering = AstBuilder { text, over, words, roots: 0, functions: 0, decimals: 0 };
@@ -98,7 +101,10 @@ impl AstBuilder<'_> {
         match segments.next() {
             Some(ParsedSegment::Selector(ParsedSelector::Name(name))) => {
                 let root = member(&name, range)?;
-                Ok(ParsedQuery { base: QueryBase::Member(root), segments: self.segments(segments.collect())? })
+                Ok(ParsedQuery {
+                    base: QueryBase::Member(root),
+                    segments: self.segments(segments.collect())?,
+                })
             }
             _ => Err(PathError::new("a path reads one member of the call, named directly after `$`", range)
                 .help(format!("start with one of {}", roots()))),
@@ -204,7 +210,7 @@ impl AstBuilder<'_> {
                     }
                 };
                 let nested = self.absolute(segments.into_iter().map(as_parsed).collect())?;
-                let steps = nested.segments.iter().filter_map(Segment::step).collect();
+                let steps = nested.segments.iter().filter_map(Segment::as_step).collect();
                 Ok(Operand::Singular(nested.base, steps))
             }
         }
@@ -234,7 +240,7 @@ impl AstBuilder<'_> {
                 query => self.nested(query)?,
             },
         };
-        let steps: Option<Vec<PathStep>> = query.segments.iter().map(Segment::step).collect();
+        let steps: Option<Vec<PathStep>> = query.segments.iter().map(Segment::as_step).collect();
         match steps {
             Some(steps) => Ok(Operand::Singular(query.base, steps)),
             None => Err(self
@@ -340,7 +346,7 @@ fn step(segment: SingularQuerySegment) -> PathStep {
 fn member(name: &str, range: Range<usize>) -> Result<Root, PathError> {
     Root::from_name(name).ok_or_else(|| {
         let error = PathError::new(format!("`{name}` is not a member of the call"), range);
-        match nearest(name, Root::ALL.map(Root::name)) {
+        match closest_match(name, Root::ALL.map(Root::name)) {
             Some(meant) => error.help(format!("did you mean `$.{meant}`?")),
             None => error.help(format!("start with one of {}", roots())),
         }

@@ -88,7 +88,11 @@ mod tests {
                 whole,
                 "{pattern} whole {text:?}"
             );
-            assert_eq!(compile(pattern, MatchScope::Part).unwrap().is_match(text), part, "{pattern} in {text:?}");
+            assert_eq!(
+                compile(pattern, MatchScope::Part).unwrap().is_match(text),
+                part,
+                "{pattern} in {text:?}"
+            );
         }
     }
 

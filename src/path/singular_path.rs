@@ -10,7 +10,10 @@ use crate::json::Value;
 ///
 /// # Errors
 /// [`PathEvaluationError::Type`] if a step needs members or items and the value has none.
-pub fn walk<'a>(from: NodeRef<'a>, steps: &[PathStep]) -> Result<Option<NodeRef<'a>>, PathEvaluationError> {
+pub fn follow_steps<'a>(
+    from: NodeRef<'a>,
+    steps: &[PathStep],
+) -> Result<Option<NodeRef<'a>>, PathEvaluationError> {
     let mut at = from;
     for (passed, step) in steps.iter().enumerate() {
         match child(at, step) {
@@ -37,7 +40,7 @@ fn child<'a>(at: NodeRef<'a>, step: &PathStep) -> Result<Option<&'a Value>, Expe
     match (step, at) {
         (PathStep::Name(name), NodeRef::Json(Value::Object(members))) => Ok(members.get(name)),
         (PathStep::Index(index), NodeRef::Json(Value::Array(items))) => {
-            Ok(position(*index, items.len()).and_then(|index| items.get(index)))
+            Ok(resolve_index(*index, items.len()).and_then(|index| items.get(index)))
         }
         (PathStep::Name(_), _) => Err(ExpectedType::Object),
         (PathStep::Index(_), _) => Err(ExpectedType::Array),
@@ -45,7 +48,7 @@ fn child<'a>(at: NodeRef<'a>, step: &PathStep) -> Result<Option<&'a Value>, Expe
 }
 
 /// Converts an index, which counts from the end if negative, into a position among `len` items. Returns `None` if out of range.
-pub(super) fn position(index: i64, len: usize) -> Option<usize> {
+pub(super) fn resolve_index(index: i64, len: usize) -> Option<usize> {
     let counted = usize::try_from(index.unsigned_abs()).ok()?;
     let place = if index < 0 { len.checked_sub(counted)? } else { counted };
     (place < len).then_some(place)

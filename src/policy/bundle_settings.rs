@@ -4,7 +4,7 @@ use crate::diagnostic::{DEFAULTS_DISAGREE, Diagnostic, Diagnostics, Span};
 use crate::source::LoadedFile;
 
 /// Returns the string at `record.key`. Files that disagree are reported, and the first one counts.
-pub(super) fn word<'f>(
+pub(super) fn read_setting<'f>(
     files: &'f [LoadedFile],
     record: &str,
     key: &str,
@@ -21,8 +21,8 @@ pub(super) fn word<'f>(
                     node.span,
                     format!("`{record}.{key}` is `{word}` here and `{first}` elsewhere"),
                 )
-                .label(span, "first set here")
-                .help("set it in one file only"),
+                .with_label(span, "first set here")
+                .with_help("set it in one file only"),
             ),
             Some(_) => {}
             None => said = Some((word, node.span)),

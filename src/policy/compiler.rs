@@ -103,7 +103,7 @@ pub fn rules_record() -> &'static RecordShape {
 }
 
 /// Compiles all files of a bundle. Problems are reported to `diagnostics`; the bundle has every policy that could be compiled.
-pub fn lower(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut Diagnostics) -> Bundle {
+pub fn compile(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut Diagnostics) -> Bundle {
     for file in files {
         Shape::Record(rules_record()).check(&file.root, "a rules file", diagnostics);
         check_version(&file.root, diagnostics);
@@ -133,7 +133,7 @@ pub fn check_version(root: &YamlNode, diagnostics: &mut Diagnostics) {
                 version.span,
                 "this version of Callgate reads format version 1",
             )
-            .help("write `callgate: 1`"),
+            .with_help("write `callgate: 1`"),
         );
     }
 }
@@ -146,8 +146,8 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a YamlNode>, diagnostics: &mut Di
         if let Some(span) = first.get(id) {
             diagnostics.push(
                 Diagnostic::new(&DUPLICATE_ID, id_node.span, format!("duplicate id `{id}`"))
-                    .label(*span, "first used here")
-                    .help("ids are unique in a bundle; rename one of the two policies"),
+                    .with_label(*span, "first used here")
+                    .with_help("ids are unique in a bundle; rename one of the two policies"),
             );
             continue;
         }
@@ -155,13 +155,13 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a YamlNode>, diagnostics: &mut Di
         if id.is_empty() {
             diagnostics.push(
                 Diagnostic::new(&EMPTY_VALUE, id_node.span, "`id` is empty")
-                    .help("write for example `refunds-need-a-person`"),
+                    .with_help("write for example `refunds-need-a-person`"),
             );
         } else if id.len() > MAX_ID_BYTES {
             let message = format!("an id has at most {MAX_ID_BYTES} bytes; this one has {}", id.len());
             diagnostics.push(
                 Diagnostic::new(&OUT_OF_RANGE, id_node.span, message)
-                    .help("describe the purpose of the policy in its `description`"),
+                    .with_help("describe the purpose of the policy in its `description`"),
             );
         } else if id.chars().any(|c| c.is_whitespace() || c.is_control()) {
             let words: Vec<&str> = id
@@ -174,7 +174,7 @@ fn check_ids<'a>(nodes: impl Iterator<Item = &'a YamlNode>, diagnostics: &mut Di
                     id_node.span,
                     "an id must not contain white space or control characters",
                 )
-                .help(format!("write for example `{}`", words.join("-"))),
+                .with_help(format!("write for example `{}`", words.join("-"))),
             );
         }
     }
@@ -235,8 +235,11 @@ fn read_policy_parts(
         false => Matcher::read(node, &mut reader),
     });
     let condition_reads = std::mem::take(&mut reader.roots_read);
-    let kind =
-        entry.shape.fits(&kind_node.value).then(|| (entry.read)(&kind_node.value, &mut reader)).flatten();
+    let kind = entry
+        .shape
+        .accepts_type_of(&kind_node.value)
+        .then(|| (entry.read)(&kind_node.value, &mut reader))
+        .flatten();
     let action_reads_session = reader.roots_read.contains(&Root::Session);
     let arguments = std::mem::take(&mut reader.arguments);
     let named_arguments = std::mem::take(&mut reader.named_arguments);
@@ -250,7 +253,7 @@ fn read_policy_parts(
                 kind_node.key_span,
                 format!("a `{}` policy needs `match`", entry.name),
             )
-            .help("add `match:`; `match: \"*\"` matches every tool"),
+            .with_help("add `match:`; `match: \"*\"` matches every tool"),
         );
     }
     let mode = match node.get("mode").and_then(YamlNode::as_str) {
@@ -273,7 +276,7 @@ fn read_policy_parts(
             PrincipalComparison::Exact => json::digest(&json!([written, drawn_texts, defaults.principals])),
         },
         written,
-        concerns_run: kind.is_of_run() || halts_run,
+        concerns_run: kind.applies_to_run() || halts_run,
         id: node.get("id")?.as_str()?.to_owned(),
         description: node.get("description").and_then(YamlNode::as_str).map(str::to_owned),
         mode,
@@ -309,8 +312,8 @@ fn find_kind<'a>(
             return None;
         }
         diagnostics.push(
-            Diagnostic::new(&KIND_COUNT, rules_schema::head(node), "this policy has no kind")
-                .help(format!("add one of {}", KINDS.map(|kind| format!("`{}`", kind.name)).join(", "))),
+            Diagnostic::new(&KIND_COUNT, rules_schema::head_span(node), "this policy has no kind")
+                .with_help(format!("add one of {}", KINDS.map(|kind| format!("`{}`", kind.name)).join(", "))),
         );
         return None;
     };
@@ -321,8 +324,8 @@ fn find_kind<'a>(
                 second.key_span,
                 format!("this policy has two kinds, `{}` and `{}`", first.0.key, second.key),
             )
-            .label(first.0.key_span, "first kind")
-            .help("a policy has exactly one kind; split it into two policies"),
+            .with_label(first.0.key_span, "first kind")
+            .with_help("a policy has exactly one kind; split it into two policies"),
         );
     }
     Some(first)

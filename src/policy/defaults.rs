@@ -96,17 +96,18 @@ pub(super) static RECORD: RecordShape = RecordShape {
 /// Reads `defaults` from all files and reports files that disagree.
 pub(super) fn read(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> Defaults {
     Defaults {
-        unmatched: match bundle_settings::word(files, RECORD.name, "unmatched", diagnostics) {
+        unmatched: match bundle_settings::read_setting(files, RECORD.name, "unmatched", diagnostics) {
             Some("deny") => Unmatched::Deny,
             Some("approval") => Unmatched::Approval,
             _ => Unmatched::Allow,
         },
-        principals: match bundle_settings::word(files, RECORD.name, "principals", diagnostics) {
+        principals: match bundle_settings::read_setting(files, RECORD.name, "principals", diagnostics) {
             Some("exact") => PrincipalComparison::Exact,
             _ => PrincipalComparison::Canonical,
         },
-        absent_matches: bundle_settings::word(files, RECORD.name, "absent", diagnostics) == Some("match"),
-        arguments: match bundle_settings::word(files, RECORD.name, "arguments", diagnostics) {
+        absent_matches: bundle_settings::read_setting(files, RECORD.name, "absent", diagnostics)
+            == Some("match"),
+        arguments: match bundle_settings::read_setting(files, RECORD.name, "arguments", diagnostics) {
             Some("typed") => Some(ArgumentCheck::Typed),
             Some("valid") => Some(ArgumentCheck::Valid),
             Some("unchecked") => Some(ArgumentCheck::Unchecked),

@@ -129,7 +129,7 @@ mod tests {
         let linked = Cell::new(false);
         remembered.get_or_build(server, tool, || {
             linked.set(true);
-            chains.link(server, tool)
+            chains.build_tool_policies(server, tool)
         });
         linked.get()
     }
@@ -158,7 +158,7 @@ mod tests {
                 }
             }
             let invented = format!("invented{number}");
-            remembered.get_or_build("", &invented, || chains.link("", &invented));
+            remembered.get_or_build("", &invented, || chains.build_tool_policies("", &invented));
         }
     }
 

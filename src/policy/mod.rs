@@ -10,12 +10,12 @@ mod reload_settings;
 mod index_cache;
 mod widening;
 
-pub use compiler::{Bundle, check_version, lower, rules_record};
+pub use compiler::{Bundle, check_version, compile, rules_record};
 pub use defaults::{ArgumentCheck, Defaults, Unmatched};
-pub use plan::{Plan, plan};
+pub use plan::{Plan, order_policies};
 pub use policy_index::{CandidatePolicies, CompiledPolicies, ToolPolicies};
 pub use reload_settings::ReloadSettings;
-pub use widening::{Widening, widenings};
+pub use widening::{Widening, find_widenings};
 
 use std::path::PathBuf;
 
@@ -78,7 +78,9 @@ impl Policy {
     /// Whether the context members that the policy reads can change what a call does or shows, so that approvals must be bound to
     /// them. Policies in shadow mode and `audit` policies only record.
     pub fn binds_context(&self) -> bool {
-        self.mode == Mode::Enforce && !self.kind.is_of_run() && !matches!(self.kind, PolicyKind::Audit(_))
+        self.mode == Mode::Enforce
+            && !self.kind.applies_to_run()
+            && !matches!(self.kind, PolicyKind::Audit(_))
     }
 }
 
@@ -119,9 +121,9 @@ pub(crate) fn build_replacements<N: Into<String>, T: Into<String>>(
 
 fn build_loaded(loaded: LoadedSources) -> LoadedBundle {
     let LoadedSources { mut sources, files, mut diagnostics, .. } = loaded;
-    let mut bundle = regex_compiler::with_budget(|| lower(&files, &mut sources, &mut diagnostics));
+    let mut bundle = regex_compiler::with_budget(|| compile(&files, &mut sources, &mut diagnostics));
     diagnostics.sort();
     let drawn_files = std::mem::take(&mut bundle.drawn_files);
-    let chains = (!diagnostics.has_errors()).then(|| CompiledPolicies::compile(plan(bundle)));
+    let chains = (!diagnostics.has_errors()).then(|| CompiledPolicies::compile(order_policies(bundle)));
     LoadedBundle { chains, diagnostics, sources, files, drawn_files }
 }

@@ -21,7 +21,7 @@ pub struct Plan {
 }
 
 /// Sorts a bundle's policies and removes those that are off.
-pub fn plan(bundle: Bundle) -> Plan {
+pub fn order_policies(bundle: Bundle) -> Plan {
     let Bundle { mut policies, defaults, reload, revision, drawn_files: _ } = bundle;
     let off = policies.extract_if(.., |policy| policy.mode == Mode::Off).map(|policy| policy.id).collect();
     // The sort is stable: files come sorted by name, and policies in the order of their file.

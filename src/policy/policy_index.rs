@@ -141,7 +141,7 @@ impl CompiledPolicies {
     }
 
     /// The policies that apply to the run instead of to single calls, in evaluation order.
-    pub fn of_run(&self) -> &[u32] {
+    pub fn run_policies(&self) -> &[u32] {
         &self.of_run
     }
 
@@ -151,12 +151,12 @@ impl CompiledPolicies {
     }
 
     /// The ids of the policies with `mode: off`, which [`policies`](Self::policies) leaves out.
-    pub fn off(&self) -> &[String] {
+    pub fn disabled_ids(&self) -> &[String] {
         &self.off
     }
 
     /// The conditions that changed rules must meet before they replace these.
-    pub fn reload(&self) -> ReloadSettings {
+    pub fn reload_settings(&self) -> ReloadSettings {
         self.reload
     }
 
@@ -166,27 +166,28 @@ impl CompiledPolicies {
     }
 
     /// Returns the policies for a tool of a server. `server` is empty for a call without a server.
-    pub fn resolve(&self, server: &str, tool: &str) -> Arc<ToolPolicies> {
-        self.remembered.get_or_build(server, tool, || self.link(server, tool))
+    pub fn tool_policies(&self, server: &str, tool: &str) -> Arc<ToolPolicies> {
+        self.remembered.get_or_build(server, tool, || self.build_tool_policies(server, tool))
     }
 
     /// Fills the cache with the tools that were called under other chains, so that no call waits for that after a reload.
     pub(crate) fn prewarm_from(&self, others: &Self) {
         others.remembered.for_each_name(|server, tool| {
-            self.resolve(server, tool);
+            self.tool_policies(server, tool);
         });
     }
 
     /// Returns the policies whose tool and server patterns match, in evaluation order. `server` is empty for a call without a server.
-    pub fn concerning(&self, server: &str, tool: &str) -> Vec<u32> {
-        let mut indices = self.fitting(tool);
-        indices
-            .retain(|index| self.policy(*index).is_some_and(|policy| policy.matcher.concerns(server, tool)));
+    pub fn matching_call(&self, server: &str, tool: &str) -> Vec<u32> {
+        let mut indices = self.matching_tool(tool);
+        indices.retain(|index| {
+            self.policy(*index).is_some_and(|policy| policy.matcher.matches_tool(server, tool))
+        });
         indices
     }
 
     /// Returns the policies whose tool patterns match, for any server.
-    pub fn fitting(&self, tool: &str) -> Vec<u32> {
+    pub fn matching_tool(&self, tool: &str) -> Vec<u32> {
         let exact = self.by_exact_name.get(tool).into_iter().flatten();
         let fitting = self.patterns.matches(tool);
         let patterned = fitting.iter().filter_map(|place| self.by_pattern.get(place)).flatten();
@@ -196,8 +197,8 @@ impl CompiledPolicies {
         indices
     }
 
-    pub(super) fn link(&self, server: &str, tool: &str) -> ToolPolicies {
-        let indices = self.concerning(server, tool);
+    pub(super) fn build_tool_policies(&self, server: &str, tool: &str) -> ToolPolicies {
+        let indices = self.matching_call(server, tool);
         let in_phase = |phase| {
             let acts =
                 |index: &u32| self.policy(*index).is_some_and(|policy| policy.kind.is_active_in(phase));
@@ -212,7 +213,7 @@ impl CompiledPolicies {
         }
         let mut execute = in_phase(Phase::Execute);
         execute.sort_by_key(|index| {
-            self.policy(*index).map(|policy| (Reverse(policy.priority), policy.kind.nesting(), *index))
+            self.policy(*index).map(|policy| (Reverse(policy.priority), policy.kind.wrapper_order(), *index))
         });
         ToolPolicies {
             normalise: in_phase(Phase::Normalise).into(),
@@ -295,7 +296,13 @@ impl GateIndex {
         let hasher = RandomState::default();
         let mut groups: HashMap<(String, JsonType), Vec<u32>> = HashMap::new();
         let demand = |index: &u32| {
-            chains.policy(*index)?.matcher.condition.as_ref()?.required_tests().find_map(|test| test.lookup())
+            chains
+                .policy(*index)?
+                .matcher
+                .condition
+                .as_ref()?
+                .required_tests()
+                .find_map(|test| test.index_keys())
         };
         for index in &policies {
             if let Some((path, keys)) = demand(index)
@@ -330,17 +337,19 @@ impl GateIndex {
         let mut found: SmallVec<[u32; 32]> = SmallVec::new();
         for lookup in &self.lookups {
             match lookup.path.nodes(view) {
-                Ok(nodes) => match nodes.first().map(|node| (ScalarKey::of(*node), node.json_type())) {
-                    // Absent value: none of the policies matches.
-                    None => {}
-                    Some((Some(key), json_type)) if json_type == lookup.json_type => {
-                        found.extend(
-                            lookup.by_hash.get(&key.hash(&self.hasher)).into_iter().flatten().copied(),
-                        );
+                Ok(nodes) => {
+                    match nodes.first().map(|node| (ScalarKey::from_node(*node), node.json_type())) {
+                        // Absent value: none of the policies matches.
+                        None => {}
+                        Some((Some(key), json_type)) if json_type == lookup.json_type => {
+                            found.extend(
+                                lookup.by_hash.get(&key.hash(&self.hasher)).into_iter().flatten().copied(),
+                            );
+                        }
+                        // Value of another type: evaluate each policy, which reports that its test is undecided.
+                        Some(_) => found.extend_from_slice(&lookup.all),
                     }
-                    // Value of another type: evaluate each policy, which reports that its test is undecided.
-                    Some(_) => found.extend_from_slice(&lookup.all),
-                },
+                }
                 Err(_) => found.extend_from_slice(&lookup.all),
             }
         }

@@ -17,7 +17,7 @@ pub struct ReloadSettings {
 impl ReloadSettings {
     /// Combines both settings: the result requires everything that either requires.
     #[must_use]
-    pub fn or(self, other: Self) -> Self {
+    pub fn merge(self, other: Self) -> Self {
         Self {
             require_tests: self.require_tests || other.require_tests,
             confirm_widening: self.confirm_widening || other.confirm_widening,
@@ -55,8 +55,9 @@ pub(super) static RECORD: RecordShape = RecordShape {
 /// Reads `reload` from all files and reports files that disagree.
 pub(super) fn read(files: &[LoadedFile], diagnostics: &mut Diagnostics) -> ReloadSettings {
     ReloadSettings {
-        require_tests: bundle_settings::word(files, RECORD.name, "tests", diagnostics) == Some("require"),
-        confirm_widening: bundle_settings::word(files, RECORD.name, "widening", diagnostics)
+        require_tests: bundle_settings::read_setting(files, RECORD.name, "tests", diagnostics)
+            == Some("require"),
+        confirm_widening: bundle_settings::read_setting(files, RECORD.name, "widening", diagnostics)
             == Some("confirm"),
     }
 }

@@ -36,10 +36,10 @@ impl fmt::Display for Widening {
 ///
 /// Policies are compared by id and by what they do. Descriptions don't count, and neither do changes that are certain to restrict: a
 /// lower limit, one more detector, a matcher that covers the old one.
-pub fn widenings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Widening> {
+pub fn find_widenings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Widening> {
     let mut found = compare_settings(old, new);
     let (old_ones, new_ones) = (by_id(old), by_id(new));
-    let off: HashSet<&str> = new.off().iter().map(String::as_str).collect();
+    let off: HashSet<&str> = new.disabled_ids().iter().map(String::as_str).collect();
     let around = ComparisonContext {
         messages_matter: new.policies().iter().any(|policy| matches!(policy.kind, PolicyKind::Around(_))),
         approval_permits: old.defaults().unmatched == Unmatched::Deny,
@@ -79,7 +79,7 @@ fn moved(before: Vec<(&Policy, usize)>, after: Vec<(&Policy, usize)>) -> Option<
 
 fn compare_settings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Widening> {
     let (before, after) = (old.defaults(), new.defaults());
-    let (reload_before, reload_after) = (old.reload(), new.reload());
+    let (reload_before, reload_after) = (old.reload_settings(), new.reload_settings());
     let mut found = Vec::new();
     let mut add = |what: &str, allows| found.push(Widening { policy: None, what: what.to_owned(), allows });
     if after.unmatched < before.unmatched {
@@ -126,7 +126,7 @@ fn by_id(chains: &CompiledPolicies) -> HashMap<&str, &Policy> {
 }
 
 fn of(policy: &Policy, what: &str, allows: &'static str) -> Widening {
-    let what = format!("`{}` ({}) {what}", policy.id, policy.kind.entry().name);
+    let what = format!("`{}` ({}) {what}", policy.id, policy.kind.definition().name);
     Widening { policy: Some(policy.id.clone()), what, allows }
 }
 
@@ -141,7 +141,7 @@ fn compare_existing(
     let allows = without(&policy.kind);
     match next {
         Some(next) if acts(next) => {
-            let (before, after) = (policy.kind.entry().name, next.kind.entry().name);
+            let (before, after) = (policy.kind.definition().name, next.kind.definition().name);
             match policy.kind {
                 PolicyKind::Allow(_) if before != after => return compare_added(next, old, new),
                 _ if before != after => return Some(of(next, &format!("was {before} before"), allows)),
@@ -214,7 +214,7 @@ fn compare_added(policy: &Policy, old: &CompiledPolicies, new: &CompiledPolicies
         PolicyKind::Stream(_) | PolicyKind::Redact(_) => {
             blinded(policy, new).map(|other| changed_text_widening(policy, other))
         }
-        kind if kind.entry().polarity == Polarity::Restricting => None,
+        kind if kind.definition().polarity == Polarity::Restricting => None,
         kind => Some(of(policy, "is newly enforced", without(kind))),
     }
 }
@@ -227,7 +227,7 @@ fn changed_text_widening(policy: &Policy, other: &Policy) -> Widening {
 /// Returns a policy that may miss what it looks for because `policy` removes something from results or streams: a later policy, or
 /// an earlier one if the remaining pieces can join to what that one would have found.
 fn blinded<'n>(policy: &Policy, new: &'n CompiledPolicies) -> Option<&'n Policy> {
-    let written = policy.written.get(policy.kind.entry().name);
+    let written = policy.written.get(policy.kind.definition().name);
     let masks =
         |value: &Value| matches!(value.get("with").and_then(Value::as_str), None | Some("mask" | "hash"));
     let masks = written.is_some_and(|value| {
@@ -270,7 +270,7 @@ fn places(chains: &CompiledPolicies, phase: Phase, kept: impl Fn(&str) -> bool) 
     let gate = phase == Phase::Gate;
     let ordered = |policy: &&Policy| match policy.kind {
         PolicyKind::Audit(_) | PolicyKind::Allow(_) => false,
-        _ => !gate || policy.kind.entry().polarity != Polarity::Restricting,
+        _ => !gate || policy.kind.definition().polarity != Polarity::Restricting,
     };
     let mut before = 0;
     let policies = chains.policies().iter().filter(|policy| policy.kind.is_active_in(phase));
@@ -279,7 +279,7 @@ fn places(chains: &CompiledPolicies, phase: Phase, kept: impl Fn(&str) -> bool) 
         .map(|policy| {
             let place = before;
             let only_refuses =
-                phase != Phase::Settle && policy.kind.entry().polarity == Polarity::Restricting;
+                phase != Phase::Settle && policy.kind.definition().polarity == Polarity::Restricting;
             before += usize::from(!only_refuses);
             (policy, place)
         })

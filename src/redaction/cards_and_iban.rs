@@ -6,16 +6,17 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::checksum::{luhn, mod_97};
-use super::detector_input::{DetectorInput, is_word, pattern, words};
+use super::detector_input::{DetectorInput, compile_pattern, compile_words, is_word};
 
-static CARD_WORDS: LazyLock<Regex> =
-    LazyLock::new(|| words(r"cards?|credit|debit|visa|maestro|cc|ccn|pan|payment|card[ _]?(?:number|no)"));
+static CARD_WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    compile_words(r"cards?|credit|debit|visa|maestro|cc|ccn|pan|payment|card[ _]?(?:number|no)")
+});
 
 /// Finds card numbers: a known issuer's prefix and length, the Luhn check, unformatted or in even groups. Numbers of twelve and
 /// thirteen digits are often something else (an EAN), so they need a word such as `card` nearby.
 pub(super) fn payment_card(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let groups = digit_groups(subject.text);
-    let context = LazyLock::new(|| subject.context(&CARD_WORDS));
+    let context = LazyLock::new(|| subject.find_context_words(&CARD_WORDS));
     let mut found: Vec<Range<usize>> = Vec::new();
     for (index, first) in groups.iter().enumerate() {
         if found.last().is_some_and(|last| first.start < last.end) || !starts_free(subject, first.start) {
@@ -41,7 +42,7 @@ pub(super) fn payment_card(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
                 && has_known_issuer(&number)
                 && luhn(&number)
                 && ends_free(subject, group.end)
-                && (number.len() > 13 || context.near(&range, 40, 20))
+                && (number.len() > 13 || context.is_near(&range, 40, 20))
             {
                 longest = Some(range);
             }
@@ -64,7 +65,7 @@ fn digit_groups(text: &str) -> Vec<Range<usize>> {
 }
 
 fn starts_free(subject: &DetectorInput<'_>, at: usize) -> bool {
-    match subject.before(at) {
+    match subject.chars_before(at) {
         (Some('-' | '.' | '/' | ':'), Some(beyond)) => !beyond.is_ascii_digit(),
         (Some(near), _) => !is_word(near),
         (None, _) => true,
@@ -72,7 +73,7 @@ fn starts_free(subject: &DetectorInput<'_>, at: usize) -> bool {
 }
 
 fn ends_free(subject: &DetectorInput<'_>, at: usize) -> bool {
-    match subject.after(at) {
+    match subject.chars_after(at) {
         // Some programs write whole numbers with `.0`.
         (Some('.'), Some('0')) => !subject
             .text
@@ -110,7 +111,7 @@ fn has_known_issuer(number: &str) -> bool {
     }
 }
 
-static IBAN_START: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i-u:\b[A-Z]{2}[0-9]{2})"));
+static IBAN_START: LazyLock<Regex> = LazyLock::new(|| compile_pattern(r"(?i-u:\b[A-Z]{2}[0-9]{2})"));
 
 /// Finds IBANs: the country's length and the mod 97 checksum, unformatted or in groups.
 pub(super) fn iban(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
@@ -137,8 +138,8 @@ pub(super) fn iban(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
                 }
             }
             let range = start.start()..end;
-            let alone = !subject.after(end).0.is_some_and(is_word)
-                && !subject.before(start.start()).0.is_some_and(is_word);
+            let alone = !subject.chars_after(end).0.is_some_and(is_word)
+                && !subject.chars_before(start.start()).0.is_some_and(is_word);
             (compact.len() == length && alone && mod_97(&compact)).then_some(range)
         })
         .collect()

@@ -6,11 +6,11 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::base64;
-use super::detector_input::{DetectorInput, JsonKeys, pattern};
+use super::detector_input::{DetectorInput, JsonKeys, compile_pattern};
 use super::placeholder::is_masked;
 
 static JWT: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"(?-u:\b)(e[wy][A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+)?",
     )
 });
@@ -27,7 +27,7 @@ pub(super) fn jwt(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
 }
 
 static KEY_BLOCK_MARKER: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[0-9]+:|Private-MAC: [0-9a-f]*",
     )
 });
@@ -56,7 +56,7 @@ fn unterminated_end(subject: &DetectorInput<'_>, begin: &Range<usize>, limit: us
 
 /// Keys with a well-known prefix.
 static PREFIXED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(
+    compile_pattern(&format!(
         r"(?-u:\b)(?:{})",
         [
             r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?-u:\b)",
@@ -83,7 +83,7 @@ static PREFIXED: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Keys that the preceding words identify; the last group is the key.
 static INTRODUCED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         &[
             r#"(?i)aws[a-z_ .-]{0,20}secret[a-z_ .-]{0,20}["']?[ \t]?[:=]?[ \t]?["']?(?-u:\b)(?P<aws>[A-Za-z0-9/+]{40})"#,
             r#"(?:AccountKey|SharedAccessKey)=(?P<azure>[A-Za-z0-9+/]{20,}={0,2})"#,
@@ -98,7 +98,7 @@ static INTRODUCED: LazyLock<Regex> = LazyLock::new(|| {
 
 /// JSON keys whose value is an API key, whatever its format.
 static KEY_NAMES: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"(?i)^(?:.* )?(?:(?:proxy )?authorization|api ?key|api ?token|access ?token|auth ?token|bearer ?token|account ?key)$",
     )
 });
@@ -119,7 +119,7 @@ pub(super) fn api_key(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
             found.push(key.range());
         }
     }
-    if subject.keys.own.is_some_and(|key| KEY_NAMES.is_match(&JsonKeys::spaced(key))) {
+    if subject.keys.own.is_some_and(|key| KEY_NAMES.is_match(&JsonKeys::to_words(key))) {
         let value = subject.text.trim();
         let credentials = value.split_once(' ').map_or(value, |(_, credentials)| credentials);
         let visible = credentials.len() >= 8 && !is_masked(credentials);

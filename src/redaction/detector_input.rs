@@ -11,13 +11,13 @@ use super::normalized_text::NormalizedText;
     clippy::expect_used,
     reason = "the patterns are constants of this module; the corpus runs every one"
 )]
-pub(super) fn pattern(text: &str) -> Regex {
+pub(super) fn compile_pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is valid")
 }
 
 /// Compiles a pattern of context words: whole words, case-insensitive, `_` counts as a space.
-pub(super) fn words(alternatives: &str) -> Regex {
-    pattern(&format!(r"(?i)(?:(?-u:\b)|_)(?:{alternatives})(?:(?-u:\b)|_)"))
+pub(super) fn compile_words(alternatives: &str) -> Regex {
+    compile_pattern(&format!(r"(?i)(?:(?-u:\b)|_)(?:{alternatives})(?:(?-u:\b)|_)"))
 }
 
 /// The JSON keys of a string.
@@ -31,12 +31,12 @@ pub(super) struct JsonKeys<'a> {
 
 impl<'a> JsonKeys<'a> {
     /// The keys of the value under `key`.
-    pub(super) fn under(self, key: &'a str) -> Self {
+    pub(super) fn child(self, key: &'a str) -> Self {
         Self { own: Some(key), parent: self.own }
     }
 
     /// Splits a key into words: `customerSsn`, `customer_ssn` and `Customer-SSN` all become `customer ssn` except for case; normalized.
-    pub(super) fn spaced(key: &str) -> String {
+    pub(super) fn to_words(key: &str) -> String {
         let folded = NormalizedText::new(key);
         let key = folded.text();
         let mut spaced = String::with_capacity(key.len() + 4);
@@ -62,19 +62,19 @@ pub(super) struct DetectorInput<'a> {
 
 impl<'a> DetectorInput<'a> {
     /// The last two characters before an offset, nearest first.
-    pub(super) fn before(&self, at: usize) -> (Option<char>, Option<char>) {
+    pub(super) fn chars_before(&self, at: usize) -> (Option<char>, Option<char>) {
         let mut characters = self.text.get(..at).unwrap_or_default().chars().rev();
         (characters.next(), characters.next())
     }
 
     /// The first two characters from an offset on.
-    pub(super) fn after(&self, at: usize) -> (Option<char>, Option<char>) {
+    pub(super) fn chars_after(&self, at: usize) -> (Option<char>, Option<char>) {
         let mut characters = self.text.get(at..).unwrap_or_default().chars();
         (characters.next(), characters.next())
     }
 
     /// Up to `bytes` bytes of text before an offset.
-    pub(super) fn tail(&self, at: usize, bytes: usize) -> &'a str {
+    pub(super) fn text_before(&self, at: usize, bytes: usize) -> &'a str {
         let from = (at.saturating_sub(bytes)..=at).find(|from| self.text.is_char_boundary(*from));
         from.and_then(|from| self.text.get(from..at)).unwrap_or_default()
     }
@@ -86,16 +86,16 @@ impl<'a> DetectorInput<'a> {
             Some('.' | '/') => beyond.is_some_and(|beyond| beyond.is_ascii_digit()),
             near => near.is_some_and(is_word),
         };
-        let before = self.before(range.start);
-        before.0 != Some('+') && !attached(before) && !attached(self.after(range.end))
+        let before = self.chars_before(range.start);
+        before.0 != Some('+') && !attached(before) && !attached(self.chars_after(range.end))
     }
 
     /// Finds context words, for several lookups.
-    pub(super) fn context(&self, words: &Regex) -> ContextWords {
+    pub(super) fn find_context_words(&self, words: &Regex) -> ContextWords {
         let under_key = [self.keys.own, self.keys.parent]
             .into_iter()
             .flatten()
-            .any(|key| words.is_match(&JsonKeys::spaced(key)));
+            .any(|key| words.is_match(&JsonKeys::to_words(key)));
         let places =
             if under_key { Vec::new() } else { words.find_iter(self.text).map(|m| m.range()).collect() };
         ContextWords { under_key, places }
@@ -115,7 +115,7 @@ pub(super) struct ContextWords {
 
 impl ContextWords {
     /// Whether a context word is at most `before` bytes before a range, `after` bytes after it, or in its key.
-    pub(super) fn near(&self, range: &Range<usize>, before: usize, after: usize) -> bool {
+    pub(super) fn is_near(&self, range: &Range<usize>, before: usize, after: usize) -> bool {
         if self.under_key {
             return true;
         }

@@ -6,17 +6,17 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::checksum::digits;
-use super::detector_input::{DetectorInput, is_word, pattern, words};
+use super::detector_input::{DetectorInput, compile_pattern, compile_words, is_word};
 
 static EMAIL: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"([\p{L}\p{N}._%+'-]+)@((?:[\p{L}\p{N}](?:[\p{L}\p{N}-]*[\p{L}\p{N}])?\.)+(?:xn--[A-Za-z0-9-]+|\p{L}{2,24}))",
     )
 });
 
 /// Endings of file names and system units that are not domains: `icon@2x.png`, `getty@tty1.service`.
 static NOT_A_DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"(?i)\.(?:png|jpe?g|gif|svg|webp|avif|ico|css|html?|js|mjs|cjs|tsx?|json|ya?ml|toml|lock|tgz|gz|whl|jar|service|socket|timer|target)$",
     )
 });
@@ -31,7 +31,7 @@ pub(super) fn email(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
         };
         let person = local.as_str().trim_start_matches(['.', '\'', '-', '%', '+']);
         // `git@github.com:team/project.git` is a repository address.
-        let remote = person == "git" && subject.after(whole.end()).0 == Some(':');
+        let remote = person == "git" && subject.chars_after(whole.end()).0 == Some(':');
         if !person.is_empty() && !remote && !NOT_A_DOMAIN.is_match(domain.as_str()) {
             found.push(local.end() - person.len()..whole.end());
         }
@@ -41,11 +41,11 @@ pub(super) fn email(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
 
 /// A plus sign or the international prefix 00, and the possible rest of the number.
 static INTERNATIONAL: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?:\+|(?-u:\b)00)[ (]?[1-9][0-9 .\-/()]{5,30}"));
+    LazyLock::new(|| compile_pattern(r"(?:\+|(?-u:\b)00)[ (]?[1-9][0-9 .\-/()]{5,30}"));
 
 /// Unambiguous national formats: North American, French, British and similar.
 static NATIONAL: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(concat!(
+    compile_pattern(concat!(
         r"(?:1[ .-])?(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[.-])[2-9][0-9]{2}[ .-][0-9]{4}",
         r"|0[1-9](?:(?: [0-9]{2}){4}|(?:\.[0-9]{2}){4}|(?:-[0-9]{2}){4})",
         r"|\(0[0-9]{1,4}\) ?[0-9]{3,4}[ -]?[0-9]{3,4}",
@@ -54,10 +54,11 @@ static NATIONAL: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Digits that are a telephone number only after a context word.
-static LABELED_NUMBER: LazyLock<Regex> = LazyLock::new(|| pattern(r"\(?[0-9](?:[ .\-/()]{0,2}[0-9]){6,14}"));
+static LABELED_NUMBER: LazyLock<Regex> =
+    LazyLock::new(|| compile_pattern(r"\(?[0-9](?:[ .\-/()]{0,2}[0-9]){6,14}"));
 
 static PHONE_WORDS: LazyLock<Regex> = LazyLock::new(|| {
-    words(concat!(
+    compile_words(concat!(
         r"(?:tele)?phone(?:[ _]?(?:number|no|nr))?|tel|mobile|cell(?:ular|phone)?|fax|whatsapp|sms|hotline|landline|msisdn",
         r"|call (?:me|us|him|her|them)(?: (?:at|on|back))?|reach (?:me|us) (?:at|on)|text me|dial(?:ed)?",
         r"|handy|telefon(?:nummer)?|t[ée]l[ée]phone|t[ée]l[ée]fono|m[óo]vil|celular|cellulare",
@@ -68,15 +69,17 @@ static PHONE_WORDS: LazyLock<Regex> = LazyLock::new(|| {
 /// `phone` or `tel`.
 pub(super) fn phone(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    let context = subject.context(&PHONE_WORDS);
+    let context = subject.find_context_words(&PHONE_WORDS);
     for candidate in INTERNATIONAL.find_iter(subject.text) {
         let plus = candidate.as_str().starts_with('+');
-        let free =
-            !subject.before(candidate.start()).0.is_some_and(|c| is_word(c) || matches!(c, '+' | '.' | '-'));
+        let free = !subject
+            .chars_before(candidate.start())
+            .0
+            .is_some_and(|c| is_word(c) || matches!(c, '+' | '.' | '-'));
         if let Some(length) = international_length(candidate.as_str()).filter(|_| free) {
             let range = candidate.start()..candidate.start() + length;
             let grouped = candidate.as_str().get(..length).is_some_and(|text| text.contains([' ', '-', '(']));
-            if ends_alone(subject, range.end) && (plus || grouped || context.near(&range, 16, 0)) {
+            if ends_alone(subject, range.end) && (plus || grouped || context.is_near(&range, 16, 0)) {
                 found.push(range);
             }
         }
@@ -89,7 +92,7 @@ pub(super) fn phone(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
             && ends_alone(subject, range.end)
     }));
     found.extend(said.filter(|range| {
-        context.near(range, 12, 0)
+        context.is_near(range, 12, 0)
             && starts_alone(subject, range)
             && ends_alone(subject, range.end)
             && !is_date(subject.text.get(range.clone()).unwrap_or_default())
@@ -102,7 +105,7 @@ fn digit_count(subject: &DetectorInput<'_>, range: &Range<usize>) -> usize {
 }
 
 fn starts_alone(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
-    match subject.before(range.start) {
+    match subject.chars_before(range.start) {
         (Some('-' | '.' | '/' | '+'), Some(beyond)) => !beyond.is_alphanumeric(),
         (Some(near), _) => !is_word(near) && !matches!(near, '$' | '€' | '£' | '#' | '+'),
         (None, _) => true,
@@ -110,7 +113,7 @@ fn starts_alone(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
 }
 
 fn ends_alone(subject: &DetectorInput<'_>, end: usize) -> bool {
-    match subject.after(end) {
+    match subject.chars_after(end) {
         (Some('-' | '.' | '/' | ':'), Some(beyond)) => !beyond.is_ascii_digit(),
         // An extension may follow: `x123`.
         (Some('x'), Some(beyond)) => beyond.is_ascii_digit(),
@@ -121,7 +124,7 @@ fn ends_alone(subject: &DetectorInput<'_>, end: usize) -> bool {
 
 fn is_date(text: &str) -> bool {
     static DATE: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
+        compile_pattern(
             r"^(?:19|20)[0-9]{2}[-./][01]?[0-9][-./][0-3]?[0-9]|^[0-3]?[0-9][-./][0-3]?[0-9][-./](?:19|20)[0-9]{2}",
         )
     });

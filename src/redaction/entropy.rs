@@ -7,12 +7,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::base64;
-use super::detector_input::{DetectorInput, JsonKeys, is_word, pattern};
+use super::detector_input::{DetectorInput, JsonKeys, compile_pattern, is_word};
 use super::placeholder::{is_digest, is_placeholder};
 
 /// A key that marks the following value as a secret, a colon or an equals sign, and the value.
 static NAMED_VALUE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(concat!(
+    compile_pattern(concat!(
         r"(?i)(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|api[ _-]?key|access[ _-]?key|auth[ _-]?key",
         r"|private[ _-]?key|secret[ _-]?key|signing[ _-]?key|encryption[ _-]?key|credentials?)",
         r#"(?:[_-](?:value|base|prod|production|dev|test))?["']?[ \t]?(?::|=>?|:=|\bis\b)[ \t]?(?:"([^"\s]{4,})"|'([^'\s]{4,})'|([^\s"'<>,;(){}\[\]]{6,}))"#,
@@ -20,42 +20,42 @@ static NAMED_VALUE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The end of a value in a query string: `secret=…&user=…`.
-static NEXT_PARAMETER: LazyLock<Regex> = LazyLock::new(|| pattern(r"&[A-Za-z_]+="));
+static NEXT_PARAMETER: LazyLock<Regex> = LazyLock::new(|| compile_pattern(r"&[A-Za-z_]+="));
 
 /// JSON keys whose strings and numbers are always secrets.
 static SECRET_KEY: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"(?i)^(?:.* )?(?:pass(?:word|wd|phrase|code)|pwd|pass|secret(?: access)? key|client secret|private key|api ?key|pin code|cvv|cvc)(?: \d+)?$",
     )
 });
 
 /// JSON keys whose value is a secret if it looks like a single token.
 static TOKEN_KEY: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"(?i)^(?:.* )?(?:secret|token|credentials?|auth|access key|auth key|signing key|encryption key|session key)$",
     )
 });
 
 /// Pagination tokens, which are not secrets.
 static CURSOR: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)(?:page|next|continuation|sync|cursor|resume|progress|continue)[ _-]?token$")
+    compile_pattern(r"(?i)(?:page|next|continuation|sync|cursor|resume|progress|continue)[ _-]?token$")
 });
 
 /// JSON keys whose random value is an identifier, not a secret.
 static NAME_KEY: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"(?i)(?:^|[ ])(?:id|ids|uuid|guid|etag|cursor|hash|sha|sha1|sha256|sha512|digest|checksum|integrity|revision|version|fingerprint|nonce|url|uri|href|path|file|filename|data|blob|image|thumbnail)$",
     )
 });
 
 /// Generic keys: the parent key names the value.
 static VALUE_KEY: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)^(?:value|val|data|current|previous|new|old|default|string)$"));
+    LazyLock::new(|| compile_pattern(r"(?i)^(?:value|val|data|current|previous|new|old|default|string)$"));
 
-static RANDOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9+_-]{24,}={0,2}"));
+static RANDOM: LazyLock<Regex> = LazyLock::new(|| compile_pattern(r"[A-Za-z0-9+_-]{24,}={0,2}"));
 
 static UUID: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"));
+    LazyLock::new(|| compile_pattern(r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"));
 
 /// Longer strings are data, such as a base64-encoded image.
 const LONGEST_SECRET: usize = 256;
@@ -81,7 +81,7 @@ pub(super) fn high_entropy(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
         let text = text.trim_end_matches(['.', '!', '?', ':', '\\']);
         let name =
             whole.as_str().split([':', '=', '"', '\'']).next().unwrap_or_default().to_ascii_lowercase();
-        let cursor = CURSOR.is_match(&format!("{}{name}", subject.tail(whole.start(), 16)));
+        let cursor = CURSOR.is_match(&format!("{}{name}", subject.text_before(whole.start(), 16)));
         let password = name.starts_with("pass") || name.starts_with("pwd");
         // `[api_key:hmac-…]` is a redaction label.
         if !cursor
@@ -93,7 +93,7 @@ pub(super) fn high_entropy(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
         }
     }
     found.extend(find_by_key(subject));
-    let named_otherwise = subject.keys.own.is_some_and(|key| NAME_KEY.is_match(&JsonKeys::spaced(key)));
+    let named_otherwise = subject.keys.own.is_some_and(|key| NAME_KEY.is_match(&JsonKeys::to_words(key)));
     if !named_otherwise {
         let tokens = RANDOM.find_iter(subject.text).filter(|token| token.len() <= LONGEST_SECRET);
         found.extend(tokens.map(|token| token.range()).filter(|range| is_random_secret(subject, range)));
@@ -102,9 +102,9 @@ pub(super) fn high_entropy(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
 }
 
 fn find_by_key(subject: &DetectorInput<'_>) -> Option<Range<usize>> {
-    let own = JsonKeys::spaced(subject.keys.own?);
+    let own = JsonKeys::to_words(subject.keys.own?);
     let key = match subject.keys.parent {
-        Some(parent) if VALUE_KEY.is_match(&own) => JsonKeys::spaced(parent),
+        Some(parent) if VALUE_KEY.is_match(&own) => JsonKeys::to_words(parent),
         _ => own,
     };
     let text = subject.text.trim();
@@ -135,15 +135,15 @@ fn is_likely_secret(text: &str) -> bool {
 
 fn is_random_secret(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
     let text = subject.text.get(range.clone()).unwrap_or_default();
-    let free = !subject.before(range.start).0.is_some_and(|c| is_word(c) || c == '/')
-        && !subject.after(range.end).0.is_some_and(|c| is_word(c) || c == '/');
+    let free = !subject.chars_before(range.start).0.is_some_and(|c| is_word(c) || c == '/')
+        && !subject.chars_after(range.end).0.is_some_and(|c| is_word(c) || c == '/');
     let segment = text.split(['-', '_', '+', '=']).max_by_key(|segment| segment.len()).unwrap_or_default();
     free && segment.len() >= 16
         && !UUID.is_match(text)
         && !has_id_prefix(text)
         && is_scrambled(segment)
         && entropy(text) >= 3.9
-        && !is_labeled_public(subject.tail(range.start, 24), text)
+        && !is_labeled_public(subject.text_before(range.start, 24), text)
         && !is_readable_base64(text)
 }
 
@@ -169,7 +169,7 @@ fn is_scrambled(text: &str) -> bool {
 
 fn is_labeled_public(before: &str, text: &str) -> bool {
     static INTRODUCED: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
+        compile_pattern(
             r"(?i)(?:base64,|sha-?(?:1|256|384|512)[:=-]|sha256~|integrity[\x22'=: ]+|ssh-[a-z0-9-]+ |ecdsa-[a-z0-9-]+ |etag[\x22'=: ]+)$",
         )
     });

@@ -62,7 +62,7 @@ impl Redactor {
         let mut changed = false;
         for (key, item) in map.iter_mut() {
             let name = named.as_deref().filter(|_| key == "value").unwrap_or(key);
-            changed |= self.walk(item, keys.under(name), place.inside());
+            changed |= self.walk(item, keys.child(name), place.inside());
         }
         if map.keys().any(|key| matches!(self.redact_text(key), Cow::Owned(_))) {
             let mut counts: HashMap<String, usize> = HashMap::new();
@@ -139,7 +139,7 @@ fn sibling_name(map: &Map) -> Option<String> {
 
 /// Returns an integer of at most forty digits without point and exponent.
 fn plain_integer(number: &Number) -> Option<String> {
-    let canonical = number.canonical();
+    let canonical = number.canonical_text();
     let (digits, exponent) = canonical.split_once('e').unwrap_or((&canonical, "0"));
     let zeros = exponent.parse::<usize>().ok().filter(|zeros| zeros + digits.len() <= 40)?;
     Some(format!("{digits}{}", "0".repeat(zeros)))

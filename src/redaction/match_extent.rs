@@ -19,7 +19,7 @@ impl MatchExtent {
     pub const MAX_BYTES: usize = 512;
 
     /// Returns the maximum extent of a pattern's matches. Returns `None` if a match can span any number of lines.
-    pub fn of(pattern: &Regex) -> Option<Self> {
+    pub fn from_pattern(pattern: &Regex) -> Option<Self> {
         let hir = regex_syntax::parse(pattern.as_str()).ok()?;
         match hir.properties().maximum_len() {
             Some(bytes) if bytes <= Self::MAX_BYTES => Some(Self::Bytes(bytes)),
@@ -68,7 +68,7 @@ mod tests {
             ("[^x]+x", None),
             (r"top\s{1,3}secret", Some(MatchExtent::Bytes(18))),
         ] {
-            assert_eq!(MatchExtent::of(&Regex::new(pattern).unwrap()), reach, "{pattern}");
+            assert_eq!(MatchExtent::from_pattern(&Regex::new(pattern).unwrap()), reach, "{pattern}");
         }
     }
 }

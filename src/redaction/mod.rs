@@ -171,7 +171,7 @@ impl Detector {
         let mut found = Vec::new();
         for folded in NormalizedText::readings(text) {
             let subject = DetectorInput { text: folded.text(), keys: JsonKeys::default() };
-            found.extend(self.finds(&subject).iter().map(|range| folded.original(range)));
+            found.extend(self.finds(&subject).iter().map(|range| folded.original_range(range)));
         }
         found.sort_by_key(|range| (range.start, range.end));
         found.dedup();

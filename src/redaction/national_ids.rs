@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::checksum::{codice_fiscale, cpf, digits, dni, luhn, mod_11_10, nir, verhoeff, weighted};
-use super::detector_input::{DetectorInput, pattern, words};
+use super::detector_input::{DetectorInput, compile_pattern, compile_words};
 
 /// Whether a well-formed number with a valid checksum also needs a context word nearby.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,12 +29,17 @@ pub(super) struct NationalId {
 
 impl NationalId {
     fn new(form: &str, valid: fn(&str) -> bool, context: ContextRule, nearby: &str) -> Self {
-        Self { form: pattern(&format!(r"(?-u:\b)(?:{form})(?-u:\b)")), valid, context, words: words(nearby) }
+        Self {
+            form: compile_pattern(&format!(r"(?-u:\b)(?:{form})(?-u:\b)")),
+            valid,
+            context,
+            words: compile_words(nearby),
+        }
     }
 
     /// Finds all numbers of this kind.
     pub(super) fn find(&self, subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
-        let context = LazyLock::new(|| subject.context(&self.words));
+        let context = LazyLock::new(|| subject.find_context_words(&self.words));
         let mut found = Vec::new();
         let mut from = 0;
         while let Some(candidate) = self.form.find_at(subject.text, from) {
@@ -52,7 +57,7 @@ impl NationalId {
             };
             let believed = subject.is_isolated(&range)
                 && (self.valid)(&compact)
-                && (speaks_for_itself || context.near(&range, 40, 20));
+                && (speaks_for_itself || context.is_near(&range, 40, 20));
             // A rejected candidate may begin with an unrelated group of digits.
             let group =
                 candidate.as_str().find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(candidate.len());
@@ -89,12 +94,13 @@ pub(super) fn us_ssn(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
         NationalId::new(r"[0-9]{3}-[0-9]{2}-[0-9]{4}", US_SSN.valid, ContextRule::Never, "ssn")
     });
     static OTHER: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
+        compile_pattern(
             r"(?i)\b(?:order|invoice|part|ref(?:erence)?|sku|model|ticket|serial|tracking|case|po|item|batch|lot)(?:[ _-]?(?:number|no|nr|id))?[ .:#=\x22']{0,4}$",
         )
     });
     let dashed = DASHED.find(subject).into_iter();
-    let mut found: Vec<_> = dashed.filter(|range| !OTHER.is_match(subject.tail(range.start, 28))).collect();
+    let mut found: Vec<_> =
+        dashed.filter(|range| !OTHER.is_match(subject.text_before(range.start, 28))).collect();
     found.extend(US_SSN.find(subject));
     found
 }

@@ -6,27 +6,27 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::detector_input::{DetectorInput, is_word, pattern};
+use super::detector_input::{DetectorInput, compile_pattern, is_word};
 use super::placeholder::is_masked;
 
 static IPV4: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\.){3}(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])",
     )
 });
 
 static IPV6: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)[0-9a-f]{0,4}:(?:[0-9a-f]{0,4}:){1,7}(?:[0-9a-f]{1,4})?(?:(?:\.[0-9]{1,3}){3})?")
+    compile_pattern(r"(?i)[0-9a-f]{0,4}:(?:[0-9a-f]{0,4}:){1,7}(?:[0-9a-f]{1,4})?(?:(?:\.[0-9]{1,3}){3})?")
 });
 
 /// Words before four numbers that mark a version.
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)(?:\bversions?|\bver\.?|\bv|\brelease|\bbuild|\brevision|\boid)[ :=\x22']{0,4}$")
+    compile_pattern(r"(?i)(?:\bversions?|\bver\.?|\bv|\brelease|\bbuild|\brevision|\boid)[ :=\x22']{0,4}$")
 });
 
 /// The product of a user agent (`nginx/1.25.3.1`), not a segment of a path (`/hosts/10.0.0.1`).
 static PRODUCT: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?:^|[^A-Za-z0-9_./-])[A-Za-z][A-Za-z0-9_-]*/$"));
+    LazyLock::new(|| compile_pattern(r"(?:^|[^A-Za-z0-9_./-])[A-Za-z][A-Za-z0-9_-]*/$"));
 
 /// Finds IP addresses. Skips unspecified, loopback and broadcast addresses and netmasks, because they identify no machine.
 pub(super) fn ip_address(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
@@ -40,15 +40,15 @@ fn is_ipv4(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
         subject.text.get(range.clone()).and_then(|text| text.parse::<Ipv4Addr>().ok()).is_some_and(
             |address| !address.is_unspecified() && !address.is_loopback() && address.octets()[0] != 255,
         );
-    let starts = match subject.before(range.start) {
+    let starts = match subject.chars_before(range.start) {
         (Some('-'), Some(beyond)) if beyond.is_alphanumeric() => {
-            let first = subject.tail(range.start - 1, 15);
+            let first = subject.text_before(range.start - 1, 15);
             IPV4.find_iter(first).last().is_some_and(|address| address.end() == first.len())
         }
         (Some(near), _) => !is_word(near) && near != '.',
         (None, _) => true,
     };
-    let ends = match subject.after(range.end) {
+    let ends = match subject.chars_after(range.end) {
         (Some('.'), Some(beyond)) => !beyond.is_ascii_digit(),
         // `1.2.3.4-beta`, `4.15.0.1-91`; but `10.0.0.1-10.0.0.9` is a range.
         (Some('-'), Some(beyond)) => {
@@ -60,7 +60,7 @@ fn is_ipv4(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
         (None, _) => true,
     };
     let keyed_version = subject.keys.own.is_some_and(|key| key.to_ascii_lowercase().contains("version"));
-    let before = subject.tail(range.start, 24);
+    let before = subject.text_before(range.start, 24);
     names_machine
         && starts
         && ends
@@ -79,15 +79,15 @@ fn is_ipv6(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
         && (groups.len() >= 3 || groups.first().is_some_and(|first| first.len() == 4))
         && !groups.iter().all(|group| group.len() == 2);
     let free = |near: Option<char>| !near.is_some_and(|c| is_word(c) || c == ':');
-    let ends = match subject.after(range.end) {
+    let ends = match subject.chars_after(range.end) {
         (Some(':' | '.'), Some(beyond)) => !is_word(beyond) && beyond != ':',
         (near, _) => free(near),
     };
-    names_machine && typical && free(subject.before(range.start).0) && ends
+    names_machine && typical && free(subject.chars_before(range.start).0) && ends
 }
 
 static MAC: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
+    compile_pattern(
         r"(?i)(?:[0-9a-f]{2}:){5}[0-9a-f]{2}|(?:[0-9a-f]{2}-){5}[0-9a-f]{2}|[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}",
     )
 });
@@ -108,15 +108,15 @@ pub(super) fn mac_address(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
             };
             one_address
                 && hexadecimal
-                && !touches(subject.before(candidate.start()))
-                && !touches(subject.after(candidate.end()))
+                && !touches(subject.chars_before(candidate.start()))
+                && !touches(subject.chars_after(candidate.end()))
         })
         .map(|candidate| candidate.range())
         .collect()
 }
 
 static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(concat!(
+    compile_pattern(concat!(
         r#"(?i)[a-z][a-z0-9+.-]*://([^\s/?#:"'<>\[\]{}]*:[^\s/?#"'<>]+)@"#,
         r#"|\b([a-z0-9_.-]+:[^\s/?#"'<>@:]+)@(?:tcp|unix)\("#,
         r#"|(?:\s-u|\s--user)[ =]["']?([^\s:"'<>]+:[^\s"'<>]+)"#,

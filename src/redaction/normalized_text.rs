@@ -97,7 +97,7 @@ impl<'a> NormalizedText<'a> {
     }
 
     /// Returns the original byte range of a non-empty range of the normalized text.
-    pub(super) fn original(&self, range: &Range<usize>) -> Range<usize> {
+    pub(super) fn original_range(&self, range: &Range<usize>) -> Range<usize> {
         let last = range.end.saturating_sub(1);
         match (self.step(range.start), self.step(last)) {
             (Some(first), Some(end)) => {
@@ -108,7 +108,7 @@ impl<'a> NormalizedText<'a> {
     }
 
     /// Returns the normalized offset of an original offset, or of the next character that is not dropped.
-    pub(super) fn folded(&self, original: usize) -> usize {
+    pub(super) fn normalized_offset(&self, original: usize) -> usize {
         let after = self.steps.partition_point(|step| step.original <= original);
         let limit = self.steps.get(after).map_or(self.text.len(), |next| next.folded);
         let step = after.checked_sub(1).and_then(|index| self.steps.get(index));
@@ -304,8 +304,8 @@ mod tests {
         let original = "é ４１\u{200b}１%40x\u{200b} end";
         let folded = NormalizedText::new(original);
         let start = folded.text().find("411@x").unwrap();
-        assert_eq!(original.get(folded.original(&(start..start + 5))), Some("４１\u{200b}１%40x"));
+        assert_eq!(original.get(folded.original_range(&(start..start + 5))), Some("４１\u{200b}１%40x"));
         let end = folded.text().find("end").unwrap();
-        assert_eq!(original.get(folded.original(&(end..end + 3))), Some("end"));
+        assert_eq!(original.get(folded.original_range(&(end..end + 3))), Some("end"));
     }
 }

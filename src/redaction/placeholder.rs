@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::detector_input::pattern;
+use super::detector_input::compile_pattern;
 
 /// Whether a string is a placeholder word for a secret, or contains no secret any more.
 pub(super) fn is_placeholder(text: &str) -> bool {
     static WORD: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
+        compile_pattern(
             r"(?i)^(?:null|none|nil|true|false|undefined|empty|required|optional|string|redacted|hidden|your[ _-].*|x{3,}|\.{2,})$",
         )
     });
@@ -21,7 +21,7 @@ pub(super) fn is_placeholder(text: &str) -> bool {
 /// Whether a string is a variable, a template, a redaction label, or masked with stars for at least half of its length.
 pub(super) fn is_masked(text: &str) -> bool {
     static BLANKED: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
+        compile_pattern(
             &[
                 r"^(?:\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$\{[^{}]*\}|\$\([^()]*\)|\{+[^{}]*\}+|%[A-Za-z_]+%|%[a-z]|<[^<>]*>",
                 r"|\[[A-Za-z _-]+\]|\[[a-z_]+:hmac-[0-9a-f]{12}\])$",
@@ -35,7 +35,7 @@ pub(super) fn is_masked(text: &str) -> bool {
 
 /// Whether a string is the digest in a redaction label.
 pub(super) fn is_digest(text: &str) -> bool {
-    static DIGEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^hmac-[0-9a-f]{12}$"));
+    static DIGEST: LazyLock<Regex> = LazyLock::new(|| compile_pattern(r"^hmac-[0-9a-f]{12}$"));
     DIGEST.is_match(text)
 }
 

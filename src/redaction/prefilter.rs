@@ -8,7 +8,7 @@ const MAX_LETTERS: usize = 15;
 /// Returns the number of letters of a plain word: letters with at most one punctuation mark before and a few after. Returns `None`
 /// for other words. Every detector needs a digit, another sign, or more letters in a row, except for some Italian codici fiscali: see
 /// [`is_possible_codice_fiscale`].
-pub(super) fn letters(word: &str) -> Option<usize> {
+pub(super) fn plain_word_letters(word: &str) -> Option<usize> {
     let word = word.strip_prefix(['(', '"', '\'']).unwrap_or(word);
     let word = word.strip_suffix([',', ';', ')', '"', '\'']).unwrap_or(word);
     // Inside a quoted value these are significant characters, at its end they are not.

@@ -13,7 +13,7 @@ pub(super) struct RedactedRange {
 
 impl RedactedRange {
     /// Returns a part of the redacted text; no redacted range may cross the ends of the part.
-    pub(super) fn splice(hidden: &[Self], text: &str, part: Range<usize>) -> String {
+    pub(super) fn apply(hidden: &[Self], text: &str, part: Range<usize>) -> String {
         let mut shown = String::with_capacity(part.len());
         let mut done = part.start;
         for one in hidden.iter().filter(|one| one.place.end > part.start && one.place.start < part.end) {
@@ -36,7 +36,7 @@ impl RedactedRange {
     }
 
     /// Combines two rounds: `before` produced `current`, in which `found` is redacted. Returns both in offsets of the original.
-    pub(super) fn over(before: &[Self], found: Vec<Self>, current: &str) -> Vec<Self> {
+    pub(super) fn compose(before: &[Self], found: Vec<Self>, current: &str) -> Vec<Self> {
         if before.is_empty() {
             return found;
         }
@@ -89,7 +89,7 @@ mod tests {
     fn later_rounds_report_offsets_of_the_original() {
         let text = "abcXXXdefYYghi";
         let before = [hidden(3..6, "-"), hidden(9..11, "")];
-        let current = RedactedRange::splice(&before, text, 0..text.len());
+        let current = RedactedRange::apply(&before, text, 0..text.len());
         assert_eq!(current, "abc-defghi");
         for (found, shown) in [
             (vec![hidden(0..1, "Q")], "Qbc-defghi"),
@@ -98,8 +98,8 @@ mod tests {
             (vec![hidden(1..2, "1"), hidden(3..4, "2"), hidden(9..10, "3")], "a1c2defgh3"),
             (vec![hidden(0..10, "all")], "all"),
         ] {
-            let whole = RedactedRange::over(&before, found.clone(), &current);
-            assert_eq!(RedactedRange::splice(&whole, text, 0..text.len()), shown, "{found:?}: {whole:?}");
+            let whole = RedactedRange::compose(&before, found.clone(), &current);
+            assert_eq!(RedactedRange::apply(&whole, text, 0..text.len()), shown, "{found:?}: {whole:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use regex::Regex;
 
 use super::Detector;
-use super::detector_input::{DetectorInput, JsonKeys as Above, pattern};
+use super::detector_input::{DetectorInput, JsonKeys as Above, compile_pattern};
 use super::normalized_text::NormalizedText;
 use super::redacted_ranges::RedactedRange;
 use crate::json::Value;
@@ -101,7 +101,7 @@ impl Redactor {
     }
 
     /// Whether it has detectors.
-    pub(super) fn detects(&self) -> bool {
+    pub(super) fn has_detectors(&self) -> bool {
         !self.detectors.is_empty()
     }
 
@@ -112,16 +112,21 @@ impl Redactor {
 
     /// Returns the redacted text of a string under these JSON keys.
     pub(super) fn redact_text_under<'a>(&self, text: &'a str, keys: Above<'_>) -> Cow<'a, str> {
-        let hidden = self.hidden(text, keys, &SearchScope::default());
+        let hidden = self.find_redactions(text, keys, &SearchScope::default());
         if hidden.is_empty() {
             Cow::Borrowed(text)
         } else {
-            Cow::Owned(RedactedRange::splice(&hidden, text, 0..text.len()))
+            Cow::Owned(RedactedRange::apply(&hidden, text, 0..text.len()))
         }
     }
 
     /// Returns the redacted ranges in order, with their replacements.
-    pub(super) fn hidden(&self, text: &str, keys: Above<'_>, scope: &SearchScope) -> Vec<RedactedRange> {
+    pub(super) fn find_redactions(
+        &self,
+        text: &str,
+        keys: Above<'_>,
+        scope: &SearchScope,
+    ) -> Vec<RedactedRange> {
         // Removing a match can join its neighbors into another match, as can the characters kept of it; of overlapping
         // matches, the first can leave a piece of the next. So the result is searched again, soon with masks, which join nothing.
         const ROUNDS: usize = 3;
@@ -147,10 +152,10 @@ impl Redactor {
                     RedactedRange { text: self.replacement(style, find.detector, found), place: find.range }
                 })
                 .collect();
-            hidden = RedactedRange::over(&hidden, replaced, &current);
-            let before = RedactedRange::splice(&hidden, text, 0..scope.from);
+            hidden = RedactedRange::compose(&hidden, replaced, &current);
+            let before = RedactedRange::apply(&hidden, text, 0..scope.from);
             from = before.len();
-            current = Cow::Owned(RedactedRange::splice(&hidden, text, 0..text.len()));
+            current = Cow::Owned(RedactedRange::apply(&hidden, text, 0..text.len()));
         }
         // The text still has matches after all rounds, or the work limit is exceeded: redact all of it.
         vec![RedactedRange { place: 0..text.len(), text: ENDLESS.to_owned() }]
@@ -158,7 +163,7 @@ impl Redactor {
 
     /// Charges the work of one search: each detector and pattern reads each byte.
     fn spend_on(&self, text: &str) -> Result<(), WorkLimitError> {
-        work_limit::spend_on(
+        work_limit::spend_for(
             text.len().saturating_mul(self.detectors.len() + self.patterns.len()),
             SEARCHED_PER_UNIT,
         )
@@ -189,12 +194,12 @@ impl Redactor {
             let subject = DetectorInput { text: folded.text(), keys };
             for detector in self.detectors.iter().filter(|_| !scope.plain) {
                 for range in detector.finds(&subject) {
-                    add(Some(*detector), folded.original(&range));
+                    add(Some(*detector), folded.original_range(&range));
                 }
             }
             for pattern in self.patterns.iter().filter(|_| !folded.is_original()) {
-                let resolved = matches_from(pattern, folded.text(), folded.folded(scope.from));
-                resolved.for_each(|found| add(None, folded.original(&found)));
+                let resolved = matches_from(pattern, folded.text(), folded.normalized_offset(scope.from));
+                resolved.for_each(|found| add(None, folded.original_range(&found)));
             }
         }
         merge(finds)
@@ -244,7 +249,8 @@ pub(super) fn matches_from<'t>(
 /// Returns the ranges of the labels that this redaction wrote, in order: digits of a digest are not a number to detect. Text that
 /// only looks like a label is not exempt, because its author could hide data in it.
 fn labels(hidden: &[RedactedRange]) -> Vec<Range<usize>> {
-    static LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[[a-z_]{3,20}(?::hmac-[0-9a-f]{12})?\]"));
+    static LABEL: LazyLock<Regex> =
+        LazyLock::new(|| compile_pattern(r"\[[a-z_]{3,20}(?::hmac-[0-9a-f]{12})?\]"));
     RedactedRange::output_ranges(hidden)
         .flat_map(|(place, one)| {
             let labels = LABEL.find_iter(&one.text);

@@ -62,7 +62,7 @@ pub(super) trait RedactionRule: std::fmt::Debug + Send + Sync {
 
 impl RedactionRule for Redactor {
     fn hidden(&self, text: &str, scope: &SearchScope) -> Vec<RedactedRange> {
-        self.hidden(text, JsonKeys::default(), scope)
+        self.find_redactions(text, JsonKeys::default(), scope)
     }
 
     fn patterns(&self) -> &[Regex] {
@@ -70,7 +70,7 @@ impl RedactionRule for Redactor {
     }
 
     fn detects(&self) -> bool {
-        self.detects()
+        self.has_detectors()
     }
 }
 
@@ -108,7 +108,7 @@ struct PatternExtents {
 
 impl StreamRedactor {
     /// Redacts the matches of a redactor.
-    pub fn redacting(redactor: Arc<Redactor>) -> Self {
+    pub fn from_redactor(redactor: Arc<Redactor>) -> Self {
         Self::new(redactor)
     }
 
@@ -120,7 +120,7 @@ impl StreamRedactor {
     fn new(hiding: Arc<dyn RedactionRule>) -> Self {
         let mut reaches = PatternExtents::default();
         for pattern in hiding.patterns() {
-            match MatchExtent::of(pattern) {
+            match MatchExtent::from_pattern(pattern) {
                 Some(MatchExtent::Bytes(bytes)) => reaches.bytes = reaches.bytes.max(Some(bytes)),
                 Some(MatchExtent::Word) => reaches.word = true,
                 // A pattern that can span lines is matched per line.
@@ -143,12 +143,12 @@ impl StreamRedactor {
     }
 
     /// The number of bytes held back.
-    pub fn held(&self) -> usize {
+    pub fn held_bytes(&self) -> usize {
         self.window.len() - self.passed
     }
 
     /// The number of bytes of the text that are released.
-    pub fn decided(&self) -> u64 {
+    pub fn released_bytes(&self) -> u64 {
         self.decided
     }
 
@@ -170,7 +170,7 @@ impl StreamRedactor {
             } else if anywhere && self.is_search_due() {
                 self.look(shown);
             }
-            if self.held() > MAX_HELD {
+            if self.held_bytes() > MAX_HELD {
                 return Err(MatchTooLongError);
             }
         }
@@ -192,7 +192,7 @@ impl StreamRedactor {
         let word = self.window.get(start..).unwrap_or_default();
         let trimmed = word.trim_end_matches(is_space);
         if !trimmed.is_empty() {
-            let letters = prefilter::letters(trimmed);
+            let letters = prefilter::plain_word_letters(trimmed);
             let code = match (self.letters, letters) {
                 (Some(before), Some(letters)) => {
                     prefilter::is_possible_codice_fiscale(before, trimmed, letters)
@@ -235,7 +235,7 @@ impl StreamRedactor {
 
     /// Whether enough new text has arrived for a search: the more is held, the more is needed.
     fn is_search_due(&self) -> bool {
-        self.reaches.line || self.window.len() >= self.looked + STEP.max(self.held() / 8)
+        self.reaches.line || self.window.len() >= self.looked + STEP.max(self.held_bytes() / 8)
     }
 
     /// Whether the held text has words in which a detector can match.
@@ -284,7 +284,11 @@ impl StreamRedactor {
             if length >= missing {
                 let place = piece.text().floor_char_boundary(length - missing);
                 return start
-                    + if place < length { piece.original(&(place..place + 1)).start } else { end - start };
+                    + if place < length {
+                        piece.original_range(&(place..place + 1)).start
+                    } else {
+                        end - start
+                    };
             }
             missing -= length;
             let Some(one) = one else { break };
@@ -307,7 +311,7 @@ impl StreamRedactor {
         if certain <= self.passed {
             return;
         }
-        shown.push_str(&RedactedRange::splice(hidden, &self.window, self.passed..certain));
+        shown.push_str(&RedactedRange::apply(hidden, &self.window, self.passed..certain));
         self.decided += (certain - self.passed) as u64;
         self.passed = certain;
     }

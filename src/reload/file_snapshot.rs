@@ -35,10 +35,10 @@ struct FileMetadata {
 impl FileSnapshot {
     /// Reads all files at and below the paths, and `drawn_files`.
     pub(super) fn of(paths: &[PathBuf], drawn_files: &[PathBuf]) -> Self {
-        let survey = source::survey(paths);
+        let survey = source::find_bundle_files(paths);
         let all = survey.files.iter().chain(&survey.tests).chain(drawn_files);
         let roots = &survey.roots;
-        let files = all.map(|path| (path.clone(), FileState::of(path, roots))).collect();
+        let files = all.map(|path| (path.clone(), FileState::new(path, roots))).collect();
         Self { survey, files }
     }
 
@@ -67,8 +67,8 @@ impl FileSnapshot {
 }
 
 impl FileState {
-    fn of(path: &Path, roots: &FileSandbox) -> Self {
-        let mark = fs::metadata(path).ok().map(|metadata| FileMetadata::of(path, &metadata));
+    fn new(path: &Path, roots: &FileSandbox) -> Self {
+        let mark = fs::metadata(path).ok().map(|metadata| FileMetadata::new(path, &metadata));
         let content = roots.read(path).map(|bytes| {
             let mut hasher = DefaultHasher::new();
             hasher.write(&bytes);
@@ -79,18 +79,18 @@ impl FileState {
 }
 
 impl FileMetadata {
-    fn of(path: &Path, metadata: &Metadata) -> Self {
+    fn new(path: &Path, metadata: &Metadata) -> Self {
         Self {
             target: path.canonicalize().ok(),
             length: metadata.len(),
             modified: metadata.modified().ok(),
-            identity: identity(metadata),
+            identity: file_identity(metadata),
         }
     }
 }
 
 #[cfg(unix)]
-pub(super) fn identity(metadata: &Metadata) -> [i64; 4] {
+pub(super) fn file_identity(metadata: &Metadata) -> [i64; 4] {
     use std::os::unix::fs::MetadataExt;
     [metadata.dev().cast_signed(), metadata.ino().cast_signed(), metadata.ctime(), metadata.ctime_nsec()]
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::file_snapshot::FileSnapshot;
 use crate::diagnostic::render;
 use crate::engine::{Engine, RejectionReason, ReloadDecision};
-use crate::policy::{self, CompiledPolicies, LoadedBundle, ReloadSettings, widenings};
+use crate::policy::{self, CompiledPolicies, LoadedBundle, ReloadSettings, find_widenings};
 use crate::suite::{self, LoadedSuite};
 
 /// The result of a reload.
@@ -41,7 +41,7 @@ pub fn load(paths: &[PathBuf]) -> Result<Arc<CompiledPolicies>, RejectionReason>
     let Some(chains) = built.chains.take().map(Arc::new) else {
         return Err(RejectionReason::Errors(Arc::new(built)));
     };
-    if chains.reload().require_tests {
+    if chains.reload_settings().require_tests {
         pass(suite::load(paths), &chains)?;
     }
     Ok(chains)
@@ -81,21 +81,21 @@ impl Reloader {
 
     /// Sets checks that the host requires of new rules, whatever the rules say.
     #[must_use]
-    pub fn demanding(mut self, demanded: ReloadSettings) -> Self {
+    pub fn with_required_checks(mut self, demanded: ReloadSettings) -> Self {
         self.demanded = demanded;
         self
     }
 
     /// Reads the files, then activates the rules, rejects them or leaves them pending. Never panics: an internal error is a rejection.
-    pub fn look(&mut self) -> ReloadResult {
+    pub fn reload(&mut self) -> ReloadResult {
         self.guard(Self::reload_unguarded)
     }
 
     fn guard(&mut self, look: impl FnOnce(&mut Self) -> ReloadResult) -> ReloadResult {
-        catch_unwind(AssertUnwindSafe(|| look(self))).unwrap_or_else(|_| self.fail())
+        catch_unwind(AssertUnwindSafe(|| look(self))).unwrap_or_else(|_| self.reject_internal_error())
     }
 
-    pub(super) fn fail(&self) -> ReloadResult {
+    pub(super) fn reject_internal_error(&self) -> ReloadResult {
         self.refuse(RejectionReason::Failure(
             "internal error: Callgate failed to load these rules".to_owned(),
         ))
@@ -123,12 +123,12 @@ impl Reloader {
 
     /// Snapshot of the files at the last reload.
     #[cfg(feature = "watch")]
-    pub(super) fn judged(&self) -> Option<&FileSnapshot> {
+    pub(super) fn last_snapshot(&self) -> Option<&FileSnapshot> {
         self.judged.as_ref()
     }
 
     #[cfg(feature = "watch")]
-    pub(super) fn footprint(&self) -> FileSnapshot {
+    pub(super) fn snapshot(&self) -> FileSnapshot {
         FileSnapshot::of(&self.paths, &self.drawn_files)
     }
 
@@ -142,16 +142,20 @@ impl Reloader {
         // The tests run at most once.
         let tested = LazyCell::new(|| pass(tests, chains));
         loop {
-            let active = self.engine.active();
+            let active = self.engine.active_policies();
             let (verdict, looked) = self.verdict(&active, chains, &tested);
-            if self.engine.follow(&active, verdict) {
+            if self.engine.apply_decision(&active, verdict) {
                 return looked;
             }
         }
     }
 
     fn refuse(&self, why: RejectionReason) -> ReloadResult {
-        while !self.engine.follow(&self.engine.active(), ReloadDecision::Refuse(None, why.clone())) {}
+        while !self
+            .engine
+            .apply_decision(&self.engine.active_policies(), ReloadDecision::Refuse(None, why.clone()))
+        {
+        }
         ReloadResult::Refused
     }
 
@@ -164,8 +168,8 @@ impl Reloader {
         if active.revision() == chains.revision() {
             return (ReloadDecision::Same, ReloadResult::Same);
         }
-        let governing = active.reload().or(self.demanded);
-        if (governing.require_tests || chains.reload().require_tests)
+        let governing = active.reload_settings().merge(self.demanded);
+        if (governing.require_tests || chains.reload_settings().require_tests)
             && let Err(why) = &**tested
         {
             return (
@@ -173,7 +177,7 @@ impl Reloader {
                 ReloadResult::Refused,
             );
         }
-        let widenings = if governing.confirm_widening { widenings(active, chains) } else { Vec::new() };
+        let widenings = if governing.confirm_widening { find_widenings(active, chains) } else { Vec::new() };
         if widenings.is_empty() {
             (ReloadDecision::Apply(Arc::clone(chains)), ReloadResult::Applied)
         } else {

@@ -151,8 +151,8 @@ struct WatcherThread {
 impl WatcherThread {
     fn run(mut self) {
         while !self.stop.load(Ordering::Acquire) {
-            let looked =
-                catch_unwind(AssertUnwindSafe(|| self.turn())).unwrap_or_else(|_| Some(self.reloader.fail()));
+            let looked = catch_unwind(AssertUnwindSafe(|| self.turn()))
+                .unwrap_or_else(|_| Some(self.reloader.reject_internal_error()));
             self.reloader.free_retired();
             // The stop signal may have been consumed during the debounce time.
             if self.stop.load(Ordering::Acquire) {
@@ -171,7 +171,7 @@ impl WatcherThread {
     /// Reloads if the files' contents have changed since the last reload.
     fn turn(&mut self) -> Option<ReloadResult> {
         let mut seen = self.see();
-        if self.reloader.judged().is_some_and(|judged| judged.has_same_contents(&seen)) {
+        if self.reloader.last_snapshot().is_some_and(|judged| judged.has_same_contents(&seen)) {
             return None;
         }
         loop {
@@ -184,10 +184,10 @@ impl WatcherThread {
             }
             seen = now;
         }
-        let looked = self.reloader.look();
+        let looked = self.reloader.reload();
         // The rules may refer to files whose directories are watched only from here on.
         let seen = self.see();
-        let overtaken = self.reloader.judged().is_some_and(|judged| !judged.has_same_contents(&seen));
+        let overtaken = self.reloader.last_snapshot().is_some_and(|judged| !judged.has_same_contents(&seen));
         Some(if overtaken { ReloadResult::Unsteady } else { looked })
     }
 
@@ -209,8 +209,8 @@ impl WatcherThread {
     /// Takes a snapshot of the files. Every directory is watched before its files are read, so that no change is missed.
     fn see(&mut self) -> FileSnapshot {
         loop {
-            let seen = self.reloader.footprint();
-            if !self.watch(&seen.directories(self.reloader.paths())) {
+            let seen = self.reloader.snapshot();
+            if !self.watch(&seen.watched_directories(self.reloader.paths())) {
                 return seen;
             }
         }
@@ -227,7 +227,7 @@ impl WatcherThread {
         }
         let mut any = false;
         for directory in directories {
-            let identity = DirectoryIdentity::of(directory);
+            let identity = DirectoryIdentity::new(directory);
             if self.watched.get(directory) == Some(&identity) {
                 continue;
             }

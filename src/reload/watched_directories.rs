@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::file_snapshot::{FileSnapshot, identity};
+use super::file_snapshot::{FileSnapshot, file_identity};
 
 impl FileSnapshot {
     /// The directories to watch: those searched, those of the files, of symbolic links and of their targets. For a directory that does
     /// not exist: its nearest existing ancestor, in which it would reappear.
-    pub(super) fn directories(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
+    pub(super) fn watched_directories(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
         let mut found = BTreeSet::new();
         let mut add = |directory: &Path| {
             found.extend(directory.ancestors().find_map(|path| named(path).canonicalize().ok()));
@@ -42,9 +42,9 @@ pub(super) struct DirectoryIdentity {
 }
 
 impl DirectoryIdentity {
-    pub(super) fn of(directory: &Path) -> Option<Self> {
+    pub(super) fn new(directory: &Path) -> Option<Self> {
         let metadata = fs::metadata(directory).ok()?;
-        let [device, inode, ..] = identity(&metadata);
+        let [device, inode, ..] = file_identity(&metadata);
         Some(Self { created: metadata.created().ok(), place: [device, inode] })
     }
 }

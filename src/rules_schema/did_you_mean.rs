@@ -106,12 +106,12 @@ const SYNONYMS: [(&str, &str); 99] = [
 ];
 
 /// Returns the one of the `known` words that `word`, an unknown one, probably stands for.
-pub fn meant<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let elsewhere = SYNONYMS.iter().filter(|(said, _)| said.eq_ignore_ascii_case(word));
     elsewhere
         .filter_map(|(_, meant)| known.clone().find(|candidate| candidate == meant))
         .next()
-        .or_else(|| diagnostic::nearest(word, known))
+        .or_else(|| diagnostic::closest_match(word, known))
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
             ("regex", None),
             ("elsewhere", None),
         ] {
-            assert_eq!(meant(word, operators.into_iter()), expected, "{word}");
+            assert_eq!(did_you_mean(word, operators.into_iter()), expected, "{word}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Validates the keys of a mapping: reports unknown and missing keys, with suggestions.
 
-use super::did_you_mean::meant;
+use super::did_you_mean::did_you_mean;
 use super::shape::{FieldShape, RecordShape, Shape};
-use super::shape_check::quoted;
+use super::shape_check::quote_name;
 use crate::diagnostic::{Diagnostic, Diagnostics, MISSING_KEY, Span, UNKNOWN_KEY};
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 use crate::source::{MappingEntry, YamlNode, YamlValue};
 
 /// The maximum number of keys listed if a mapping is missing.
@@ -25,17 +25,19 @@ impl RecordShape {
                 continue;
             }
             misplaced.extend(home.map(|home| home.name));
-            let message = format!("unknown key `{}` in {}", cut(&inert(&entry.key)), quoted(name));
+            let message =
+                format!("unknown key `{}` in {}", truncate(&escape_controls(&entry.key)), quote_name(name));
             diagnostics.push(
-                Diagnostic::new(&UNKNOWN_KEY, entry.key_span, message).help(self.help_for_key(node, entry)),
+                Diagnostic::new(&UNKNOWN_KEY, entry.key_span, message)
+                    .with_help(self.help_for_key(node, entry)),
             );
         }
         for field in self.fields.iter().filter(|field| field.required && node.get(field.name).is_none()) {
             if self.has_misspelling_of(node, field.name) {
                 continue;
             }
-            let message = format!("`{}` is missing in {}", field.name, quoted(name));
-            diagnostics.push(Diagnostic::new(&MISSING_KEY, head(node), message).help(format!(
+            let message = format!("`{}` is missing in {}", field.name, quote_name(name));
+            diagnostics.push(Diagnostic::new(&MISSING_KEY, head_span(node), message).with_help(format!(
                 "add `{}:` ({})",
                 field.name,
                 first_sentence(field.doc)
@@ -57,28 +59,28 @@ impl RecordShape {
 
     /// Whether the YAML type of a key's value is valid; the mismatch is reported elsewhere.
     pub fn has_valid_type(&self, key: &str, value: &YamlNode) -> bool {
-        self.field(key).is_none_or(|field| field.shape.fits(value))
+        self.field(key).is_none_or(|field| field.shape.accepts_type_of(value))
     }
 
     /// Rewrites the node as a mapping, for a help text.
-    pub(super) fn example(&self, node: &YamlNode) -> String {
+    pub(super) fn example_mapping(&self, node: &YamlNode) -> String {
         // A scalar can become the value of a key only if one key is clearly the main one.
         let only_needed = self.fields.iter().filter(|field| field.required).count() <= 1
             && (self.fields.len() <= MAX_LISTED || node.items().is_some());
         let home = self.fields.iter().filter(|_| only_needed).find(|field| match field.shape {
             Shape::Text(form) => node.as_str().is_some() && (field.required || form == "a template"),
             Shape::List(item) | Shape::OneOrMany(item) | Shape::Items(item) if node.as_str().is_some() => {
-                field.required && item.fits(node)
+                field.required && item.accepts_type_of(node)
             }
             Shape::Any => field.required,
-            shape => node.items().is_some() && shape.fits(node),
+            shape => node.items().is_some() && shape.accepts_type_of(node),
         });
         match (home, &node.value) {
             (Some(field), YamlValue::Sequence(_)) => format!("put `{}:` before the list", field.name),
             (None, YamlValue::Sequence(_)) => "write a single mapping, not a list".to_owned(),
             (Some(field), YamlValue::String(text)) => {
-                let text = cut(&inert(&text.text));
-                match field.shape.fits(node) {
+                let text = truncate(&escape_controls(&text.text));
+                match field.shape.accepts_type_of(node) {
                     true if matches!(field.shape, Shape::Text("a template")) => {
                         format!("write `{{ {}: \"{text}\" }}`", field.name)
                     }
@@ -105,7 +107,7 @@ impl RecordShape {
     }
 
     fn meant(&self, key: &str) -> Option<&'static str> {
-        meant(key, self.names())
+        did_you_mean(key, self.names())
     }
 
     /// The field whose mapping accepts a key; fields present in the mapping come first.
@@ -147,7 +149,7 @@ impl Shape {
 }
 
 /// The start of a mapping: its first key, or all of it if it is in braces.
-pub fn head(node: &YamlNode) -> Span {
+pub fn head_span(node: &YamlNode) -> Span {
     match node.entries().and_then(<[_]>::first) {
         Some(first) if first.key_span.start == node.span.start => first.key_span,
         _ => node.span,

@@ -11,9 +11,9 @@ mod policy_reader;
 mod script_hints;
 mod shape;
 
-pub use did_you_mean::meant;
+pub use did_you_mean::did_you_mean;
 pub use json_schema::{KeyConstraint, json_schema};
-pub use mapping_keys::head;
+pub use mapping_keys::head_span;
 pub use policy_reader::{Polarity, PolicyReader};
 pub use script_hints::ScriptProblem;
 pub use shape::{FieldShape, RecordShape, Shape};

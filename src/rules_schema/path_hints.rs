@@ -1,12 +1,12 @@
 //! Help texts for invalid paths.
 
-use super::did_you_mean::meant;
+use super::did_you_mean::did_you_mean;
 use crate::call::Root;
 use crate::path::Path;
 
 /// Returns the fix for an invalid path, where `given` is the help of the parser's error: that help if it is specific, else
 /// the probable path, else the general form of a path.
-pub(super) fn help(text: &str, given: Option<String>) -> String {
+pub(super) fn path_help(text: &str, given: Option<String>) -> String {
     let general = |help: &String| help.starts_with("write ") || help.starts_with("start with ");
     let certain = given.clone().filter(|help| !general(help));
     certain
@@ -29,7 +29,7 @@ fn reworded(text: &str) -> Option<String> {
     let mut path = "$".to_owned();
     match Root::from_name(first)
         .map(Root::name)
-        .or_else(|| meant(first, Root::ALL.map(Root::name).into_iter()))
+        .or_else(|| did_you_mean(first, Root::ALL.map(Root::name).into_iter()))
     {
         Some(root) => add(&mut path, root),
         None => {

@@ -92,7 +92,7 @@ impl<'a> PolicyReader<'a> {
     }
 
     /// The number of problems reported so far.
-    pub fn reported(&self) -> usize {
+    pub fn problem_count(&self) -> usize {
         self.diagnostics.len()
     }
 
@@ -116,7 +116,7 @@ impl<'a> PolicyReader<'a> {
     }
 
     /// Reads a JSONPath over the call document.
-    pub fn path(&mut self, node: &YamlNode) -> Option<Path> {
+    pub fn read_path(&mut self, node: &YamlNode) -> Option<Path> {
         let text = node.as_str()?;
         match Path::parse(text) {
             Ok(path) => {
@@ -125,7 +125,7 @@ impl<'a> PolicyReader<'a> {
                 self.check_reads(node, roots, path.context_reads()).then_some(path)
             }
             Err(error) => {
-                let help = path_hints::help(text, error.help);
+                let help = path_hints::path_help(text, error.help);
                 self.report_in(&INVALID_PATH, node, error.range, error.message, Some(help));
                 None
             }
@@ -133,20 +133,20 @@ impl<'a> PolicyReader<'a> {
     }
 
     /// Reads one JSONPath or a list of them.
-    pub fn paths(&mut self, node: &YamlNode) -> Vec<Path> {
+    pub fn read_paths(&mut self, node: &YamlNode) -> Vec<Path> {
         let nodes = node.items().unwrap_or(std::slice::from_ref(node));
-        nodes.iter().filter_map(|node| self.path(node)).collect()
+        nodes.iter().filter_map(|node| self.read_path(node)).collect()
     }
 
     /// Reads a list of paths below `$.input`.
     pub fn read_input_paths(&mut self, node: &YamlNode) -> Vec<Path> {
         let mut paths = Vec::new();
         for item in node.items().unwrap_or_default() {
-            match self.path(item) {
+            match self.read_path(item) {
                 Some(path) if path.root() == Root::Input => paths.push(path),
                 Some(_) => self.report(
                     Diagnostic::new(&INVALID_PATH, item.span, "the path must start with `$.input`")
-                        .help("name an argument of the tool, as in `$.input.note`"),
+                        .with_help("name an argument of the tool, as in `$.input.note`"),
                 ),
                 None => {}
             }
@@ -155,7 +155,7 @@ impl<'a> PolicyReader<'a> {
     }
 
     /// Reads a regular expression, in the syntax of the `regex` crate.
-    pub fn regex(&mut self, node: &YamlNode) -> Option<Regex> {
+    pub fn read_regex(&mut self, node: &YamlNode) -> Option<Regex> {
         self.read_regex_in(node, node.as_str()?)
     }
 
@@ -164,19 +164,18 @@ impl<'a> PolicyReader<'a> {
         if !self.fits(node, pattern, MAX_REGEX_BYTES, "a regular expression") {
             return None;
         }
-        let is_exhausted = regex_compiler::is_exhausted();
+        let is_exhausted = regex_compiler::is_budget_exhausted();
         match regex_compiler::compile(pattern) {
             Ok(regex) => Some(regex),
             Err(regex::Error::CompiledTooBig(_)) if is_exhausted => {
                 let message = "the regular expressions of this bundle use too much memory in total";
-                self.report(
-                    Diagnostic::new(&INVALID_REGEX, node.span, message)
-                        .help("use fewer or simpler ones; `(?-u)` and smaller repetitions make them smaller"),
-                );
+                self.report(Diagnostic::new(&INVALID_REGEX, node.span, message).with_help(
+                    "use fewer or simpler ones; `(?-u)` and smaller repetitions make them smaller",
+                ));
                 None
             }
             Err(error) => {
-                let RegexProblem { message, range, help } = regex_hints::problem(pattern, &error);
+                let RegexProblem { message, range, help } = regex_hints::regex_problem(pattern, &error);
                 let start = node.as_str().and_then(|text| text.find(pattern)).unwrap_or(0);
                 let range = range.start + start..range.end + start;
                 self.report_in(&INVALID_REGEX, node, range, message, Some(help.to_owned()));
@@ -191,17 +190,17 @@ impl<'a> PolicyReader<'a> {
             return true;
         }
         let message = format!("{what} can have at most {most} bytes, this one has {}", text.len());
-        self.report(Diagnostic::new(&OUT_OF_RANGE, node.span, message).help("shorten it"));
+        self.report(Diagnostic::new(&OUT_OF_RANGE, node.span, message).with_help("shorten it"));
         false
     }
 
     /// Reads a template over the call document; `extra` lists additional names it may use.
-    pub fn template(&mut self, node: &YamlNode, extra: &[&str]) -> Option<Template> {
+    pub fn read_template(&mut self, node: &YamlNode, extra: &[&str]) -> Option<Template> {
         let text = node.as_str()?;
         if !self.fits(node, text, MAX_TEMPLATE_BYTES, "a template") {
             return None;
         }
-        match Template::parse_with(text, extra) {
+        match Template::parse_with_names(text, extra) {
             Ok(template) => {
                 self.named_arguments.merge(&template.argument_names());
                 self.check_reads(node, template.roots_read(), &template.context_reads()).then_some(template)
@@ -216,13 +215,13 @@ impl<'a> PolicyReader<'a> {
     }
 
     /// Reads a duration such as `30s`, `24h`, `1h30m` or `7d` (a day is 24 hours). Zero is rejected.
-    pub fn duration(&mut self, node: &YamlNode) -> Option<Duration> {
+    pub fn read_duration(&mut self, node: &YamlNode) -> Option<Duration> {
         let text = node.as_str()?;
         let duration = durations::parse(text);
         if duration.is_none_or(|duration| duration.is_zero()) {
             self.report(
                 Diagnostic::new(&INVALID_DURATION, node.span, format!("`{text}` is not a duration"))
-                    .help(duration_help(text, duration.is_some())),
+                    .with_help(duration_help(text, duration.is_some())),
             );
             return None;
         }
@@ -235,7 +234,7 @@ impl<'a> PolicyReader<'a> {
     }
 
     /// The name of a file.
-    pub fn name_of(&self, source: SourceId) -> String {
+    pub fn source_name(&self, source: SourceId) -> String {
         self.sources.get(source).map(|source| source.name().to_owned()).unwrap_or_default()
     }
 
@@ -263,9 +262,9 @@ impl<'a> PolicyReader<'a> {
 
     /// Reads a text file that a rules file refers to by a path relative to its directory, with this file name ending. Diagnostics can
     /// point into the file, and the policy depends on it.
-    pub fn draw_file(&mut self, node: &YamlNode, ending: &str) -> Option<(SourceId, String)> {
+    pub fn read_referenced_file(&mut self, node: &YamlNode, ending: &str) -> Option<(SourceId, String)> {
         let namer = self.sources.get(node.span.source)?.name().to_owned();
-        let (path, text) = source::read_named(self.sources, &namer, node.as_str()?, ending);
+        let (path, text) = source::read_referenced_file(self.sources, &namer, node.as_str()?, ending);
         self.referenced_paths.push(path.clone());
         match text {
             Ok(text) => {
@@ -273,7 +272,7 @@ impl<'a> PolicyReader<'a> {
                 Some((self.sources.add(path.display().to_string(), text.as_str()), text))
             }
             Err(problem) => {
-                self.report(problem.at(node.span, &path));
+                self.report(problem.to_diagnostic(node.span, &path));
                 None
             }
         }

@@ -13,7 +13,7 @@ pub(super) struct RegexProblem {
 }
 
 /// Converts the error of a pattern.
-pub(super) fn problem(pattern: &str, error: &regex::Error) -> RegexProblem {
+pub(super) fn regex_problem(pattern: &str, error: &regex::Error) -> RegexProblem {
     let whole = 0..pattern.len();
     if matches!(error, regex::Error::CompiledTooBig(_)) {
         return RegexProblem {
@@ -58,7 +58,7 @@ mod tests {
             [("ü(a", "("), ("[a-", "["), ("a(?=b)", "(?="), (r"(a)\1", r"\1"), ("*.txt", "*")]
         {
             let error = regex::Regex::new(pattern).unwrap_err();
-            let problem = problem(pattern, &error);
+            let problem = regex_problem(pattern, &error);
             assert_eq!(pattern.get(problem.range), Some(wrong), "{pattern}: {error}");
         }
     }

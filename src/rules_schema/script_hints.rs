@@ -18,7 +18,7 @@ pub struct ScriptProblem {
 impl ScriptProblem {
     /// Converts a script error. `what` is the name of the string, `example` the help if nothing more specific is
     /// known.
-    pub fn of(text: &str, error: ScriptCompileError, what: &str, example: &str) -> Self {
+    pub fn from_error(text: &str, error: ScriptCompileError, what: &str, example: &str) -> Self {
         let rest = error.offset.and_then(|offset| text.get(offset..)).unwrap_or_default();
         let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         let range = match error.offset {

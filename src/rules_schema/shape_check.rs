@@ -1,31 +1,33 @@
 //! Validates a YAML value against its [`Shape`]: reports every problem once, at its exact position.
 
-use super::did_you_mean::meant;
+use super::did_you_mean::did_you_mean;
 use super::shape::Shape;
 use crate::diagnostic::{
     Diagnostic, Diagnostics, EMPTY_VALUE, OUT_OF_RANGE, Span, UNKNOWN_VALUE, WRONG_TYPE, YAML_FEATURE,
 };
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 use crate::source::{YamlNode, YamlValue};
 
 impl Shape {
     /// Whether this shape accepts the YAML type of a node.
-    pub fn fits(&self, node: &YamlNode) -> bool {
+    pub fn accepts_type_of(&self, node: &YamlNode) -> bool {
         match self {
             Self::Any => true,
             Self::Bool | Self::True => matches!(node.value, YamlValue::Bool(_)),
             Self::Text(_) | Self::Word(_) => matches!(node.value, YamlValue::String(_)),
             Self::Number | Self::Integer(..) => matches!(node.value, YamlValue::Number(_)),
             Self::Items(_) | Self::List(_) => matches!(node.value, YamlValue::Sequence(_)),
-            Self::OneOrMany(item) => matches!(node.value, YamlValue::Sequence(_)) || item.fits(node),
+            Self::OneOrMany(item) => {
+                matches!(node.value, YamlValue::Sequence(_)) || item.accepts_type_of(node)
+            }
             Self::Record(_) => matches!(node.value, YamlValue::Mapping(_)),
-            Self::Either(shapes) => shapes.iter().any(|shape| shape.fits(node)),
+            Self::Either(shapes) => shapes.iter().any(|shape| shape.accepts_type_of(node)),
         }
     }
 
     /// Reports all mismatches between `node` and this shape; `name` is its name in messages: a key, or a phrase.
     pub fn check(&self, node: &YamlNode, name: &str, diagnostics: &mut Diagnostics) {
-        if !self.fits(node) {
+        if !self.accepts_type_of(node) {
             if is_reported_yaml_error(node, diagnostics) {
                 return;
             }
@@ -45,7 +47,7 @@ impl Shape {
             },
             Self::Record(record) => record.check(node, name, diagnostics),
             Self::Either(shapes) => {
-                if let Some(shape) = shapes.iter().find(|shape| shape.fits(node)) {
+                if let Some(shape) = shapes.iter().find(|shape| shape.accepts_type_of(node)) {
                     shape.check(node, name, diagnostics);
                 }
             }
@@ -53,12 +55,12 @@ impl Shape {
     }
 
     fn wrong_type(&self, node: &YamlNode, name: &str) -> Diagnostic {
-        let (name_shown, is) = (quoted(name), node.type_name());
+        let (name_shown, is) = (quote_name(name), node.type_name());
         let message = match node.value {
             YamlValue::Null => format!("{name_shown} has no value"),
             _ => format!("{name_shown} must be {}, not {is}", self.wanted()),
         };
-        Diagnostic::new(&WRONG_TYPE, node.span, message).help(self.help_for_type(node, name))
+        Diagnostic::new(&WRONG_TYPE, node.span, message).with_help(self.help_for_type(node, name))
     }
 
     /// The accepted YAML types, for messages.
@@ -134,11 +136,11 @@ impl Shape {
             (Self::Items(_) | Self::List(_), YamlValue::Mapping(_)) => {
                 "write a list: start each item with `- `".to_owned()
             }
-            (Self::Items(item) | Self::List(item), _) if item.fits(node) => {
+            (Self::Items(item) | Self::List(item), _) if item.accepts_type_of(node) => {
                 format!("put it in brackets to make it a list: `[{written}]`")
             }
             (Self::Items(_) | Self::List(_), _) => "write a list, as in `[first, second]`".to_owned(),
-            (Self::Record(record), _) => record.example(node),
+            (Self::Record(record), _) => record.example_mapping(node),
             (Self::Any | Self::Bool | Self::True, _) => "write `true`".to_owned(),
         }
     }
@@ -157,15 +159,15 @@ fn is_reported_yaml_error(node: &YamlNode, diagnostics: &Diagnostics) -> bool {
 }
 
 /// A key in backticks; a phrase unchanged.
-pub(super) fn quoted(name: &str) -> String {
+pub(super) fn quote_name(name: &str) -> String {
     if name.contains(' ') { name.to_owned() } else { format!("`{name}`") }
 }
 
 /// A scalar, escaped and truncated for display.
 fn written(node: &YamlNode) -> String {
     match node.as_str() {
-        Some(text) => cut(&inert(text)),
-        None => cut(&inert(&node.to_json().to_string())),
+        Some(text) => truncate(&escape_controls(text)),
+        None => truncate(&escape_controls(&node.to_json().to_string())),
     }
 }
 
@@ -177,7 +179,7 @@ fn check_true(node: &YamlNode, name: &str, diagnostics: &mut Diagnostics) {
     if node.as_bool() == Some(false) {
         diagnostics.push(
             Diagnostic::new(&UNKNOWN_VALUE, node.span, format!("`{name}` can only be `true`"))
-                .help("remove the key instead"),
+                .with_help("remove the key instead"),
         );
     }
 }
@@ -191,7 +193,7 @@ fn check_integer(node: &YamlNode, name: &str, min: i64, max: i64, diagnostics: &
         let near = number.unwrap_or(1).clamp(min, max);
         diagnostics.push(
             Diagnostic::new(&OUT_OF_RANGE, node.span, message)
-                .help(format!("write a number such as `{near}`")),
+                .with_help(format!("write a number such as `{near}`")),
         );
     }
 }
@@ -201,19 +203,19 @@ fn check_word(node: &YamlNode, name: &str, words: &[(&'static str, &str)], diagn
     if words.iter().any(|(word, _)| *word == text) {
         return;
     }
-    let help = match meant(text, words.iter().map(|(word, _)| *word)) {
+    let help = match did_you_mean(text, words.iter().map(|(word, _)| *word)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => known_values(words),
     };
-    let message = format!("`{}` is not a valid value of `{name}`", cut(&inert(text)));
-    diagnostics.push(Diagnostic::new(&UNKNOWN_VALUE, node.span, message).help(help));
+    let message = format!("`{}` is not a valid value of `{name}`", truncate(&escape_controls(text)));
+    diagnostics.push(Diagnostic::new(&UNKNOWN_VALUE, node.span, message).with_help(help));
 }
 
 fn check_list(node: &YamlNode, name: &str, item: &Shape, diagnostics: &mut Diagnostics) {
     if node.items().is_some_and(<[_]>::is_empty) {
         diagnostics.push(
             Diagnostic::new(&EMPTY_VALUE, node.span, format!("`{name}` is an empty list"))
-                .help("add at least one item, or remove the key"),
+                .with_help("add at least one item, or remove the key"),
         );
     }
     check_items(node, name, item, diagnostics);
@@ -223,19 +225,19 @@ fn check_list(node: &YamlNode, name: &str, item: &Shape, diagnostics: &mut Diagn
 fn check_items(node: &YamlNode, name: &str, item: &Shape, diagnostics: &mut Diagnostics) {
     let items = node.items().unwrap_or_default();
     let name_of_item = format!("an item of `{name}`");
-    let mut misfits = items.iter().filter(|entry| !item.fits(entry));
+    let mut misfits = items.iter().filter(|entry| !item.accepts_type_of(entry));
     if let (Some(first), Some(second)) = (misfits.next(), misfits.next()) {
         let alike = items
             .iter()
             .all(|entry| std::mem::discriminant(&entry.value) == std::mem::discriminant(&first.value));
         if alike {
             let diagnostic = item.wrong_type(first, &name_of_item);
-            diagnostics.push(diagnostic.label(second.span, "and the following items"));
+            diagnostics.push(diagnostic.with_label(second.span, "and the following items"));
             return;
         }
     }
     for entry in items {
-        let name = if item.fits(entry) { name } else { &name_of_item };
+        let name = if item.accepts_type_of(entry) { name } else { &name_of_item };
         item.check(entry, name, diagnostics);
     }
 }

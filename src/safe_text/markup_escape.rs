@@ -50,7 +50,7 @@ impl fmt::Display for EscapedText {
 /// assert_eq!(unmarked("<b>@everyone</b>"), r"\u003cb\u003e\u0040everyone\u003c/b\u003e");
 /// assert_eq!(unmarked("https://example.com"), r"https\u003a//example.com");
 /// ```
-pub fn unmarked(text: &str) -> String {
+pub fn escape_markup(text: &str) -> String {
     escape_markup_up_to(text, usize::MAX).text
 }
 
@@ -79,7 +79,7 @@ pub fn escape_quoted(text: &str, limit: usize) -> EscapedText {
 pub fn escape_name(name: &str, limit: usize) -> EscapedText {
     let is_plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '+' | ':');
-    match !name.is_empty() && name.chars().all(is_plain) && unmarked(name) == name {
+    match !name.is_empty() && name.chars().all(is_plain) && escape_markup(name) == name {
         true => escape_markup_up_to(name, limit),
         false => escape_quoted(name, limit),
     }

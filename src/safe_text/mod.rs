@@ -8,8 +8,8 @@ mod mixed_script;
 mod markup_escape;
 
 pub use markup_escape::{
-    EscapedText, escape_json, escape_markup_up_to, escape_message, escape_name, escape_non_ascii,
-    escape_quoted, unmarked,
+    EscapedText, escape_json, escape_markup, escape_markup_up_to, escape_message, escape_name,
+    escape_non_ascii, escape_quoted,
 };
 pub use mixed_script::{find_imitated_latin, find_mixed_scripts};
 pub use name_folding::fold_name;
@@ -26,7 +26,7 @@ pub fn is_hidden(c: char) -> bool {
 }
 
 /// Escapes control characters, hidden characters and backticks, so that the text stays in its line and its backticks.
-pub fn inert(text: &str) -> String {
+pub fn escape_controls(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut safe, c| {
         if c.is_control() || is_hidden(c) || c == '`' {
             safe.extend(c.escape_unicode());
@@ -38,7 +38,7 @@ pub fn inert(text: &str) -> String {
 }
 
 /// Returns the first 80 characters, with `…` if there are more.
-pub fn cut(text: &str) -> String {
+pub fn truncate(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
@@ -51,8 +51,8 @@ mod tests {
 
     #[test]
     fn escapes_and_truncates_untrusted_text() {
-        assert_eq!(inert("a\n`b\u{202e}é"), "a\\u{a}\\u{60}b\\u{202e}é");
-        assert_eq!(cut(&"é".repeat(81)), format!("{}…", "é".repeat(80)));
-        assert_eq!(cut("short"), "short");
+        assert_eq!(escape_controls("a\n`b\u{202e}é"), "a\\u{a}\\u{60}b\\u{202e}é");
+        assert_eq!(truncate(&"é".repeat(81)), format!("{}…", "é".repeat(80)));
+        assert_eq!(truncate("short"), "short");
     }
 }

@@ -6,19 +6,19 @@
 use std::sync::{Arc, OnceLock};
 
 use super::ScriptCompileError;
-use super::compiler::lower;
+use super::compiler::compile;
 use super::dependencies::ProgramDependencies;
 use super::effect::ScriptEffect;
 use super::exported_value::ExportedValue;
-use super::fuel::{ScriptLimits, Fuel};
-use super::interpreter::{Interpreter, ControlFlow};
+use super::fuel::{Fuel, ScriptLimits};
+use super::interpreter::{ControlFlow, Interpreter};
 use super::journal::{Journal, JournalError};
-use super::parser::{Language, guarded, parse};
+use super::parser::{Language, catch_panic, parse};
 use super::program::{Program, SourcePosition};
 use super::replay_host::ReplayHost;
 use super::value::ScriptValue;
 use crate::call::{ContextReads, Root, SessionState, ToolCall};
-use crate::json::{Digest, Value, canonical, json};
+use crate::json::{Digest, Value, canonical_text, json};
 use crate::path::ArgumentNames;
 
 /// The maximum length of a script, in bytes.
@@ -152,8 +152,8 @@ impl AroundScript {
             return Err(ScriptCompileError { message, offset: None, help: Some(help) });
         }
         let ast = parse(text, Language::Script, MAX_SCRIPT)?;
-        let compiled = lower(text, &ast, Language::Script)?;
-        let digest = Digest::of(format!("around 1\n{text}").as_bytes());
+        let compiled = compile(text, &ast, Language::Script)?;
+        let digest = Digest::compute(format!("around 1\n{text}").as_bytes());
         let context_reads = Arc::new(compiled.reads.context.clone());
         Ok(Self { program: compiled.program, reads: compiled.reads, context_reads, digest })
     }
@@ -256,7 +256,7 @@ impl AroundScript {
             let message = "the journal belongs to another script or call";
             return ReplayResult::Failed(ScriptRunError::mismatch(message, None));
         }
-        guarded(|| self.run(&call.0, journal)).unwrap_or_else(|_| {
+        catch_panic(|| self.run(&call.0, journal)).unwrap_or_else(|_| {
             ReplayResult::Failed(ScriptRunError::new(
                 "the evaluation of the script failed with an internal error",
                 None,
@@ -266,7 +266,7 @@ impl AroundScript {
 
     fn run<'c>(&self, call: &CallSnapshot<'c>, journal: &Journal<'c>) -> ReplayResult<'c> {
         let outside = ReplayHost { call, journal, answered: 0, end: None };
-        let work = Fuel::after(&SCRIPT_LIMITS, journal.steps.get());
+        let work = Fuel::with_steps_taken(&SCRIPT_LIMITS, journal.steps.get());
         let mut evaluation = Interpreter::new(&self.program, outside, work);
         let result = evaluation.run(vec![ScriptValue::Json(&call.call.input)]);
         journal.steps.set(evaluation.work.steps_taken());
@@ -281,11 +281,11 @@ impl AroundScript {
                 let message = "the script requests fewer effects than the journal holds";
                 ReplayResult::Failed(ScriptRunError::mismatch(message, None))
             }
-            (Ok(value), _) => evaluation.world.done(&value, &evaluation.work),
+            (Ok(value), _) => evaluation.world.complete(&value, &evaluation.work),
             (Err(ControlFlow::Wrong(message, spot)), _) => {
                 ReplayResult::Failed(ScriptRunError::new(message, Some(spot)))
             }
-            (Err(ControlFlow::Exception(error, spot)), _) => evaluation.world.threw(&error, spot),
+            (Err(ControlFlow::Exception(error, spot)), _) => evaluation.world.exception(&error, spot),
             (Err(_), _) => ReplayResult::Failed(ScriptRunError::new("the script ended unexpectedly", None)),
         }
     }
@@ -304,12 +304,12 @@ impl ScriptCall<'_> {
     pub fn digest(&self) -> Digest {
         *self.0.digest.get_or_init(|| {
             let CallSnapshot { call, context, annotations, .. } = &*self.0;
-            let context = context.part_of(&call.context);
+            let context = context.select(&call.context);
             let names = json!([call.tool, call.server, call.id]);
             let values = [&call.input, &context, &call.options, annotations.unwrap_or(&Value::Null)]
-                .map(canonical)
+                .map(canonical_text)
                 .join(",");
-            Digest::of(format!("[{},{values}]", canonical(&names)).as_bytes())
+            Digest::compute(format!("[{},{values}]", canonical_text(&names)).as_bytes())
         })
     }
 }

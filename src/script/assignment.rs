@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::fuel::{EvalError, Fuel};
 use super::function_table::MutatingFunction;
-use super::value::{ValueKind, ScriptValue, depth, offset};
+use super::value::{ScriptValue, ValueKind, depth, resolve_index};
 use crate::json::JsonType;
 
 /// One step of a path, with its index evaluated.
@@ -16,13 +16,13 @@ pub(super) enum ResolvedStep<'r> {
 impl<'r> ResolvedStep<'r> {
     pub(super) fn read(&self, container: &ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError> {
         match self {
-            Self::Key(key) => property(container, key),
-            Self::Index(index) => element(container, index),
+            Self::Key(key) => read_property(container, key),
+            Self::Index(index) => read_element(container, index),
         }
     }
 }
 
-pub(super) fn property<'r>(object: &ScriptValue<'r>, key: &str) -> Result<ScriptValue<'r>, EvalError> {
+pub(super) fn read_property<'r>(object: &ScriptValue<'r>, key: &str) -> Result<ScriptValue<'r>, EvalError> {
     match object.kind() {
         ValueKind::Object(object) => {
             object.get(key).ok_or_else(|| format!("the object has no key `{key}`").into())
@@ -31,15 +31,15 @@ pub(super) fn property<'r>(object: &ScriptValue<'r>, key: &str) -> Result<Script
     }
 }
 
-pub(super) fn element<'r>(
+pub(super) fn read_element<'r>(
     container: &ScriptValue<'r>,
     index: &ScriptValue<'r>,
 ) -> Result<ScriptValue<'r>, EvalError> {
     match (container.kind(), index.kind()) {
-        (ValueKind::Object(_), ValueKind::Text(key)) => property(container, key),
+        (ValueKind::Object(_), ValueKind::Text(key)) => read_property(container, key),
         (ValueKind::List(list), ValueKind::Number(index)) => {
             let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
-            offset(index, list.len())
+            resolve_index(index, list.len())
                 .and_then(|index| list.get(index))
                 .ok_or_else(|| format!("the array has no element {index}").into())
         }
@@ -61,7 +61,7 @@ fn index_type_error(container: JsonType, index: JsonType) -> EvalError {
 type TargetAction<'a, 'r> = &'a mut dyn FnMut(&mut ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>;
 
 /// Applies an action to the value at a path. Values on the way that other variables share are copied (copy on write).
-pub(super) fn inside<'r>(
+pub(super) fn apply_at<'r>(
     work: &Fuel,
     target: Option<&mut ScriptValue<'r>>,
     steps: &[ResolvedStep<'r>],
@@ -69,7 +69,7 @@ pub(super) fn inside<'r>(
 ) -> Result<ScriptValue<'r>, EvalError> {
     let Some(target) = target else { return Err(EvalError::Limit("the variable is missing".to_owned())) };
     let Some((step, rest)) = steps.split_first() else { return action(target) };
-    work.step()?;
+    work.spend_step()?;
     // Returns the error message of an invalid step.
     step.read(target)?;
     let key = match step {
@@ -83,20 +83,20 @@ pub(super) fn inside<'r>(
         (Some(key), _) => {
             let Some(members) = target.members_mut(work)? else { return Err(missing()) };
             let Some(member) = members.inside.get_mut(key.as_str()) else { return Err(missing()) };
-            let given = inside(work, Some(&mut *member), rest, action)?;
+            let given = apply_at(work, Some(&mut *member), rest, action)?;
             let depth = depth(member);
-            members.holds(depth)?;
+            members.update_depth(depth)?;
             Ok(given)
         }
         (None, ResolvedStep::Index(index)) => {
             let ValueKind::Number(index) = index.kind() else { return Err(missing()) };
             let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
             let Some(items) = target.items_mut(work)? else { return Err(missing()) };
-            let item = offset(index, items.inside.len()).and_then(|index| items.inside.get_mut(index));
+            let item = resolve_index(index, items.inside.len()).and_then(|index| items.inside.get_mut(index));
             let Some(item) = item else { return Err(missing()) };
-            let given = inside(work, Some(&mut *item), rest, action)?;
+            let given = apply_at(work, Some(&mut *item), rest, action)?;
             let depth = depth(item);
-            items.holds(depth)?;
+            items.update_depth(depth)?;
             Ok(given)
         }
         (None, ResolvedStep::Key(_)) => Err(missing()),
@@ -127,7 +127,7 @@ pub(super) fn assign<'r>(
         }
         Ok(ScriptValue::Null)
     };
-    inside(work, target, before, &mut action).map(|_| ())
+    apply_at(work, target, before, &mut action).map(|_| ())
 }
 
 fn put<'r>(
@@ -139,7 +139,7 @@ fn put<'r>(
     let found = container.json_type();
     let key = match step {
         ResolvedStep::Key(key) => Some(Cow::Borrowed(*key)),
-        ResolvedStep::Index(index) => match (index.borrowed(), index.kind()) {
+        ResolvedStep::Index(index) => match (index.as_borrowed_str(), index.kind()) {
             (Some(key), _) => Some(Cow::Borrowed(key)),
             (None, ValueKind::Text(key)) => Some(Cow::Owned(key.to_owned())),
             _ => None,
@@ -151,10 +151,10 @@ fn put<'r>(
             return Err(format!("`{key}` is set in a value that is not an object but of type {found}").into());
         };
         if !members.inside.contains_key(&key) {
-            work.values(1)?;
+            work.spend_values(1)?;
         }
         members.inside.insert(key, value);
-        return members.holds(inner);
+        return members.update_depth(inner);
     }
     let ResolvedStep::Index(index) = step else { return Err(missing()) };
     let ValueKind::Number(index_number) = index.kind() else {
@@ -164,15 +164,15 @@ fn put<'r>(
     let Some(items) = container.items_mut(work)? else {
         return Err(index_type_error(found, index.json_type()));
     };
-    let place = offset(index_number, items.inside.len()).and_then(|index| items.inside.get_mut(index));
+    let place = resolve_index(index_number, items.inside.len()).and_then(|index| items.inside.get_mut(index));
     let Some(place) = place else {
         return Err(format!("the array has no element {index_number}: `push(array, value)` adds one").into());
     };
     *place = value;
-    items.holds(inner)
+    items.update_depth(inner)
 }
 
-pub(super) fn changed<'r>(
+pub(super) fn mutate<'r>(
     how: MutatingFunction,
     target: &mut ScriptValue<'r>,
     argument: Option<&ScriptValue<'r>>,
@@ -185,8 +185,8 @@ pub(super) fn changed<'r>(
                 return Err(format!("`push` takes an array, this is of type {found}").into());
             };
             let value = argument.cloned().unwrap_or(ScriptValue::Null);
-            work.values(1)?;
-            items.holds(depth(&value))?;
+            work.spend_values(1)?;
+            items.update_depth(depth(&value))?;
             items.inside.push(value);
             Ok(ScriptValue::Null)
         }

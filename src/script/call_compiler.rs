@@ -4,13 +4,13 @@ use regex::Regex;
 use rhai::{Expr, FnCallExpr, Position};
 
 use super::ScriptCompileError;
-use super::compiler::{CompileResult, Compiler, quoted};
-use super::effect::span_of_time;
-use super::function_table::{EffectKind, FUNCTIONS, ScriptFunction, Implementation, by_name};
-use super::operators::{BINARY_OPERATORS, operator};
-use super::parser::{closure_name, offset};
+use super::compiler::{CompileResult, Compiler, quote_all};
+use super::effect::parse_duration;
+use super::function_table::{EffectKind, FUNCTIONS, Implementation, ScriptFunction, find_function};
+use super::operators::{BINARY_OPERATORS, find_operator};
+use super::parser::{byte_offset, closure_name};
 use super::program::{Closure, Code, CodeNode};
-use crate::diagnostic::nearest;
+use crate::diagnostic::closest_match;
 use crate::regex_compiler;
 
 /// Names that other languages, and plain Rhai, use for these functions.
@@ -40,7 +40,7 @@ const FUNCTION_ALIASES: &[(&str, &str)] = &[
 ];
 
 impl Compiler<'_> {
-    pub(super) fn call(
+    pub(super) fn compile_call(
         &mut self,
         call: &FnCallExpr,
         position: Position,
@@ -56,19 +56,25 @@ impl Compiler<'_> {
         if receiver.is_none() {
             match (name, call.args.as_slice()) {
                 ("!", [operand]) => {
-                    return Ok(Self::node(position, Code::Not(Box::new(self.expression(operand)?))));
+                    return Ok(Self::new_node(
+                        position,
+                        Code::Not(Box::new(self.compile_expression(operand)?)),
+                    ));
                 }
                 ("-", [operand]) => {
-                    return Ok(Self::node(position, Code::Negate(Box::new(self.expression(operand)?))));
+                    return Ok(Self::new_node(
+                        position,
+                        Code::Negate(Box::new(self.compile_expression(operand)?)),
+                    ));
                 }
                 // Rhai turns the operator into a call of `contains` with swapped operands.
                 ("contains", [container, wanted]) if !self.written(position, "contains") => {
                     return self.is_in(wanted, container, position);
                 }
-                (symbol, [a, b]) if operator(symbol).is_some() => {
-                    let operands = Box::new([self.expression(a)?, self.expression(b)?]);
-                    let code = operator(symbol).map(|operator| Code::Binary(operator, operands));
-                    return Ok(Self::node(position, code.unwrap_or(Code::Null)));
+                (symbol, [a, b]) if find_operator(symbol).is_some() => {
+                    let operands = Box::new([self.compile_expression(a)?, self.compile_expression(b)?]);
+                    let code = find_operator(symbol).map(|operator| Code::Binary(operator, operands));
+                    return Ok(Self::new_node(position, code.unwrap_or(Code::Null)));
                 }
                 _ => {}
             }
@@ -84,7 +90,7 @@ impl Compiler<'_> {
                 _ => {}
             }
         }
-        let Some(function) = by_name(name) else {
+        let Some(function) = find_function(name) else {
             return Err(self.unknown_function_error(name, call, position));
         };
         if function.is_scripts_only() && !self.is_script() {
@@ -93,14 +99,14 @@ impl Compiler<'_> {
                 format!("`{name}` is available only in `around` scripts, not in expressions"),
             ));
         }
-        if given < function.least() || given > function.parameters.len() {
+        if given < function.min_arguments() || given > function.parameters.len() {
             return Err(self.argument_count_error(function, given, position));
         }
         let mut arguments = call.args.iter();
         let first = |lowering: &mut Self, arguments: &mut std::slice::Iter<'_, Expr>| match receiver {
             Some(receiver) => Ok(receiver),
             None => match arguments.next() {
-                Some(argument) => lowering.expression(argument),
+                Some(argument) => lowering.compile_expression(argument),
                 None => Err(lowering.argument_count_error(function, given, position)),
             },
         };
@@ -110,7 +116,7 @@ impl Compiler<'_> {
                     return Err(self.argument_count_error(function, given, position));
                 };
                 let place = self.compile_target(argument)?;
-                Code::Change(how, place, self.expressions(arguments.as_slice())?)
+                Code::Change(how, place, self.compile_expressions(arguments.as_slice())?)
             }
             Implementation::Each(how) => {
                 let list = first(self, &mut arguments)?;
@@ -124,23 +130,25 @@ impl Compiler<'_> {
                 Code::Matches(Box::new(text), self.regex(arguments.next())?)
             }
             run => {
-                if let (Implementation::Effect(EffectKind::CacheSet), Some(Expr::StringConstant(span, position))) =
-                    (run, call.args.last())
+                if let (
+                    Implementation::Effect(EffectKind::CacheSet),
+                    Some(Expr::StringConstant(span, position)),
+                ) = (run, call.args.last())
                 {
-                    span_of_time(span).map_err(|message| self.error(*position, message))?;
+                    parse_duration(span).map_err(|message| self.error(*position, message))?;
                 }
                 let mut all = Vec::with_capacity(given);
                 if given > 0 {
                     all.push(first(self, &mut arguments)?);
                 }
-                all.extend(self.expressions(arguments.as_slice())?);
+                all.extend(self.compile_expressions(arguments.as_slice())?);
                 match run {
                     Implementation::Effect(kind) => Code::Effect(kind, all),
                     run => Code::Function(run, all),
                 }
             }
         };
-        Ok(Self::node(position, code))
+        Ok(Self::new_node(position, code))
     }
 
     fn compile_own_call(
@@ -162,13 +170,13 @@ impl Compiler<'_> {
             let message = format!("`{name}` takes {wanted} arguments, this call has {given}");
             return Err(self.error(position, message));
         }
-        let arguments = self.expressions(&call.args)?;
-        Ok(Self::node(position, Code::Call(index, arguments)))
+        let arguments = self.compile_expressions(&call.args)?;
+        Ok(Self::new_node(position, Code::Call(index, arguments)))
     }
 
     /// Whether the text at a position starts with `start`.
     fn written(&self, position: Position, start: &str) -> bool {
-        offset(self.text, position)
+        byte_offset(self.text, position)
             .and_then(|at| self.text.get(at..))
             .is_some_and(|rest| rest.starts_with(start))
     }
@@ -176,18 +184,18 @@ impl Compiler<'_> {
     fn is_in(&mut self, wanted: &Expr, container: &Expr, position: Position) -> CompileResult<CodeNode> {
         self.record_key_lookup(container, wanted);
         let always_object = match container {
-            Expr::Variable(variable, _, _) => match self.slot(&variable.1) {
+            Expr::Variable(variable, _, _) => match self.find_slot(&variable.1) {
                 Some(slot) => self.is_script() && slot == 0 && variable.1 == "input",
                 None => matches!(variable.1.as_str(), "input" | "context" | "session"),
             },
             _ => false,
         };
-        let operands = Box::new([self.expression(wanted)?, self.expression(container)?]);
-        let code = match operator("in") {
+        let operands = Box::new([self.compile_expression(wanted)?, self.compile_expression(container)?]);
+        let code = match find_operator("in") {
             Some(operator) if !always_object => Code::Binary(operator, operands),
             _ => Code::InMember(operands),
         };
-        Ok(Self::node(position, code))
+        Ok(Self::new_node(position, code))
     }
 
     pub(super) fn argument_count_error(
@@ -197,7 +205,7 @@ impl Compiler<'_> {
         position: Position,
     ) -> ScriptCompileError {
         let (name, most) = (function.name, function.parameters.len());
-        let wanted = match function.least() {
+        let wanted = match function.min_arguments() {
             least if least == most => most.to_string(),
             least => format!("{least} to {most}"),
         };
@@ -218,10 +226,10 @@ impl Compiler<'_> {
                     position,
                     format!(
                         "`{name}` is not an operator of {}s",
-                        self.here().trim_start_matches("an ").trim_start_matches("a ")
+                        self.language_name().trim_start_matches("an ").trim_start_matches("a ")
                     ),
                 )
-                .help(format!("the operators are `&&`, `||`, `??`, `!`, {}", quoted(&symbols)));
+                .help(format!("the operators are `&&`, `||`, `??`, `!`, {}", quote_all(&symbols)));
         }
         let here = FUNCTIONS.iter().filter(|function| self.is_script() || !function.is_scripts_only());
         let known: Vec<&str> = here.map(|function| function.name).collect();
@@ -229,13 +237,14 @@ impl Compiler<'_> {
         let own = self.own.iter().map(|(name, _)| name.as_str());
         let meant = alias
             .filter(|meant| known.contains(meant))
-            .or_else(|| nearest(name, known.iter().copied().chain(own)));
+            .or_else(|| closest_match(name, known.iter().copied().chain(own)));
         let help = match meant {
             Some(meant) => {
-                let signature = by_name(meant).map_or_else(|| format!("{meant}(…)"), ScriptFunction::signature);
+                let signature =
+                    find_function(meant).map_or_else(|| format!("{meant}(…)"), ScriptFunction::signature);
                 format!("did you mean `{signature}`?")
             }
-            None => format!("available functions: {}", quoted(&known)),
+            None => format!("available functions: {}", quote_all(&known)),
         };
         self.error(position, format!("unknown function `{name}`")).help(help)
     }
@@ -273,7 +282,7 @@ impl Compiler<'_> {
         };
         let scope = self.names.len();
         let parameter = self.declare(parameter, position, false)?;
-        let body = self.block(&closure.body, position)?;
+        let body = self.compile_block(&closure.body, position)?;
         self.names.truncate(scope);
         Ok(Closure { parameter, body })
     }

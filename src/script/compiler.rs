@@ -8,13 +8,16 @@ use rhai::{AST, Expr, Position};
 use super::ScriptCompileError;
 use super::dependencies::ProgramDependencies;
 use super::function_library;
-use super::function_table::{Implementation, by_name};
+use super::function_table::{Implementation, find_function};
 use super::number_literal::reject_ambiguous_floats;
-use super::operators::{self, operator};
-use super::parser::{FunctionDefinition, Language, ChainLink, closure_name, links, offset, routines, spot};
-use super::program::{FunctionBody, Code, ReadOnlyVariable, CodeNode, AssignTarget, Program, TargetStep};
+use super::operators::{self, find_operator};
+use super::parser::{
+    ChainLink, FunctionDefinition, Language, byte_offset, closure_name, function_definitions,
+    source_position, split_chain,
+};
+use super::program::{AssignTarget, Code, CodeNode, FunctionBody, Program, ReadOnlyVariable, TargetStep};
 use crate::call::Root;
-use crate::diagnostic::nearest;
+use crate::diagnostic::closest_match;
 
 /// The maximum number of links in a chain such as `a.b[c].d()`.
 const MAX_LINKS: usize = 48;
@@ -52,9 +55,9 @@ pub(super) struct CompiledProgram {
 ///
 /// # Errors
 /// The first unsupported construct or unknown name.
-pub(super) fn lower(text: &str, ast: &AST, language: Language) -> CompileResult<CompiledProgram> {
+pub(super) fn compile(text: &str, ast: &AST, language: Language) -> CompileResult<CompiledProgram> {
     reject_ambiguous_floats(text)?;
-    let routines = routines(ast);
+    let routines = function_definitions(ast);
     let own = routines.keys().filter(|(name, _)| !name.starts_with("anon$")).collect();
     let mut lowering = Compiler {
         text,
@@ -73,26 +76,26 @@ pub(super) fn lower(text: &str, ast: &AST, language: Language) -> CompileResult<
         lowering.names.push(LocalVariable { name: "input".to_owned(), constant: false });
     }
     lowering.slots = lowering.names.len();
-    let code = lowering.block(ast.statements(), Position::START)?;
+    let code = lowering.compile_block(ast.statements(), Position::START)?;
     let main = FunctionBody { slots: lowering.slots, code };
     Ok(CompiledProgram { program: Program { main, functions }, reads: lowering.reads })
 }
 
 impl<'a> Compiler<'a> {
     pub(super) fn error(&self, position: Position, message: impl Into<String>) -> ScriptCompileError {
-        ScriptCompileError { message: message.into(), offset: offset(self.text, position), help: None }
+        ScriptCompileError { message: message.into(), offset: byte_offset(self.text, position), help: None }
     }
 
     pub(super) fn is_script(&self) -> bool {
         self.language == Language::Script
     }
 
-    pub(super) fn here(&self) -> &'static str {
+    pub(super) fn language_name(&self) -> &'static str {
         if self.is_script() { "a script" } else { "an expression" }
     }
 
     fn unsupported(&self, position: Position, what: &str) -> ScriptCompileError {
-        self.error(position, format!("{what} is not supported in {}", self.here()))
+        self.error(position, format!("{what} is not supported in {}", self.language_name()))
     }
 
     fn routine(&mut self, key: &(String, usize)) -> CompileResult<FunctionBody> {
@@ -104,7 +107,7 @@ impl<'a> Compiler<'a> {
         if routine.is_typed_method {
             return Err(self.unsupported(position, "a function of a type"));
         }
-        if by_name(name).is_some() || operator(name).is_some() {
+        if find_function(name).is_some() || find_operator(name).is_some() {
             return Err(self
                 .error(position, format!("a function `{name}` already exists"))
                 .help("choose another name".to_owned()));
@@ -117,7 +120,7 @@ impl<'a> Compiler<'a> {
         for parameter in &routine.parameters {
             self.declare(parameter, position, false)?;
         }
-        let code = self.block(&routine.body, position)?;
+        let code = self.compile_block(&routine.body, position)?;
         self.names.clear();
         Ok(FunctionBody { slots: self.slots, code })
     }
@@ -155,11 +158,11 @@ impl<'a> Compiler<'a> {
     /// Records that the program looks up a literal key in a value.
     pub(super) fn record_key_lookup(&mut self, container: &Expr, key: &Expr) {
         let Expr::StringConstant(key, _) = key else { return };
-        let (base, links) = links(container);
+        let (base, links) = split_chain(container);
         let keys: Option<Vec<String>> = links.iter().map(|link| link.key().map(str::to_owned)).collect();
         let of_input = match base {
             Expr::Variable(variable, _, _) if variable.1 == "input" => {
-                self.slot(&variable.1).is_none_or(|slot| self.is_input(slot))
+                self.find_slot(&variable.1).is_none_or(|slot| self.is_input(slot))
             }
             _ => false,
         };
@@ -176,31 +179,36 @@ impl<'a> Compiler<'a> {
         self.is_script() && name == "options"
     }
 
-    pub(super) fn node(position: Position, code: Code) -> CodeNode {
-        CodeNode { spot: spot(position), code }
+    pub(super) fn new_node(position: Position, code: Code) -> CodeNode {
+        CodeNode { spot: source_position(position), code }
     }
 
     /// Compiles `Pay ${input.amount}?` into a concatenation of strings.
     fn compile_interpolation(&mut self, parts: &[Expr], position: Position) -> CompileResult<CodeNode> {
-        let mut joined = Self::node(position, Code::Text(String::new()));
+        let mut joined = Self::new_node(position, Code::Text(String::new()));
         for part in parts {
-            let text = Code::Function(Implementation::One(function_library::to_text), vec![self.expression(part)?]);
-            let operands = Box::new([joined, Self::node(part.start_position(), text)]);
-            joined = Self::node(position, Code::Binary(operators::add, operands));
+            let text = Code::Function(
+                Implementation::One(function_library::to_text),
+                vec![self.compile_expression(part)?],
+            );
+            let operands = Box::new([joined, Self::new_node(part.start_position(), text)]);
+            joined = Self::new_node(position, Code::Binary(operators::add, operands));
         }
         Ok(joined)
     }
 
-    pub(super) fn expressions(&mut self, expressions: &[Expr]) -> CompileResult<Vec<CodeNode>> {
-        expressions.iter().map(|expression| self.expression(expression)).collect()
+    pub(super) fn compile_expressions(&mut self, expressions: &[Expr]) -> CompileResult<Vec<CodeNode>> {
+        expressions.iter().map(|expression| self.compile_expression(expression)).collect()
     }
 
-    pub(super) fn expression(&mut self, expression: &Expr) -> CompileResult<CodeNode> {
+    pub(super) fn compile_expression(&mut self, expression: &Expr) -> CompileResult<CodeNode> {
         let position = expression.start_position();
         let code = match expression {
             Expr::Unit(_) => Code::Null,
             Expr::BoolConstant(value, _) => Code::Boolean(*value),
-            Expr::IntegerConstant(..) | Expr::FloatConstant(..) => self.number(expression, position)?,
+            Expr::IntegerConstant(..) | Expr::FloatConstant(..) => {
+                self.compile_number(expression, position)?
+            }
             Expr::StringConstant(text, _) => Code::Text(text.to_string()),
             Expr::CharConstant(..) => {
                 return Err(self
@@ -213,46 +221,47 @@ impl<'a> Compiler<'a> {
             Expr::InterpolatedString(..) => {
                 return Err(self.unsupported(position, "`${…}`").help("join strings with `+`".to_owned()));
             }
-            Expr::Array(items, _) => Code::List(self.expressions(items)?),
+            Expr::Array(items, _) => Code::List(self.compile_expressions(items)?),
             Expr::Map(members, _) => {
                 let members = members.0.iter();
-                let members = members.map(|(key, value)| Ok((key.name.to_string(), self.expression(value)?)));
+                let members =
+                    members.map(|(key, value)| Ok((key.name.to_string(), self.compile_expression(value)?)));
                 Code::Object(members.collect::<CompileResult<_>>()?)
             }
-            Expr::And(operands, _) => Code::And(self.expressions(operands)?),
-            Expr::Or(operands, _) => Code::Or(self.expressions(operands)?),
-            Expr::Coalesce(operands, _) => Code::Coalesce(self.expressions(operands)?),
+            Expr::And(operands, _) => Code::And(self.compile_expressions(operands)?),
+            Expr::Or(operands, _) => Code::Or(self.compile_expressions(operands)?),
+            Expr::Coalesce(operands, _) => Code::Coalesce(self.compile_expressions(operands)?),
             Expr::Variable(variable, _, _) => {
                 if !variable.2.is_empty() {
                     return Err(self.unsupported(position, "`::`"));
                 }
                 self.variable(&variable.1, position, Vec::new())?
             }
-            Expr::FnCall(call, position) => return self.call(call, *position, None),
+            Expr::FnCall(call, position) => return self.compile_call(call, *position, None),
             Expr::Dot(..) | Expr::Index(..) => return self.chain(expression),
             _ if closure_name(expression).is_some() => {
                 let message = "a closure is allowed only as an argument of `all`, `some`, `filter` or `map`";
                 return Err(self.error(position, message));
             }
-            Expr::Stmt(block) if self.is_script() => return self.block(block.statements(), position),
+            Expr::Stmt(block) if self.is_script() => return self.compile_block(block.statements(), position),
             Expr::Stmt(_) => return Err(self.statements_error(position)),
             Expr::ThisPtr(_) => return Err(self.unsupported(position, "`this`")),
             _ => return Err(self.unsupported(position, "this expression")),
         };
-        Ok(Self::node(position, code))
+        Ok(Self::new_node(position, code))
     }
 
     pub(super) fn statements_error(&self, position: Position) -> ScriptCompileError {
         self.error(position, "an expression is a single value, without statements")
     }
 
-    pub(super) fn slot(&self, name: &str) -> Option<usize> {
+    pub(super) fn find_slot(&self, name: &str) -> Option<usize> {
         self.names.iter().rposition(|known| known.name == name)
     }
 
     /// Compiles a read of a variable and records the path `keys` as a dependency.
     fn variable(&mut self, name: &str, position: Position, keys: Vec<String>) -> CompileResult<Code> {
-        if let Some(slot) = self.slot(name) {
+        if let Some(slot) = self.find_slot(name) {
             if self.is_input(slot) {
                 self.reads.add(Root::Input, keys);
             }
@@ -280,15 +289,15 @@ impl<'a> Compiler<'a> {
         let members = members.chain(self.is_script().then_some("options"));
         let own = self.names.iter().map(|known| known.name.as_str());
         let known: Vec<&str> = own.chain(members).collect();
-        let help = match nearest(name, known.iter().copied()) {
+        let help = match closest_match(name, known.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("available variables: {}", quoted(&known)),
+            None => format!("available variables: {}", quote_all(&known)),
         };
         self.error(position, format!("unknown variable `{name}`")).help(help)
     }
 
     fn chain(&mut self, expression: &Expr) -> CompileResult<CodeNode> {
-        let (base, links) = links(expression);
+        let (base, links) = split_chain(expression);
         if links.len() > MAX_LINKS {
             return Err(
                 self.error(base.start_position(), format!("more than {MAX_LINKS} `.` or `[…]` in a row"))
@@ -302,11 +311,11 @@ impl<'a> Compiler<'a> {
                 let keys: Vec<String> = keys.collect();
                 direct = keys.len();
                 let code = self.variable(&variable.1, position, keys)?;
-                Self::node(position, code)
+                Self::new_node(position, code)
             }
-            _ => self.expression(base)?,
+            _ => self.compile_expression(base)?,
         };
-        if matches!(base, Expr::Variable(variable, _, _) if self.slot(&variable.1).is_some_and(|slot| !self.is_input(slot)))
+        if matches!(base, Expr::Variable(variable, _, _) if self.find_slot(&variable.1).is_some_and(|slot| !self.is_input(slot)))
         {
             direct = 0;
         }
@@ -316,13 +325,13 @@ impl<'a> Compiler<'a> {
         for (number, link) in links.iter().enumerate() {
             node = match link {
                 ChainLink::Property(key, position) => {
-                    Self::node(*position, Code::Property(Box::new(node), (*key).to_owned()))
+                    Self::new_node(*position, Code::Property(Box::new(node), (*key).to_owned()))
                 }
                 ChainLink::Index(index, position) => {
-                    Self::node(*position, Code::Index(Box::new([node, self.expression(index)?])))
+                    Self::new_node(*position, Code::Index(Box::new([node, self.compile_expression(index)?])))
                 }
                 ChainLink::Method(call, position) => {
-                    match by_name(&call.name).map(|function| (function, function.run)) {
+                    match find_function(&call.name).map(|function| (function, function.run)) {
                         Some((function, Implementation::Change(how))) if self.is_script() => {
                             if call.args.len() + 1 != function.parameters.len() {
                                 return Err(self.argument_count_error(
@@ -332,9 +341,12 @@ impl<'a> Compiler<'a> {
                                 ));
                             }
                             let place = self.place(base, links.get(..number).unwrap_or_default())?;
-                            Self::node(*position, Code::Change(how, place, self.expressions(&call.args)?))
+                            Self::new_node(
+                                *position,
+                                Code::Change(how, place, self.compile_expressions(&call.args)?),
+                            )
                         }
-                        _ => self.call(call, *position, Some(node))?,
+                        _ => self.compile_call(call, *position, Some(node))?,
                     }
                 }
                 ChainLink::Optional(position) => {
@@ -342,7 +354,9 @@ impl<'a> Compiler<'a> {
                         .unsupported(*position, "`?.` or `?[`")
                         .help("`is_null(x)` tests for null, `has(object, key)` for a key".to_owned()));
                 }
-                ChainLink::Other(other) => return Err(self.unsupported(other.start_position(), "this expression")),
+                ChainLink::Other(other) => {
+                    return Err(self.unsupported(other.start_position(), "this expression"));
+                }
             };
         }
         Ok(node)
@@ -352,7 +366,7 @@ impl<'a> Compiler<'a> {
     pub(super) fn compile_target(&mut self, expression: &Expr) -> CompileResult<AssignTarget> {
         match expression {
             Expr::Dot(..) | Expr::Index(..) => {
-                let (base, links) = links(expression);
+                let (base, links) = split_chain(expression);
                 self.place(base, &links)
             }
             _ => self.place(expression, &[]),
@@ -370,7 +384,7 @@ impl<'a> Compiler<'a> {
             );
         };
         let name = variable.1.as_str();
-        let Some(slot) = self.slot(name) else {
+        let Some(slot) = self.find_slot(name) else {
             if self.member(name).is_some() || self.options(name) {
                 return Err(self
                     .error(position, format!("`{name}` is read-only"))
@@ -390,7 +404,7 @@ impl<'a> Compiler<'a> {
             steps.push(match link {
                 ChainLink::Property(key, _) => TargetStep::Key((*key).to_owned()),
                 ChainLink::Index(Expr::StringConstant(key, _), _) => TargetStep::Key(key.to_string()),
-                ChainLink::Index(index, _) => TargetStep::Index(self.expression(index)?),
+                ChainLink::Index(index, _) => TargetStep::Index(self.compile_expression(index)?),
                 _ => {
                     return Err(self
                         .error(position, "only variables, and members or elements of them, can be changed"));
@@ -401,6 +415,6 @@ impl<'a> Compiler<'a> {
     }
 }
 
-pub(super) fn quoted(words: &[&str]) -> String {
+pub(super) fn quote_all(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }

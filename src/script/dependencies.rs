@@ -52,7 +52,7 @@ impl ProgramDependencies {
     /// # Errors
     /// The program reads a part of the session that could not be decided.
     pub(super) fn check_decided(&self, session: &SessionState) -> Result<(), String> {
-        for unsettled in session.unsettled() {
+        for unsettled in session.unknown_parts() {
             if self.session.iter().any(|read| overlap(&read.join("."), unsettled)) {
                 return Err(format!("`{unsettled}` of the session could not be decided earlier"));
             }

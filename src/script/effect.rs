@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::exported_value::ExportedValue;
 use crate::durations;
-use crate::json::{Digest, Map, Value, canonical, json};
+use crate::json::{Digest, Map, Value, canonical_text, json};
 
 /// A request of a script. The host performs it and records the result in the journal.
 #[derive(Clone, Debug)]
@@ -79,38 +79,38 @@ impl ScriptEffect<'_> {
     pub(super) fn digest(&self) -> Digest {
         let arguments = match self {
             Self::Next { input, options } => {
-                let options = options.as_ref().map(|options| canonical(options));
-                format!("{},{}", canonical(input), options.unwrap_or_default())
+                let options = options.as_ref().map(|options| canonical_text(options));
+                format!("{},{}", canonical_text(input), options.unwrap_or_default())
             }
             Self::Approve { message } => json!(message).to_string(),
             Self::Now | Self::Random => String::new(),
-            Self::CacheGet { key } => canonical(key),
+            Self::CacheGet { key } => canonical_text(key),
             Self::CacheSet { key, value, ttl } => {
-                format!("{},{},{}", canonical(key), canonical(value), ttl.as_nanos())
+                format!("{},{},{}", canonical_text(key), canonical_text(value), ttl.as_nanos())
             }
-            Self::Audit { fields } => canonical(&Value::Object(fields.clone())),
+            Self::Audit { fields } => canonical_text(&Value::Object(fields.clone())),
         };
-        Digest::of(format!("[\"{}\",{arguments}]", self.name()).as_bytes())
+        Digest::compute(format!("[\"{}\",{arguments}]", self.name()).as_bytes())
     }
 
     /// Whether both are the same effect with equal arguments.
-    pub(super) fn same(&self, other: &Self) -> bool {
+    pub(super) fn is_same_request(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Next { input, options }, Self::Next { input: other, options: others }) => {
                 let options_same = match (options, others) {
                     (None, None) => true,
-                    (Some(a), Some(b)) => a.same(b),
+                    (Some(a), Some(b)) => a.is_equal(b),
                     _ => false,
                 };
-                options_same && input.same(other)
+                options_same && input.is_equal(other)
             }
             (Self::Approve { message }, Self::Approve { message: other }) => message == other,
             (Self::Now, Self::Now) | (Self::Random, Self::Random) => true,
-            (Self::CacheGet { key }, Self::CacheGet { key: other }) => key.same(other),
+            (Self::CacheGet { key }, Self::CacheGet { key: other }) => key.is_equal(other),
             (
                 Self::CacheSet { key, value, ttl },
                 Self::CacheSet { key: other_key, value: other_value, ttl: other_ttl },
-            ) => key.same(other_key) && value.same(other_value) && ttl == other_ttl,
+            ) => key.is_equal(other_key) && value.is_equal(other_value) && ttl == other_ttl,
             (Self::Audit { fields }, Self::Audit { fields: others }) => {
                 fields.len() == others.len()
                     && fields.iter().all(|(key, field)| others.get(key).is_some_and(|other| field == other))
@@ -124,9 +124,9 @@ impl ScriptEffect<'_> {
 ///
 /// # Errors
 /// The text is not a duration, or is zero.
-pub(super) fn span_of_time(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     durations::parse(text).filter(|duration| !duration.is_zero()).ok_or_else(|| {
-        let text = crate::safe_text::inert(&crate::safe_text::cut(text));
+        let text = crate::safe_text::escape_controls(&crate::safe_text::truncate(text));
         format!("`{text}` is not a duration: write for example `60s`, `5m` or `24h`")
     })
 }

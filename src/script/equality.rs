@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use super::fuel::{EvalError, Fuel};
-use super::value::{ValueKind, ArrayView, MAX_NESTING, ScriptValue, too_deep};
+use super::value::{ArrayView, MAX_NESTING, ScriptValue, ValueKind, nesting_error};
 use crate::json::{JsonType, MAX_DEPTH};
 
 /// Whether two values are equal.
@@ -15,17 +15,22 @@ pub(super) fn equal(work: &Fuel, a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Re
     equal_below(work, a, b, 0)
 }
 
-fn equal_below(work: &Fuel, a: &ScriptValue<'_>, b: &ScriptValue<'_>, depth: usize) -> Result<bool, EvalError> {
-    work.step()?;
+fn equal_below(
+    work: &Fuel,
+    a: &ScriptValue<'_>,
+    b: &ScriptValue<'_>,
+    depth: usize,
+) -> Result<bool, EvalError> {
+    work.spend_step()?;
     if depth > MAX_DEPTH + MAX_NESTING {
-        return Err(too_deep());
+        return Err(nesting_error());
     }
     match (a.kind(), b.kind()) {
         (ValueKind::Null, ValueKind::Null) => Ok(true),
         (ValueKind::Boolean(a), ValueKind::Boolean(b)) => Ok(a == b),
         (ValueKind::Number(a), ValueKind::Number(b)) => Ok(a.compare(b).is_eq()),
         (ValueKind::Text(a), ValueKind::Text(b)) => {
-            work.scan(if a.len() == b.len() { a.len() } else { 0 })?;
+            work.spend_scan(if a.len() == b.len() { a.len() } else { 0 })?;
             Ok(a == b)
         }
         (ValueKind::List(a), ValueKind::List(b)) => {
@@ -70,7 +75,7 @@ pub(super) fn compare(a: &ScriptValue<'_>, b: &ScriptValue<'_>) -> Result<Orderi
 ///
 /// # Errors
 /// Any element has another type than `wanted`.
-pub(super) fn position(
+pub(super) fn find_position(
     work: &Fuel,
     list: ArrayView<'_, '_>,
     wanted: &ScriptValue<'_>,

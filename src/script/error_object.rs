@@ -1,7 +1,7 @@
 //! Errors as values of a script: what `throw` takes and `catch` receives.
 
 use super::fuel::{EvalError, Fuel};
-use super::value::{ValueKind, MemberMap, ScriptValue};
+use super::value::{MemberMap, ScriptValue, ValueKind};
 use crate::json::JsonType;
 
 /// The `kind` of a runtime error of the script itself.
@@ -18,7 +18,7 @@ pub(super) fn error_object<'r>(
 }
 
 /// Converts the argument of `throw`, an object with `message` and `kind` or a string as message, into an error object.
-pub(super) fn thrown<'r>(value: ScriptValue<'r>, work: &Fuel) -> Result<ScriptValue<'r>, EvalError> {
+pub(super) fn to_error_object<'r>(value: ScriptValue<'r>, work: &Fuel) -> Result<ScriptValue<'r>, EvalError> {
     let says = "`throw` takes a string, or an object with a `message` and an optional `kind`, both strings";
     match value.kind() {
         ValueKind::Text(_) => error_object(value.clone(), ScriptValue::Borrowed(""), work),

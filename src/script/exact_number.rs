@@ -99,7 +99,7 @@ impl ExactNumber {
     }
 
     #[must_use]
-    pub(super) fn negated(self) -> Self {
+    pub(super) fn negate(self) -> Self {
         Self { coefficient: -self.coefficient, ..self }
     }
 
@@ -111,19 +111,19 @@ impl ExactNumber {
     /// # Errors
     /// The sum has more than 34 significant digits.
     pub(super) fn plus(self, other: Self) -> Result<Self, String> {
-        self.exact("+", other, CONTEXT.add(&self.repr(), &other.repr()))
+        self.require_exact("+", other, CONTEXT.add(&self.repr(), &other.repr()))
     }
 
     /// # Errors
     /// The difference has more than 34 significant digits.
     pub(super) fn minus(self, other: Self) -> Result<Self, String> {
-        self.exact("-", other, CONTEXT.sub(&self.repr(), &other.repr()))
+        self.require_exact("-", other, CONTEXT.sub(&self.repr(), &other.repr()))
     }
 
     /// # Errors
     /// The product has more than 34 significant digits, or is out of range.
     pub(super) fn times(self, other: Self) -> Result<Self, String> {
-        self.exact("*", other, CONTEXT.mul(&self.repr(), &other.repr()))
+        self.require_exact("*", other, CONTEXT.mul(&self.repr(), &other.repr()))
     }
 
     /// The quotient, rounded half to even at 34 significant digits.
@@ -148,7 +148,7 @@ impl ExactNumber {
         if other.is_zero() {
             return Err("division by zero".to_owned());
         }
-        self.exact("%", other, Context::<Zero>::new(DIGITS).rem(&self.repr(), &other.repr()))
+        self.require_exact("%", other, Context::<Zero>::new(DIGITS).rem(&self.repr(), &other.repr()))
     }
 
     /// # Errors
@@ -174,7 +174,7 @@ impl ExactNumber {
 
     /// The number with this many digits after the point.
     #[must_use]
-    pub(super) fn rounded(self, rounding: Rounding, places: u8) -> Self {
+    pub(super) fn round(self, rounding: Rounding, places: u8) -> Self {
         let dropped = i64::from(-self.exponent) - i64::from(places);
         let Ok(dropped) = u32::try_from(dropped) else { return self };
         if dropped == 0 {
@@ -202,7 +202,7 @@ impl ExactNumber {
         Repr::new(self.coefficient.into(), self.exponent as isize)
     }
 
-    fn exact<R: Round>(self, symbol: &str, other: Self, result: FpResult<R>) -> Result<Self, String> {
+    fn require_exact<R: Round>(self, symbol: &str, other: Self, result: FpResult<R>) -> Result<Self, String> {
         match result {
             Ok(Rounded::Exact(value)) => from_repr(value.repr()),
             _ => None,

@@ -16,7 +16,7 @@ pub enum ExportedValue<'c> {
 
 impl ExportedValue<'_> {
     /// Whether it is this very value in memory; does not compare contents.
-    pub fn is(&self, value: &Value) -> bool {
+    pub fn is_same_instance(&self, value: &Value) -> bool {
         std::ptr::eq(&raw const **self, value)
     }
 
@@ -29,8 +29,8 @@ impl ExportedValue<'_> {
     }
 
     /// Whether both are equal JSON.
-    pub(super) fn same(&self, other: &Self) -> bool {
-        self.is(other) || **self == **other
+    pub(super) fn is_equal(&self, other: &Self) -> bool {
+        self.is_same_instance(other) || **self == **other
     }
 }
 

@@ -68,11 +68,11 @@ impl From<&str> for EvalError {
 
 impl Fuel {
     pub(super) fn new(limits: &'static ScriptLimits) -> Self {
-        Self::after(limits, 0)
+        Self::with_steps_taken(limits, 0)
     }
 
     /// Starts with the number of steps that earlier replays took.
-    pub(super) fn after(limits: &'static ScriptLimits, steps: u64) -> Self {
+    pub(super) fn with_steps_taken(limits: &'static ScriptLimits, steps: u64) -> Self {
         Self {
             limits,
             steps: Cell::new(steps),
@@ -88,7 +88,7 @@ impl Fuel {
     }
 
     /// Counts a step.
-    pub(super) fn step(&self) -> Result<(), EvalError> {
+    pub(super) fn spend_step(&self) -> Result<(), EvalError> {
         work_limit::spend(STEP_UNITS).map_err(exceeded)?;
         self.steps(1)
     }
@@ -103,14 +103,14 @@ impl Fuel {
     }
 
     /// Counts a scan of a string: one step per [`SCANNED_PER_STEP`] bytes.
-    pub(super) fn scan(&self, bytes: usize) -> Result<(), EvalError> {
-        work_limit::spend_on(bytes, SCANNED_PER_UNIT).map_err(exceeded)?;
+    pub(super) fn spend_scan(&self, bytes: usize) -> Result<(), EvalError> {
+        work_limit::spend_for(bytes, SCANNED_PER_UNIT).map_err(exceeded)?;
         self.steps(bytes as u64 / SCANNED_PER_STEP)
     }
 
     /// Counts a new string.
-    pub(super) fn text(&self, bytes: usize) -> Result<(), EvalError> {
-        self.scan(bytes)?;
+    pub(super) fn spend_string(&self, bytes: usize) -> Result<(), EvalError> {
+        self.spend_scan(bytes)?;
         if bytes > self.limits.text {
             let ScriptLimits { who, text, .. } = self.limits;
             return Err(EvalError::Limit(format!("{who} creates a string of more than {text} bytes")));
@@ -121,10 +121,11 @@ impl Fuel {
     }
 
     /// Counts new elements or members.
-    pub(super) fn values(&self, number: usize) -> Result<(), EvalError> {
+    pub(super) fn spend_values(&self, number: usize) -> Result<(), EvalError> {
         work_limit::spend(number as u64).map_err(exceeded)?;
-        count(&self.values, number, self.limits.values)
-            .map_err(|most| EvalError::Limit(format!("{} creates more than {most} elements", self.limits.who)))
+        count(&self.values, number, self.limits.values).map_err(|most| {
+            EvalError::Limit(format!("{} creates more than {most} elements", self.limits.who))
+        })
     }
 
     /// Counts exported bytes.

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::equality::{compare, equal, position};
+use super::equality::{compare, equal, find_position};
 use super::exact_number::{DIGITS, ExactNumber, NumberView, Rounding};
 use super::fuel::{EvalError, Fuel};
 use super::operators::add;
-use super::value::{ValueKind, ArrayView, MemberMap, ObjectView, ScriptValue, key_to_value, offset};
+use super::value::{ArrayView, MemberMap, ObjectView, ScriptValue, ValueKind, key_to_value, resolve_index};
 use crate::json::JsonType;
 
 /// The maximum number of parts that `split` returns.
@@ -67,15 +67,23 @@ pub(super) fn at<'r>(_: &Fuel, container: &ScriptValue<'r>, index: &ScriptValue<
     }
 }
 
-pub(super) fn contains<'r>(work: &Fuel, whole: &ScriptValue<'r>, part: &ScriptValue<'r>) -> FunctionResult<'r> {
+pub(super) fn contains<'r>(
+    work: &Fuel,
+    whole: &ScriptValue<'r>,
+    part: &ScriptValue<'r>,
+) -> FunctionResult<'r> {
     match whole.kind() {
         ValueKind::Text(whole) => Ok(ScriptValue::Boolean(whole.contains(text("contains", part)?))),
-        ValueKind::List(list) => Ok(ScriptValue::Boolean(position(work, list, part)?.is_some())),
+        ValueKind::List(list) => Ok(ScriptValue::Boolean(find_position(work, list, part)?.is_some())),
         other => Err(wrong("contains", "a string or an array", other.json_type())),
     }
 }
 
-pub(super) fn starts_with<'r>(_: &Fuel, whole: &ScriptValue<'r>, start: &ScriptValue<'r>) -> FunctionResult<'r> {
+pub(super) fn starts_with<'r>(
+    _: &Fuel,
+    whole: &ScriptValue<'r>,
+    start: &ScriptValue<'r>,
+) -> FunctionResult<'r> {
     Ok(ScriptValue::Boolean(text("starts_with", whole)?.starts_with(text("starts_with", start)?)))
 }
 
@@ -87,12 +95,20 @@ pub(super) fn has<'r>(_: &Fuel, value: &ScriptValue<'r>, key: &ScriptValue<'r>) 
     Ok(ScriptValue::Boolean(object("has", value)?.get(text("has", key)?).is_some()))
 }
 
-pub(super) fn index_of<'r>(work: &Fuel, value: &ScriptValue<'r>, wanted: &ScriptValue<'r>) -> FunctionResult<'r> {
-    let index = position(work, list("index_of", value)?, wanted)?;
+pub(super) fn index_of<'r>(
+    work: &Fuel,
+    value: &ScriptValue<'r>,
+    wanted: &ScriptValue<'r>,
+) -> FunctionResult<'r> {
+    let index = find_position(work, list("index_of", value)?, wanted)?;
     Ok(index.map_or(ScriptValue::Number(ExactNumber::from(-1)), ScriptValue::whole))
 }
 
-pub(super) fn count<'r>(work: &Fuel, value: &ScriptValue<'r>, wanted: &ScriptValue<'r>) -> FunctionResult<'r> {
+pub(super) fn count<'r>(
+    work: &Fuel,
+    value: &ScriptValue<'r>,
+    wanted: &ScriptValue<'r>,
+) -> FunctionResult<'r> {
     let mut count = 0;
     for item in list("count", value)?.iter() {
         count += usize::from(equal(work, &item, wanted)?);
@@ -146,12 +162,16 @@ pub(super) fn min<'r>(_: &Fuel, a: &ScriptValue<'r>, b: &ScriptValue<'r>) -> Fun
     Ok(if compare(a, b)?.is_le() { a.clone() } else { b.clone() })
 }
 
-pub(super) fn split<'r>(work: &Fuel, value: &ScriptValue<'r>, separator: &ScriptValue<'r>) -> FunctionResult<'r> {
+pub(super) fn split<'r>(
+    work: &Fuel,
+    value: &ScriptValue<'r>,
+    separator: &ScriptValue<'r>,
+) -> FunctionResult<'r> {
     let (whole, separator) = (text("split", value)?, text("split", separator)?);
     if separator.is_empty() {
         return Err("`split` takes a separator of at least one character".into());
     }
-    let pieces: Vec<ScriptValue<'r>> = match value.borrowed() {
+    let pieces: Vec<ScriptValue<'r>> = match value.as_borrowed_str() {
         Some(whole) => whole.split(separator).take(MAX_PIECES + 1).map(ScriptValue::Borrowed).collect(),
         None => {
             let pieces = whole.split(separator).take(MAX_PIECES + 1);
@@ -169,7 +189,7 @@ pub(super) fn sum<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r
         return Err("`sum` takes an array of numbers".into());
     };
     list.iter().try_fold(ScriptValue::whole(0), |total, item| {
-        work.step()?;
+        work.spend_step()?;
         add(work, &total, &item)
     })
 }
@@ -183,17 +203,21 @@ pub(super) fn to_upper<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResu
 }
 
 pub(super) fn trim<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
-    match value.borrowed() {
+    match value.as_borrowed_str() {
         Some(text) => Ok(ScriptValue::Borrowed(text.trim())),
         None => ScriptValue::text(work, text("trim", value)?.trim()),
     }
 }
 
-pub(super) fn join<'r>(work: &Fuel, value: &ScriptValue<'r>, separator: &ScriptValue<'r>) -> FunctionResult<'r> {
+pub(super) fn join<'r>(
+    work: &Fuel,
+    value: &ScriptValue<'r>,
+    separator: &ScriptValue<'r>,
+) -> FunctionResult<'r> {
     let separator = text("join", separator)?;
     let mut joined = String::new();
     for (index, item) in list("join", value)?.iter().enumerate() {
-        work.step()?;
+        work.spend_step()?;
         if index > 0 {
             joined.push_str(separator);
         }
@@ -231,7 +255,7 @@ pub(super) fn range<'r>(work: &Fuel, from: &ScriptValue<'r>, to: &ScriptValue<'r
     let (from, to) = (whole("range", from)?, whole("range", to)?);
     // Checked before allocation.
     let length = usize::try_from(to.saturating_sub(from).max(0)).unwrap_or(usize::MAX);
-    work.values(length)?;
+    work.spend_values(length)?;
     ScriptValue::list(work, (from..to).map(|number| ScriptValue::Number(ExactNumber::from(number))).collect())
 }
 
@@ -248,7 +272,7 @@ pub(super) fn replace<'r>(
     // Checked before allocation: every replacement may be longer.
     let places = if with.len() > part.len() { value.matches(part).count() } else { 0 };
     let length = value.len().saturating_add(places.saturating_mul(with.len().saturating_sub(part.len())));
-    work.text(length)?;
+    work.spend_string(length)?;
     Ok(ScriptValue::Text(value.replace(part, with).into()))
 }
 
@@ -262,7 +286,7 @@ pub(super) fn slice<'r>(
     let bounds = |len: usize| {
         let place = |index: i64| match usize::try_from(index) {
             Ok(index) => index.min(len),
-            Err(_) => offset(index, len).unwrap_or(0),
+            Err(_) => resolve_index(index, len).unwrap_or(0),
         };
         (place(from), place(to).saturating_sub(place(from)))
     };
@@ -281,11 +305,11 @@ pub(super) fn slice<'r>(
 
 pub(super) fn sort<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     let mut items: Vec<ScriptValue<'r>> = list("sort", value)?.iter().collect();
-    work.values(items.len())?;
+    work.spend_values(items.len())?;
     // Each adjacent pair is compared first, so that the sort itself cannot fail.
     for pair in items.windows(2) {
         if let [a, b] = pair {
-            work.step()?;
+            work.spend_step()?;
             compare(a, b)?;
         }
     }
@@ -296,7 +320,10 @@ pub(super) fn sort<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'
 pub(super) fn to_number<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     let text = text("to_number", value)?;
     let number: crate::json::Number = text.parse().map_err(|_| {
-        EvalError::from(format!("`{}` is not a number", crate::safe_text::inert(&crate::safe_text::cut(text))))
+        EvalError::from(format!(
+            "`{}` is not a number",
+            crate::safe_text::escape_controls(&crate::safe_text::truncate(text))
+        ))
     })?;
     Ok(ScriptValue::Number(NumberView::from_json(&number).exact()?))
 }
@@ -319,15 +346,27 @@ fn whole_number(name: &str, number: NumberView<'_>) -> Result<i64, EvalError> {
     number.to_i64().ok_or_else(|| format!("`{name}` takes a whole number of at most 19 digits").into())
 }
 
-pub(super) fn round<'r>(_: &Fuel, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> FunctionResult<'r> {
+pub(super) fn round<'r>(
+    _: &Fuel,
+    value: &ScriptValue<'r>,
+    places: Option<&ScriptValue<'r>>,
+) -> FunctionResult<'r> {
     rounded("round", value, places, Rounding::HalfAwayFromZero)
 }
 
-pub(super) fn floor<'r>(_: &Fuel, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> FunctionResult<'r> {
+pub(super) fn floor<'r>(
+    _: &Fuel,
+    value: &ScriptValue<'r>,
+    places: Option<&ScriptValue<'r>>,
+) -> FunctionResult<'r> {
     rounded("floor", value, places, Rounding::Floor)
 }
 
-pub(super) fn ceil<'r>(_: &Fuel, value: &ScriptValue<'r>, places: Option<&ScriptValue<'r>>) -> FunctionResult<'r> {
+pub(super) fn ceil<'r>(
+    _: &Fuel,
+    value: &ScriptValue<'r>,
+    places: Option<&ScriptValue<'r>>,
+) -> FunctionResult<'r> {
     rounded("ceil", value, places, Rounding::Ceiling)
 }
 
@@ -348,5 +387,5 @@ fn rounded<'r>(
             places.ok_or_else(|| format!("`{name}` takes 0 to {DIGITS} digits after the point"))?
         }
     };
-    Ok(ScriptValue::Number(number.exact()?.rounded(rounding, places)))
+    Ok(ScriptValue::Number(number.exact()?.round(rounding, places)))
 }

@@ -33,7 +33,9 @@ pub(super) enum Implementation {
     One(for<'r> fn(&Fuel, &ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>),
     Two(for<'r> fn(&Fuel, &ScriptValue<'r>, &ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>),
     /// The second argument is optional.
-    OneOrTwo(for<'r> fn(&Fuel, &ScriptValue<'r>, Option<&ScriptValue<'r>>) -> Result<ScriptValue<'r>, EvalError>),
+    OneOrTwo(
+        for<'r> fn(&Fuel, &ScriptValue<'r>, Option<&ScriptValue<'r>>) -> Result<ScriptValue<'r>, EvalError>,
+    ),
     Three(
         for<'r> fn(
             &Fuel,
@@ -109,7 +111,7 @@ impl ScriptFunction {
     }
 
     /// The minimum number of arguments.
-    pub(super) fn least(&self) -> usize {
+    pub(super) fn min_arguments(&self) -> usize {
         self.parameters.iter().filter(|parameter| !parameter.ends_with('?')).count()
     }
 
@@ -133,7 +135,7 @@ impl ScriptFunction {
 }
 
 /// The function with this name.
-pub(super) fn by_name(name: &str) -> Option<&'static ScriptFunction> {
+pub(super) fn find_function(name: &str) -> Option<&'static ScriptFunction> {
     FUNCTIONS.iter().find(|function| function.name == name)
 }
 
@@ -188,7 +190,12 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "the number rounded down to `digits` digits after the point (0 if omitted)",
         Implementation::OneOrTwo(lib::floor),
     ),
-    ScriptFunction::new("has", &["object", "key"], "whether an object has a key", Implementation::Two(lib::has)),
+    ScriptFunction::new(
+        "has",
+        &["object", "key"],
+        "whether an object has a key",
+        Implementation::Two(lib::has),
+    ),
     ScriptFunction::new(
         "index_of",
         &["array", "value"],
@@ -227,8 +234,18 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "whether a regex matches anywhere in a string",
         Implementation::Matches,
     ),
-    ScriptFunction::new("max", &["a", "b"], "the larger of two numbers or strings", Implementation::Two(lib::max)),
-    ScriptFunction::new("min", &["a", "b"], "the smaller of two numbers or strings", Implementation::Two(lib::min)),
+    ScriptFunction::new(
+        "max",
+        &["a", "b"],
+        "the larger of two numbers or strings",
+        Implementation::Two(lib::max),
+    ),
+    ScriptFunction::new(
+        "min",
+        &["a", "b"],
+        "the smaller of two numbers or strings",
+        Implementation::Two(lib::min),
+    ),
     ScriptFunction::new(
         "round",
         &["number", "digits?"],
@@ -254,8 +271,18 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         Implementation::Two(lib::starts_with),
     ),
     ScriptFunction::new("sum", &["array"], "the sum of an array of numbers", Implementation::One(lib::sum)),
-    ScriptFunction::new("to_lower", &["string"], "the string in lower case", Implementation::One(lib::to_lower)),
-    ScriptFunction::new("to_upper", &["string"], "the string in upper case", Implementation::One(lib::to_upper)),
+    ScriptFunction::new(
+        "to_lower",
+        &["string"],
+        "the string in lower case",
+        Implementation::One(lib::to_lower),
+    ),
+    ScriptFunction::new(
+        "to_upper",
+        &["string"],
+        "the string in upper case",
+        Implementation::One(lib::to_upper),
+    ),
     ScriptFunction::new(
         "trim",
         &["string"],
@@ -359,7 +386,12 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "the current time, in milliseconds since 1970 (UTC)",
         Implementation::Effect(EffectKind::Now),
     ),
-    ScriptFunction::scripts("random", &[], "a random number from 0 to below 1", Implementation::Effect(EffectKind::Random)),
+    ScriptFunction::scripts(
+        "random",
+        &[],
+        "a random number from 0 to below 1",
+        Implementation::Effect(EffectKind::Random),
+    ),
     ScriptFunction::scripts(
         "cache_get",
         &["key"],

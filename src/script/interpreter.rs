@@ -2,13 +2,15 @@
 
 use regex::Regex;
 
-use super::assignment::{ResolvedStep, assign, changed, element, inside, property};
-use super::error_object::{SCRIPT_ERROR, error_object, thrown};
-use super::fuel::{EvalError, ScriptLimits, Fuel};
-use super::function_table::{MutatingFunction, EffectKind, Implementation};
+use super::assignment::{ResolvedStep, apply_at, assign, mutate, read_element, read_property};
+use super::error_object::{SCRIPT_ERROR, error_object, to_error_object};
+use super::fuel::{EvalError, Fuel, ScriptLimits};
+use super::function_table::{EffectKind, Implementation, MutatingFunction};
 use super::operators::{OperatorFn, is_in_member, negate, not};
-use super::program::{FunctionBody, Code, ReadOnlyVariable, CodeNode, AssignTarget, Program, SourcePosition, TargetStep};
-use super::value::{ValueKind, MemberMap, ScriptValue};
+use super::program::{
+    AssignTarget, Code, CodeNode, FunctionBody, Program, ReadOnlyVariable, SourcePosition, TargetStep,
+};
+use super::value::{MemberMap, ScriptValue, ValueKind};
 use crate::json::JsonType;
 
 /// The host of a program: the values that it reads and the effects that it requests.
@@ -68,7 +70,7 @@ pub(super) struct Interpreter<'r, W> {
     calls: usize,
 }
 
-pub(super) fn fault<'r>(spot: SourcePosition) -> impl Fn(EvalError) -> ControlFlow<'r> {
+pub(super) fn into_control_flow<'r>(spot: SourcePosition) -> impl Fn(EvalError) -> ControlFlow<'r> {
     move |fault| match fault {
         EvalError::Wrong(message) => ControlFlow::Wrong(message, spot),
         EvalError::Limit(message) => ControlFlow::Limit(message, spot),
@@ -97,7 +99,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         self.calls += 1;
         self.slots.extend(given);
         self.slots.resize(self.base + body.slots, ScriptValue::Null);
-        let result = self.node(&body.code);
+        let result = self.evaluate_node(&body.code);
         self.slots.truncate(self.base);
         (self.base, self.calls) = (base, calls);
         match result {
@@ -106,8 +108,8 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         }
     }
 
-    pub(super) fn node(&mut self, node: &'r CodeNode) -> EvalResult<'r> {
-        self.work.step().map_err(fault(node.spot))?;
+    pub(super) fn evaluate_node(&mut self, node: &'r CodeNode) -> EvalResult<'r> {
+        self.work.spend_step().map_err(into_control_flow(node.spot))?;
         if self.depth >= self.work.limits.depth {
             let message = format!("{} nests too deeply", self.work.limits.who);
             return Err(ControlFlow::Limit(message, node.spot));
@@ -127,7 +129,9 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Code::Number(number) => Ok(ScriptValue::Number(*number)),
             Code::Literal(number) => Ok(ScriptValue::Json(number)),
             Code::Text(text) => Ok(ScriptValue::Borrowed(text)),
-            Code::Member(member) => self.world.member(*member).map_err(|message| ControlFlow::Wrong(message, spot)),
+            Code::Member(member) => {
+                self.world.member(*member).map_err(|message| ControlFlow::Wrong(message, spot))
+            }
             Code::Slot(slot) => Ok(self.slot(*slot).clone()),
             Code::List(items) => self.list(items, spot),
             Code::Object(members) => self.object(members, spot),
@@ -142,25 +146,25 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Code::Index(operands) => self.element(operands, spot),
             Code::Function(run, arguments) => self.function(*run, arguments, spot),
             Code::Matches(text, regex) => self.matches(text, regex, spot),
-            Code::Each(how, list, closure) => self.each(*how, list, closure, spot),
+            Code::Each(how, list, closure) => self.apply_closure(*how, list, closure, spot),
             Code::Change(how, place, arguments) => self.change(*how, place, arguments, spot),
             Code::Effect(kind, arguments) => self.evaluate_effect(*kind, arguments, spot),
             Code::Call(function, arguments) => self.call(*function, arguments, spot),
             Code::Let(slot, value) => self.bind(*slot, value),
             Code::Assign(place, operator, value) => self.assign(place, *operator, value, spot),
             Code::If(condition, then, otherwise) => {
-                if self.boolean(condition)? {
-                    self.node(then)
+                if self.evaluate_boolean(condition)? {
+                    self.evaluate_node(then)
                 } else {
-                    self.node(otherwise)
+                    self.evaluate_node(otherwise)
                 }
             }
-            Code::While(condition, body) => self.repeat(condition.as_deref(), body),
+            Code::While(condition, body) => self.run_loop(condition.as_deref(), body),
             Code::For(parts) => self.run_for(parts),
             Code::Try(attempt, error, handler) => self.attempt(attempt, *error, handler),
             Code::Throw(value) => self.throw(value, spot),
-            Code::Return(value) => Err(ControlFlow::Return(self.node(value)?)),
-            Code::Break(value) => Err(ControlFlow::Break(self.node(value)?)),
+            Code::Return(value) => Err(ControlFlow::Return(self.evaluate_node(value)?)),
+            Code::Break(value) => Err(ControlFlow::Break(self.evaluate_node(value)?)),
             Code::Continue => Err(ControlFlow::Continue),
             Code::Block(nodes) => self.block(nodes),
         }
@@ -168,7 +172,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
 
     fn list(&mut self, items: &'r [CodeNode], spot: SourcePosition) -> EvalResult<'r> {
         let items = self.nodes(items)?;
-        ScriptValue::list(&self.work, items).map_err(fault(spot))
+        ScriptValue::list(&self.work, items).map_err(into_control_flow(spot))
     }
 
     fn changed(
@@ -177,7 +181,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         change: fn(&ScriptValue<'r>) -> Result<ScriptValue<'r>, EvalError>,
         spot: SourcePosition,
     ) -> EvalResult<'r> {
-        change(&self.node(operand)?).map_err(fault(spot))
+        change(&self.evaluate_node(operand)?).map_err(into_control_flow(spot))
     }
 
     fn compared(
@@ -187,26 +191,26 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         spot: SourcePosition,
     ) -> EvalResult<'r> {
         let [a, b] = operands;
-        let (a, b) = (self.node(a)?, self.node(b)?);
+        let (a, b) = (self.evaluate_node(a)?, self.evaluate_node(b)?);
         self.look([&a, &b], spot)?;
-        compare(&self.work, &a, &b).map_err(fault(spot))
+        compare(&self.work, &a, &b).map_err(into_control_flow(spot))
     }
 
     fn property(&mut self, object: &'r CodeNode, key: &'r str, spot: SourcePosition) -> EvalResult<'r> {
-        property(&self.node(object)?, key).map_err(fault(spot))
+        read_property(&self.evaluate_node(object)?, key).map_err(into_control_flow(spot))
     }
 
     fn element(&mut self, operands: &'r [CodeNode; 2], spot: SourcePosition) -> EvalResult<'r> {
         let [container, index] = operands;
-        let (container, index) = (self.node(container)?, self.node(index)?);
-        element(&container, &index).map_err(fault(spot))
+        let (container, index) = (self.evaluate_node(container)?, self.evaluate_node(index)?);
+        read_element(&container, &index).map_err(into_control_flow(spot))
     }
 
     fn matches(&mut self, text: &'r CodeNode, regex: &Regex, spot: SourcePosition) -> EvalResult<'r> {
-        let text = self.node(text)?;
+        let text = self.evaluate_node(text)?;
         match text.kind() {
             ValueKind::Text(text) => {
-                self.work.scan(text.len()).map_err(fault(spot))?;
+                self.work.spend_scan(text.len()).map_err(into_control_flow(spot))?;
                 Ok(ScriptValue::Boolean(regex.is_match(text)))
             }
             _ => {
@@ -236,8 +240,8 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     }
 
     fn bind(&mut self, slot: usize, value: &'r CodeNode) -> EvalResult<'r> {
-        let value = self.node(value)?;
-        self.set(slot, value);
+        let value = self.evaluate_node(value)?;
+        self.set_slot(slot, value);
         Ok(ScriptValue::Null)
     }
 
@@ -248,33 +252,33 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         value: &'r CodeNode,
         spot: SourcePosition,
     ) -> EvalResult<'r> {
-        let value = self.node(value)?;
+        let value = self.evaluate_node(value)?;
         let steps = self.steps(&place.steps)?;
         let value = match operator {
             None => value,
             Some(operator) => {
                 let mut old = self.slot(place.slot).clone();
                 for step in &steps {
-                    old = step.read(&old).map_err(fault(spot))?;
+                    old = step.read(&old).map_err(into_control_flow(spot))?;
                 }
-                operator(&self.work, &old, &value).map_err(fault(spot))?
+                operator(&self.work, &old, &value).map_err(into_control_flow(spot))?
             }
         };
         let (work, target) = self.target(place.slot);
-        assign(work, target, &steps, value).map_err(fault(spot))?;
+        assign(work, target, &steps, value).map_err(into_control_flow(spot))?;
         Ok(ScriptValue::Null)
     }
 
     fn throw(&mut self, value: &'r CodeNode, spot: SourcePosition) -> EvalResult<'r> {
-        let value = self.node(value)?;
-        let thrown = thrown(value, &self.work).map_err(fault(spot))?;
+        let value = self.evaluate_node(value)?;
+        let thrown = to_error_object(value, &self.work).map_err(into_control_flow(spot))?;
         Err(ControlFlow::Exception(thrown, spot))
     }
 
     fn block(&mut self, nodes: &'r [CodeNode]) -> EvalResult<'r> {
         let mut last = ScriptValue::Null;
         for node in nodes {
-            last = self.node(node)?;
+            last = self.evaluate_node(node)?;
         }
         Ok(last)
     }
@@ -283,7 +287,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         self.slots.get(self.base + slot).unwrap_or(&ScriptValue::Null)
     }
 
-    pub(super) fn set(&mut self, slot: usize, value: ScriptValue<'r>) {
+    pub(super) fn set_slot(&mut self, slot: usize, value: ScriptValue<'r>) {
         if let Some(place) = self.slots.get_mut(self.base + slot) {
             *place = value;
         }
@@ -296,7 +300,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     fn nodes(&mut self, nodes: &'r [CodeNode]) -> Result<Vec<ScriptValue<'r>>, ControlFlow<'r>> {
         let mut values = Vec::with_capacity(nodes.len());
         for node in nodes {
-            values.push(self.node(node)?);
+            values.push(self.evaluate_node(node)?);
         }
         Ok(values)
     }
@@ -304,13 +308,13 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     fn object(&mut self, members: &'r [(String, CodeNode)], spot: SourcePosition) -> EvalResult<'r> {
         let mut object = MemberMap::with_capacity(members.len());
         for (key, node) in members {
-            object.insert(key.as_str().into(), self.node(node)?);
+            object.insert(key.as_str().into(), self.evaluate_node(node)?);
         }
-        ScriptValue::object(&self.work, object).map_err(fault(spot))
+        ScriptValue::object(&self.work, object).map_err(into_control_flow(spot))
     }
 
-    pub(super) fn boolean(&mut self, node: &'r CodeNode) -> Result<bool, ControlFlow<'r>> {
-        let value = self.node(node)?;
+    pub(super) fn evaluate_boolean(&mut self, node: &'r CodeNode) -> Result<bool, ControlFlow<'r>> {
+        let value = self.evaluate_node(node)?;
         match value {
             ScriptValue::Boolean(value) => Ok(value),
             ScriptValue::Json(crate::json::Value::Bool(value)) => Ok(*value),
@@ -324,7 +328,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
 
     fn short_circuit(&mut self, operands: &'r [CodeNode], wanted: bool) -> EvalResult<'r> {
         for operand in operands {
-            if self.boolean(operand)? != wanted {
+            if self.evaluate_boolean(operand)? != wanted {
                 return Ok(ScriptValue::Boolean(!wanted));
             }
         }
@@ -334,7 +338,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     fn coalesce(&mut self, operands: &'r [CodeNode]) -> EvalResult<'r> {
         let mut last = ScriptValue::Null;
         for operand in operands {
-            last = self.node(operand)?;
+            last = self.evaluate_node(operand)?;
             if last.json_type() != JsonType::Null {
                 break;
             }
@@ -342,30 +346,35 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         Ok(last)
     }
 
-    fn function(&mut self, run: Implementation, arguments: &'r [CodeNode], spot: SourcePosition) -> EvalResult<'r> {
+    fn function(
+        &mut self,
+        run: Implementation,
+        arguments: &'r [CodeNode],
+        spot: SourcePosition,
+    ) -> EvalResult<'r> {
         match (run, arguments) {
             (Implementation::One(run), [a]) => {
-                let a = self.node(a)?;
+                let a = self.evaluate_node(a)?;
                 self.look([&a], spot)?;
-                run(&self.work, &a).map_err(fault(spot))
+                run(&self.work, &a).map_err(into_control_flow(spot))
             }
             (Implementation::Two(run), [a, b]) => {
-                let (a, b) = (self.node(a)?, self.node(b)?);
+                let (a, b) = (self.evaluate_node(a)?, self.evaluate_node(b)?);
                 self.look([&a, &b], spot)?;
-                run(&self.work, &a, &b).map_err(fault(spot))
+                run(&self.work, &a, &b).map_err(into_control_flow(spot))
             }
             (Implementation::OneOrTwo(run), [a]) => {
-                let a = self.node(a)?;
-                run(&self.work, &a, None).map_err(fault(spot))
+                let a = self.evaluate_node(a)?;
+                run(&self.work, &a, None).map_err(into_control_flow(spot))
             }
             (Implementation::OneOrTwo(run), [a, b]) => {
-                let (a, b) = (self.node(a)?, self.node(b)?);
-                run(&self.work, &a, Some(&b)).map_err(fault(spot))
+                let (a, b) = (self.evaluate_node(a)?, self.evaluate_node(b)?);
+                run(&self.work, &a, Some(&b)).map_err(into_control_flow(spot))
             }
             (Implementation::Three(run), [a, b, c]) => {
-                let (a, b, c) = (self.node(a)?, self.node(b)?, self.node(c)?);
+                let (a, b, c) = (self.evaluate_node(a)?, self.evaluate_node(b)?, self.evaluate_node(c)?);
                 self.look([&a, &b, &c], spot)?;
-                run(&self.work, &a, &b, &c).map_err(fault(spot))
+                run(&self.work, &a, &b, &c).map_err(into_control_flow(spot))
             }
             // The compiler checked their number.
             _ => Err(ControlFlow::Limit("a function has the wrong number of arguments".to_owned(), spot)),
@@ -378,34 +387,48 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         values: [&ScriptValue<'r>; N],
         spot: SourcePosition,
     ) -> Result<(), ControlFlow<'r>> {
-        values.into_iter().try_for_each(|value| self.work.scan(value.extent())).map_err(fault(spot))
+        values
+            .into_iter()
+            .try_for_each(|value| self.work.spend_scan(value.scan_size()))
+            .map_err(into_control_flow(spot))
     }
 
-    fn effect(&mut self, kind: EffectKind, given: Vec<ScriptValue<'r>>, spot: SourcePosition) -> EvalResult<'r> {
+    fn effect(
+        &mut self,
+        kind: EffectKind,
+        given: Vec<ScriptValue<'r>>,
+        spot: SourcePosition,
+    ) -> EvalResult<'r> {
         match self.world.effect(kind, given, &self.work) {
             Ok(value) => Ok(value),
             Err(EffectError::Exception(value)) => Err(ControlFlow::Exception(value, spot)),
-            Err(EffectError::Fault(error)) => Err(fault(spot)(error)),
+            Err(EffectError::Fault(error)) => Err(into_control_flow(spot)(error)),
             Err(EffectError::End) => Err(ControlFlow::End),
         }
     }
 
     /// Does not catch exceeded limits and the end of the run at an effect without a result.
-    fn attempt(&mut self, attempt: &'r CodeNode, error: Option<usize>, handler: &'r CodeNode) -> EvalResult<'r> {
+    fn attempt(
+        &mut self,
+        attempt: &'r CodeNode,
+        error: Option<usize>,
+        handler: &'r CodeNode,
+    ) -> EvalResult<'r> {
         let (base, calls, depth) = (self.base, self.calls, self.depth);
-        let caught = match self.node(attempt) {
+        let caught = match self.evaluate_node(attempt) {
             Err(ControlFlow::Exception(value, _)) => value,
             Err(ControlFlow::Wrong(message, spot)) => {
-                let message = ScriptValue::text(&self.work, &message).map_err(fault(spot))?;
-                error_object(message, ScriptValue::Borrowed(SCRIPT_ERROR), &self.work).map_err(fault(spot))?
+                let message = ScriptValue::text(&self.work, &message).map_err(into_control_flow(spot))?;
+                error_object(message, ScriptValue::Borrowed(SCRIPT_ERROR), &self.work)
+                    .map_err(into_control_flow(spot))?
             }
             other => return other,
         };
         (self.base, self.calls, self.depth) = (base, calls, depth);
         if let Some(slot) = error {
-            self.set(slot, caught);
+            self.set_slot(slot, caught);
         }
-        self.node(handler)
+        self.evaluate_node(handler)
     }
 
     fn steps(&mut self, steps: &'r [TargetStep]) -> Result<Vec<ResolvedStep<'r>>, ControlFlow<'r>> {
@@ -413,7 +436,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         for step in steps {
             targets.push(match step {
                 TargetStep::Key(key) => ResolvedStep::Key(key),
-                TargetStep::Index(index) => ResolvedStep::Index(self.node(index)?),
+                TargetStep::Index(index) => ResolvedStep::Index(self.evaluate_node(index)?),
             });
         }
         Ok(targets)
@@ -429,7 +452,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         let argument = self.nodes(arguments)?.into_iter().next();
         let steps = self.steps(&place.steps)?;
         let (work, target) = self.target(place.slot);
-        let mut action = |target: &mut ScriptValue<'r>| changed(how, target, argument.as_ref(), work);
-        inside(work, target, &steps, &mut action).map_err(fault(spot))
+        let mut action = |target: &mut ScriptValue<'r>| mutate(how, target, argument.as_ref(), work);
+        apply_at(work, target, &steps, &mut action).map_err(into_control_flow(spot))
     }
 }

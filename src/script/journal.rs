@@ -122,7 +122,8 @@ impl<'c> Journal<'c> {
             return Err(JournalError::TooLarge);
         }
         for entry in &stored.entries {
-            let known = super::function_table::by_name(&entry.effect).is_some_and(super::ScriptFunction::is_effect);
+            let known = super::function_table::find_function(&entry.effect)
+                .is_some_and(super::ScriptFunction::is_effect);
             if !known || (entry.error.is_some() == entry.value.is_some()) {
                 return Err(JournalError::Malformed(
                     "an entry is not an effect with exactly one result".to_owned(),
@@ -146,17 +147,17 @@ impl<'c> Journal<'c> {
 
 impl<'c> JournalEntry<'c> {
     /// Whether this entry holds the result of that effect.
-    pub(super) fn answers(&self, effect: &ScriptEffect<'_>) -> bool {
+    pub(super) fn is_result_of(&self, effect: &ScriptEffect<'_>) -> bool {
         match &self.asked {
-            RecordedRequest::Here(asked) => asked.same(effect),
+            RecordedRequest::Here(asked) => asked.is_same_request(effect),
             RecordedRequest::Kept { effect: name, arguments } => {
                 name == effect.name() && *arguments == effect.digest().to_string()
             }
         }
     }
 
-    pub(super) fn effect(&self) -> &str {
-        self.asked.effect()
+    pub(super) fn effect_name(&self) -> &str {
+        self.asked.effect_name()
     }
 
     /// The effect, if it was requested in this process.
@@ -169,7 +170,7 @@ impl<'c> JournalEntry<'c> {
 }
 
 impl RecordedRequest<'_> {
-    fn effect(&self) -> &str {
+    fn effect_name(&self) -> &str {
         match self {
             Self::Here(effect) => effect.name(),
             Self::Kept { effect, .. } => effect,
@@ -233,7 +234,7 @@ impl Serialize for Journal<'_> {
                     (None, Some(StoredError { message: message.clone(), kind: kind.clone() }))
                 }
             };
-            StoredEntry { effect: entry.asked.effect().to_owned(), arguments, value, error }
+            StoredEntry { effect: entry.asked.effect_name().to_owned(), arguments, value, error }
         });
         let stored = StoredJournal {
             journal: VERSION,

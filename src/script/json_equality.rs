@@ -1,21 +1,21 @@
 //! Equality of a script value with a stored JSON value, without converting the script value to JSON.
 
-use super::fuel::{EvalError, VALUE_BYTES, Fuel};
-use super::value::{ScriptValue, too_deep};
+use super::fuel::{EvalError, Fuel, VALUE_BYTES};
+use super::value::{ScriptValue, nesting_error};
 use crate::json::{MAX_DEPTH, Value};
 
 impl ScriptValue<'_> {
     /// Whether a JSON copy of this value would equal `json`. Copies nothing, but counts the same work and returns the same errors as
     /// the copy: a replay spends the same whether or not its journal was stored in between.
-    pub(super) fn is_json(&self, json: &Value, work: &Fuel) -> Result<bool, EvalError> {
+    pub(super) fn equals_json(&self, json: &Value, work: &Fuel) -> Result<bool, EvalError> {
         self.equals_json_below(json, work, 0)
     }
 
     fn equals_json_below(&self, json: &Value, work: &Fuel, depth: usize) -> Result<bool, EvalError> {
-        work.step()?;
+        work.spend_step()?;
         work.spend_output(VALUE_BYTES)?;
         if depth > MAX_DEPTH {
-            return Err(too_deep());
+            return Err(nesting_error());
         }
         let text = |text: &str| {
             work.spend_output(text.len())?;
@@ -116,14 +116,14 @@ mod tests {
         for (at, value) in values.iter().enumerate() {
             let (writing, comparing) = (Fuel::new(&SCRIPT_LIMITS), Fuel::new(&SCRIPT_LIMITS));
             let json = value.to_json(&writing).unwrap();
-            assert!(value.is_json(&json, &comparing).unwrap(), "{json}");
+            assert!(value.equals_json(&json, &comparing).unwrap(), "{json}");
             assert_eq!(spent(&comparing), spent(&writing), "{json}");
             for (other_at, other) in values.iter().enumerate() {
-                assert_eq!(other.is_json(&json, &own).unwrap(), at == other_at, "{json} and {other:?}");
+                assert_eq!(other.equals_json(&json, &own).unwrap(), at == other_at, "{json} and {other:?}");
             }
         }
         let respelled =
             json!({"y": {"e": [], "n": 12345678901234567890u64}, "z": [1.0, 1.5, "text", null, true]});
-        assert!(ScriptValue::Json(&call).is_json(&respelled, &own).unwrap());
+        assert!(ScriptValue::Json(&call).equals_json(&respelled, &own).unwrap());
     }
 }

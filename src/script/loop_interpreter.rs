@@ -1,19 +1,19 @@
 //! Interpreter for closures over arrays, and for loops.
 
 use super::function_table::ClosureFunction;
-use super::interpreter::{Interpreter, EvalResult, ControlFlow, World, fault};
-use super::program::{Closure, ForLoop, CodeNode, SourcePosition};
-use super::value::{ValueKind, ScriptValue, key_to_value};
+use super::interpreter::{ControlFlow, EvalResult, Interpreter, World, into_control_flow};
+use super::program::{Closure, CodeNode, ForLoop, SourcePosition};
+use super::value::{ScriptValue, ValueKind, key_to_value};
 
 impl<'r, W: World<'r>> Interpreter<'r, W> {
-    pub(super) fn each(
+    pub(super) fn apply_closure(
         &mut self,
         how: ClosureFunction,
         list: &'r CodeNode,
         closure: &'r Closure,
         spot: SourcePosition,
     ) -> EvalResult<'r> {
-        let value = self.node(list)?;
+        let value = self.evaluate_node(list)?;
         let list = match value.kind() {
             ValueKind::List(list) => list,
             _ => {
@@ -24,13 +24,13 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         };
         let mut collected = Vec::new();
         for item in list.iter() {
-            self.set(closure.parameter, item.clone());
-            let said = match self.node(&closure.body) {
+            self.set_slot(closure.parameter, item.clone());
+            let said = match self.evaluate_node(&closure.body) {
                 Err(ControlFlow::Return(value)) => value,
                 other => other?,
             };
             if how == ClosureFunction::Map {
-                self.work.values(1).map_err(fault(spot))?;
+                self.work.spend_values(1).map_err(into_control_flow(spot))?;
                 collected.push(said);
                 continue;
             }
@@ -48,18 +48,20 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         match how {
             ClosureFunction::All => Ok(ScriptValue::Boolean(true)),
             ClosureFunction::Some => Ok(ScriptValue::Boolean(false)),
-            ClosureFunction::Filter | ClosureFunction::Map => ScriptValue::list(&self.work, collected).map_err(fault(spot)),
+            ClosureFunction::Filter | ClosureFunction::Map => {
+                ScriptValue::list(&self.work, collected).map_err(into_control_flow(spot))
+            }
         }
     }
 
-    pub(super) fn repeat(&mut self, condition: Option<&'r CodeNode>, body: &'r CodeNode) -> EvalResult<'r> {
+    pub(super) fn run_loop(&mut self, condition: Option<&'r CodeNode>, body: &'r CodeNode) -> EvalResult<'r> {
         loop {
             if let Some(condition) = condition
-                && !self.boolean(condition)?
+                && !self.evaluate_boolean(condition)?
             {
                 return Ok(ScriptValue::Null);
             }
-            match self.node(body) {
+            match self.evaluate_node(body) {
                 Err(ControlFlow::Break(value)) => return Ok(value),
                 Ok(_) | Err(ControlFlow::Continue) => {}
                 Err(other) => return Err(other),
@@ -68,7 +70,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
     }
 
     pub(super) fn run_for(&mut self, parts: &'r ForLoop) -> EvalResult<'r> {
-        let over = self.node(&parts.over)?;
+        let over = self.evaluate_node(&parts.over)?;
         let items: Vec<ScriptValue<'r>> = match over.kind() {
             ValueKind::List(list) => list.iter().collect(),
             ValueKind::Object(object) => object.sorted_keys().into_iter().map(key_to_value).collect(),
@@ -79,13 +81,13 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
                 return Err(ControlFlow::Wrong(message, parts.over.spot));
             }
         };
-        self.work.values(items.len()).map_err(fault(parts.over.spot))?;
+        self.work.spend_values(items.len()).map_err(into_control_flow(parts.over.spot))?;
         for (index, item) in items.into_iter().enumerate() {
-            self.set(parts.item, item);
+            self.set_slot(parts.item, item);
             if let Some(counter) = parts.counter {
-                self.set(counter, ScriptValue::whole(index));
+                self.set_slot(counter, ScriptValue::whole(index));
             }
-            match self.node(&parts.body) {
+            match self.evaluate_node(&parts.body) {
                 Err(ControlFlow::Break(value)) => return Ok(value),
                 Ok(_) | Err(ControlFlow::Continue) => {}
                 Err(other) => return Err(other),

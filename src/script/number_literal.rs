@@ -8,7 +8,7 @@ use rhai::{Expr, Position};
 use super::ScriptCompileError;
 use super::compiler::{CompileResult, Compiler};
 use super::exact_number::ExactNumber;
-use super::parser::offset;
+use super::parser::byte_offset;
 use super::program::Code;
 use crate::json::{self, Number as JsonNumber, Value};
 
@@ -17,8 +17,8 @@ impl Compiler<'_> {
     ///
     /// # Errors
     /// The text at the position is not that number.
-    pub(super) fn number(&self, literal: &Expr, position: Position) -> CompileResult<Code> {
-        let number = offset(self.text, position)
+    pub(super) fn compile_number(&self, literal: &Expr, position: Position) -> CompileResult<Code> {
+        let number = byte_offset(self.text, position)
             .and_then(|start| written(self.text, start))
             .filter(|number| is_parsed_as(number, literal))
             .ok_or_else(|| {
@@ -133,7 +133,7 @@ pub(super) fn reject_ambiguous_floats(text: &str) -> CompileResult<()> {
         at = text.get(start..).and_then(literal_range).map_or(start + 1, |literal| start + literal.end);
         let Some(number) = written(text, start) else { continue };
         let Ok(float) = number.text().parse::<f64>() else { continue };
-        let value = number.canonical();
+        let value = number.canonical_text();
         if *known.entry(float.to_bits()).or_insert_with(|| value.clone()) != value {
             return Err(ScriptCompileError {
                 message: "two numbers are too close together to be distinguished".to_owned(),

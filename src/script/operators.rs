@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use super::equality::{compare, equal, position};
+use super::equality::{compare, equal, find_position};
 use super::exact_number::ExactNumber;
 use super::fuel::{EvalError, Fuel};
-use super::value::{ValueKind, ScriptValue};
+use super::value::{ScriptValue, ValueKind};
 
 /// The implementation of an operator: operands → value.
 pub(super) type OperatorFn =
@@ -30,7 +30,7 @@ pub(super) const BINARY_OPERATORS: &[(&str, OperatorFn)] = &[
 ];
 
 /// The operator with this symbol.
-pub(super) fn operator(symbol: &str) -> Option<OperatorFn> {
+pub(super) fn find_operator(symbol: &str) -> Option<OperatorFn> {
     BINARY_OPERATORS.iter().find(|(known, _)| *known == symbol).map(|(_, operator)| *operator)
 }
 
@@ -43,7 +43,7 @@ pub(super) fn not<'r>(value: &ScriptValue<'_>) -> Result<ScriptValue<'r>, EvalEr
 
 pub(super) fn negate<'r>(value: &ScriptValue<'_>) -> Result<ScriptValue<'r>, EvalError> {
     match value.kind() {
-        ValueKind::Number(number) => Ok(ScriptValue::Number(number.exact()?.negated())),
+        ValueKind::Number(number) => Ok(ScriptValue::Number(number.exact()?.negate())),
         other => Err(format!("`-` takes a number, this is of type {}", other.json_type()).into()),
     }
 }
@@ -55,7 +55,7 @@ fn is_in<'r>(
     container: &ScriptValue<'r>,
 ) -> Result<ScriptValue<'r>, EvalError> {
     match container.kind() {
-        ValueKind::List(list) => Ok(ScriptValue::Boolean(position(work, list, wanted)?.is_some())),
+        ValueKind::List(list) => Ok(ScriptValue::Boolean(find_position(work, list, wanted)?.is_some())),
         ValueKind::Object(_) => Err(
             "`in` looks for an element of an array, this is an object: use `has(object, key)` to look for a key"
                 .into(),
@@ -78,7 +78,9 @@ pub(super) fn is_in_member<'r>(
     member: &ScriptValue<'r>,
 ) -> Result<ScriptValue<'r>, EvalError> {
     match (wanted.kind(), member.kind()) {
-        (ValueKind::Text(key), ValueKind::Object(object)) => Ok(ScriptValue::Boolean(object.get(key).is_some())),
+        (ValueKind::Text(key), ValueKind::Object(object)) => {
+            Ok(ScriptValue::Boolean(object.get(key).is_some()))
+        }
         _ => is_in(work, wanted, member),
     }
 }
@@ -90,7 +92,7 @@ pub(super) fn add<'r>(
     b: &ScriptValue<'r>,
 ) -> Result<ScriptValue<'r>, EvalError> {
     if let (ValueKind::Text(a), ValueKind::Text(b)) = (a.kind(), b.kind()) {
-        work.text(a.len().saturating_add(b.len()))?;
+        work.spend_string(a.len().saturating_add(b.len()))?;
         return Ok(ScriptValue::Text([a, b].concat().into()));
     }
     calculate("+", a, b, ExactNumber::plus)
@@ -103,7 +105,9 @@ fn calculate<'r>(
     operation: fn(ExactNumber, ExactNumber) -> Result<ExactNumber, String>,
 ) -> Result<ScriptValue<'r>, EvalError> {
     match (a.kind(), b.kind()) {
-        (ValueKind::Number(a), ValueKind::Number(b)) => Ok(ScriptValue::Number(operation(a.exact()?, b.exact()?)?)),
+        (ValueKind::Number(a), ValueKind::Number(b)) => {
+            Ok(ScriptValue::Number(operation(a.exact()?, b.exact()?)?))
+        }
         (a, b) => Err(format!(
             "`{symbol}` takes two numbers, these are of type {} and {}",
             a.json_type(),

@@ -47,14 +47,14 @@ pub(super) enum Language {
 pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, ScriptCompileError> {
     let at = |message: String, position| ScriptCompileError {
         message,
-        offset: offset(text, position),
+        offset: byte_offset(text, position),
         help: None,
     };
     if text.len() > most {
         let what = if language == Language::Expression { "expression" } else { "script" };
         return Err(at(format!("the {what} is longer than {most} bytes"), Position::NONE));
     }
-    let parsed = guarded(|| match language {
+    let parsed = catch_panic(|| match language {
         Language::Expression => ENGINE.compile_expression(text),
         Language::Script => ENGINE.compile(text),
     });
@@ -73,7 +73,7 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
 }
 
 /// Runs `work` and turns a panic into an error.
-pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+pub(super) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work))
         .map_err(|_| "the evaluation failed with an internal error".to_owned())
 }
@@ -84,14 +84,14 @@ fn first_letter_lowered(text: String) -> String {
 }
 
 /// Converts a position of Rhai (line and column, in characters) into a byte offset in the text.
-pub(super) fn offset(text: &str, position: Position) -> Option<usize> {
+pub(super) fn byte_offset(text: &str, position: Position) -> Option<usize> {
     let start: usize = text.split_inclusive('\n').take(position.line()? - 1).map(str::len).sum();
     let line = text.get(start..)?;
     let column = position.position().unwrap_or(1).saturating_sub(1);
     Some(start + line.char_indices().nth(column).map_or(line.len(), |(offset, _)| offset))
 }
 
-pub(super) fn spot(position: Position) -> SourcePosition {
+pub(super) fn source_position(position: Position) -> SourcePosition {
     SourcePosition { line: position.line().unwrap_or(1), column: position.position().unwrap_or(1) }
 }
 
@@ -106,7 +106,7 @@ pub(super) struct FunctionDefinition {
 }
 
 /// Functions and closures, by Rhai's name for them and their number of parameters.
-pub(super) fn routines(ast: &AST) -> BTreeMap<(String, usize), FunctionDefinition> {
+pub(super) fn function_definitions(ast: &AST) -> BTreeMap<(String, usize), FunctionDefinition> {
     let routine = |definition: &rhai::ScriptFuncDef| {
         let parameters: Vec<_> = definition.params.iter().cloned().collect();
         let key = (definition.name.to_string(), parameters.len());
@@ -157,7 +157,7 @@ impl<'e> ChainLink<'e> {
 }
 
 /// Splits `base.property[index].method()` into its base and its links.
-pub(super) fn links(expression: &Expr) -> (&Expr, Vec<ChainLink<'_>>) {
+pub(super) fn split_chain(expression: &Expr) -> (&Expr, Vec<ChainLink<'_>>) {
     let mut links = Vec::new();
     let mut base = None;
     let mut next = Some(expression);

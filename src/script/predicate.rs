@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::ScriptCompileError;
-use super::compiler::lower;
+use super::compiler::compile;
 use super::dependencies::ProgramDependencies;
-use super::fuel::{EvalError, ScriptLimits, Fuel};
+use super::fuel::{EvalError, Fuel, ScriptLimits};
 use super::function_table::EffectKind;
-use super::interpreter::{Interpreter, EffectError, ControlFlow, World};
-use super::parser::{Language, guarded, parse};
-use super::program::{ReadOnlyVariable, Program};
+use super::interpreter::{ControlFlow, EffectError, Interpreter, World};
+use super::parser::{Language, catch_panic, parse};
+use super::program::{Program, ReadOnlyVariable};
 use super::value::ScriptValue;
 use crate::call::{CallView, ContextReads, NodeRef, Root};
 use crate::json::{Map, Value};
@@ -62,7 +62,7 @@ impl Expression {
     /// Rhai features that expressions do not support.
     pub fn compile(text: &str) -> Result<Self, ScriptCompileError> {
         let ast = parse(text, Language::Expression, MAX_EXPRESSION)?;
-        let compiled = lower(text, &ast, Language::Expression)?;
+        let compiled = compile(text, &ast, Language::Expression)?;
         Ok(Self { program: compiled.program, reads: compiled.reads })
     }
 
@@ -110,7 +110,7 @@ impl Expression {
         view: &CallView<'_>,
         make: impl FnOnce(&ScriptValue<'_>, &Fuel) -> Result<T, String>,
     ) -> Result<T, ExpressionError> {
-        guarded(|| self.evaluate_unguarded(view, make))
+        catch_panic(|| self.evaluate_unguarded(view, make))
             .and_then(|result| result)
             .map_err(|message| ExpressionError { message })
     }
@@ -190,8 +190,10 @@ struct CallHost<'a>(CallView<'a>);
 
 impl<'a> World<'a> for CallHost<'a> {
     fn member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'a>, String> {
-        let ReadOnlyVariable::Root(root) = member else { return Err("an expression has no options".to_owned()) };
-        match self.0.root(root) {
+        let ReadOnlyVariable::Root(root) = member else {
+            return Err("an expression has no options".to_owned());
+        };
+        match self.0.member(root) {
             Some(NodeRef::Json(value)) => Ok(ScriptValue::Json(value)),
             Some(NodeRef::Text(text)) => Ok(ScriptValue::Borrowed(text)),
             None if root == Root::Context => Ok(ScriptValue::Json(&EMPTY)),

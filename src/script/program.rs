@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use super::exact_number::ExactNumber;
-use super::function_table::{MutatingFunction, ClosureFunction, EffectKind, Implementation};
+use super::function_table::{ClosureFunction, EffectKind, Implementation, MutatingFunction};
 use super::operators::OperatorFn;
 use crate::call::Root;
 

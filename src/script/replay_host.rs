@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use super::around_script::{CallSnapshot, ReplayResult, ScriptException, ScriptRunError};
-use super::effect::{Answer, ScriptEffect, span_of_time};
+use super::effect::{Answer, ScriptEffect, parse_duration};
 use super::error_object::error_object;
 use super::exported_value::ExportedValue;
 use super::fuel::{EvalError, Fuel};
 use super::function_table::EffectKind;
 use super::interpreter::{EffectError, World};
-use super::journal::{JournalEntry, Journal, MAX_EFFECTS};
+use super::journal::{Journal, JournalEntry, MAX_EFFECTS};
 use super::predicate::EMPTY;
 use super::program::{ReadOnlyVariable, SourcePosition};
-use super::value::{ValueKind, ScriptValue};
+use super::value::{ScriptValue, ValueKind};
 use crate::call::Root;
 use crate::json::Value;
 
@@ -65,8 +65,8 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
         work: &Fuel,
     ) -> Result<bool, EvalError> {
         match self.unchanged(value) {
-            Some(unchanged) => Ok(unchanged.is(before)),
-            None => value.is_json(before, work),
+            Some(unchanged) => Ok(unchanged.is_same_instance(before)),
+            None => value.equals_json(before, work),
         }
     }
 
@@ -89,7 +89,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
             (EffectKind::CacheSet, ScriptEffect::CacheSet { key, value, ttl }, [own, given, time]) => {
                 Ok(self.is_exported(own, key, work)?
                     && self.is_exported(given, value, work)?
-                    && matches!(time.kind(), ValueKind::Text(text) if span_of_time(text)? == *ttl))
+                    && matches!(time.kind(), ValueKind::Text(text) if parse_duration(text)? == *ttl))
             }
             _ => Ok(false),
         }
@@ -107,9 +107,10 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
         };
         let text = |index: usize, name: &str| match given.get(index).map(|value| (value.kind(), value)) {
             Some((ValueKind::Text(text), _)) => Ok(text.to_owned()),
-            Some((_, value)) => {
-                Err(EvalError::Wrong(format!("`{name}` takes a string, this is of type {}", value.json_type())))
-            }
+            Some((_, value)) => Err(EvalError::Wrong(format!(
+                "`{name}` takes a string, this is of type {}",
+                value.json_type()
+            ))),
             None => Ok(String::new()),
         };
         Ok(match kind {
@@ -124,7 +125,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
             EffectKind::CacheSet => ScriptEffect::CacheSet {
                 key: passed(0)?,
                 value: passed(1)?,
-                ttl: span_of_time(&text(2, "cache_set")?)?,
+                ttl: parse_duration(&text(2, "cache_set")?)?,
             },
             EffectKind::Audit => match given.first().map(|value| value.to_json(work)).transpose()? {
                 Some(Value::Object(fields)) => ScriptEffect::Audit { fields },
@@ -143,11 +144,15 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
             self.end = Some(ReplayResult::Effect(effect));
             return Err(EffectError::End);
         };
-        if !entry.answers(&effect) {
-            let message = if entry.effect() == effect.name() {
+        if !entry.is_result_of(&effect) {
+            let message = if entry.effect_name() == effect.name() {
                 format!("the script requests `{}` with other arguments than the journal holds", effect.name())
             } else {
-                format!("the script requests `{}`, the journal holds `{}`", effect.name(), entry.effect())
+                format!(
+                    "the script requests `{}`, the journal holds `{}`",
+                    effect.name(),
+                    entry.effect_name()
+                )
             };
             self.end = Some(ReplayResult::Failed(ScriptRunError::mismatch(message, None)));
             return Err(EffectError::End);
@@ -155,7 +160,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
         Ok(entry)
     }
 
-    pub(super) fn done(&self, value: &ScriptValue<'r>, work: &Fuel) -> ReplayResult<'c> {
+    pub(super) fn complete(&self, value: &ScriptValue<'r>, work: &Fuel) -> ReplayResult<'c> {
         match self.passed(value, work) {
             Ok(output) => ReplayResult::Done { from: self.answer(&output), output },
             Err(EvalError::Wrong(message) | EvalError::Limit(message)) => {
@@ -164,7 +169,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
         }
     }
 
-    pub(super) fn threw(&self, error: &ScriptValue<'r>, spot: SourcePosition) -> ReplayResult<'c> {
+    pub(super) fn exception(&self, error: &ScriptValue<'r>, spot: SourcePosition) -> ReplayResult<'c> {
         let member = |key: &str| match error.kind() {
             ValueKind::Object(object) => object.get(key).and_then(|value| match value.kind() {
                 ValueKind::Text(text) => Some(text.to_owned()),
@@ -201,8 +206,12 @@ impl<'r> World<'r> for ReplayHost<'r, '_> {
             ReadOnlyVariable::Root(Root::Input) => ScriptValue::Json(&call.input),
             ReadOnlyVariable::Root(Root::Context) if call.context.is_null() => ScriptValue::Json(&EMPTY),
             ReadOnlyVariable::Root(Root::Context) => ScriptValue::Json(&call.context),
-            ReadOnlyVariable::Root(Root::Session) => session.as_ref().map_or(ScriptValue::Null, ScriptValue::Json),
-            ReadOnlyVariable::Root(Root::Annotations) => annotations.map_or(ScriptValue::Null, ScriptValue::Json),
+            ReadOnlyVariable::Root(Root::Session) => {
+                session.as_ref().map_or(ScriptValue::Null, ScriptValue::Json)
+            }
+            ReadOnlyVariable::Root(Root::Annotations) => {
+                annotations.map_or(ScriptValue::Null, ScriptValue::Json)
+            }
             ReadOnlyVariable::Root(root @ (Root::Output | Root::Error)) => {
                 return Err(format!("a script has no `{}`", root.name()));
             }

@@ -3,12 +3,16 @@
 use rhai::{ASTFlags, Expr, Position, Stmt};
 
 use super::compiler::{CompileResult, Compiler};
-use super::operators::operator;
-use super::program::{Code, ForLoop, CodeNode};
+use super::operators::find_operator;
+use super::program::{Code, CodeNode, ForLoop};
 
 impl Compiler<'_> {
     /// Compiles statements in a scope of their own. An expression must be a single value.
-    pub(super) fn block(&mut self, statements: &[Stmt], position: Position) -> CompileResult<CodeNode> {
+    pub(super) fn compile_block(
+        &mut self,
+        statements: &[Stmt],
+        position: Position,
+    ) -> CompileResult<CodeNode> {
         let scope = self.names.len();
         let mut nodes = Vec::with_capacity(statements.len());
         for statement in statements {
@@ -25,7 +29,7 @@ impl Compiler<'_> {
             None if !self.is_script() => Err(self.statements_error(position)),
             last => {
                 nodes.extend(last);
-                Ok(Self::node(position, Code::Block(nodes)))
+                Ok(Self::new_node(position, Code::Block(nodes)))
             }
         }
     }
@@ -33,48 +37,48 @@ impl Compiler<'_> {
     fn statement(&mut self, statement: &Stmt) -> CompileResult<CodeNode> {
         let position = statement.position();
         let code = match statement {
-            Stmt::Expr(expression) => return self.expression(expression),
+            Stmt::Expr(expression) => return self.compile_expression(expression),
             Stmt::FnCall(call, position) => {
-                return self.expression(&Expr::FnCall(call.clone(), *position));
+                return self.compile_expression(&Expr::FnCall(call.clone(), *position));
             }
             Stmt::Noop(_) => Code::Null,
-            Stmt::Block(block) => return self.block(block.statements(), position),
+            Stmt::Block(block) => return self.compile_block(block.statements(), position),
             Stmt::Var(parts, flags, _) => {
                 // Before the declaration: on the right side, the name may refer to an older variable.
-                let value = self.expression(&parts.1)?;
+                let value = self.compile_expression(&parts.1)?;
                 let constant = flags.contains(ASTFlags::CONSTANT);
                 let slot = self.declare(&parts.0.name, parts.0.pos, constant)?;
                 Code::Let(slot, Box::new(value))
             }
             Stmt::Assignment(parts) => return self.assignment(parts.as_ref()),
             Stmt::If(flow, _) => {
-                let condition = self.expression(&flow.expr)?;
-                let then = self.block(flow.body.statements(), position)?;
-                let otherwise = self.block(flow.branch.statements(), position)?;
+                let condition = self.compile_expression(&flow.expr)?;
+                let then = self.compile_block(flow.body.statements(), position)?;
+                let otherwise = self.compile_block(flow.branch.statements(), position)?;
                 Code::If(Box::new(condition), Box::new(then), Box::new(otherwise))
             }
             Stmt::While(flow, _) => {
                 let condition = match &flow.expr {
                     Expr::Unit(_) => None,
-                    condition => Some(Box::new(self.expression(condition)?)),
+                    condition => Some(Box::new(self.compile_expression(condition)?)),
                 };
-                Code::While(condition, Box::new(self.block(flow.body.statements(), position)?))
+                Code::While(condition, Box::new(self.compile_block(flow.body.statements(), position)?))
             }
             Stmt::For(parts, _) => {
                 let (item, counter, flow) = parts.as_ref();
-                let over = self.expression(&flow.expr)?;
+                let over = self.compile_expression(&flow.expr)?;
                 let scope = self.names.len();
                 let item = self.declare(&item.name, item.pos, false)?;
                 let counter = match counter {
                     Some(counter) => Some(self.declare(&counter.name, counter.pos, false)?),
                     None => None,
                 };
-                let body = self.block(flow.body.statements(), position)?;
+                let body = self.compile_block(flow.body.statements(), position)?;
                 self.names.truncate(scope);
                 Code::For(Box::new(ForLoop { item, counter, over, body }))
             }
             Stmt::TryCatch(flow, _) => {
-                let attempt = self.block(flow.body.statements(), position)?;
+                let attempt = self.compile_block(flow.body.statements(), position)?;
                 let scope = self.names.len();
                 let error = match &flow.expr {
                     Expr::Variable(variable, _, position) => {
@@ -82,7 +86,7 @@ impl Compiler<'_> {
                     }
                     _ => None,
                 };
-                let handler = self.block(flow.branch.statements(), position)?;
+                let handler = self.compile_block(flow.branch.statements(), position)?;
                 self.names.truncate(scope);
                 Code::Try(Box::new(attempt), error, Box::new(handler))
             }
@@ -103,7 +107,7 @@ impl Compiler<'_> {
             }
             _ => return Err(self.refused(position, "this statement", "use a supported statement")),
         };
-        Ok(Self::node(position, code))
+        Ok(Self::new_node(position, code))
     }
 
     fn refused(&self, position: Position, what: &str, help: &str) -> super::ScriptCompileError {
@@ -112,8 +116,8 @@ impl Compiler<'_> {
 
     fn optional(&mut self, value: Option<&Expr>, position: Position) -> CompileResult<CodeNode> {
         match value {
-            Some(value) => self.expression(value),
-            None => Ok(Self::node(position, Code::Null)),
+            Some(value) => self.compile_expression(value),
+            None => Ok(Self::new_node(position, Code::Null)),
         }
     }
 
@@ -124,7 +128,7 @@ impl Compiler<'_> {
         let position = assignment.position();
         let operator = match assignment.get_op_assignment_info() {
             None => None,
-            Some((_, _, _, written, _, symbol)) => match operator(symbol) {
+            Some((_, _, _, written, _, symbol)) => match find_operator(symbol) {
                 Some(operator) => Some(operator),
                 None => {
                     return Err(self.refused(
@@ -135,8 +139,8 @@ impl Compiler<'_> {
                 }
             },
         };
-        let value = self.expression(&sides.rhs)?;
+        let value = self.compile_expression(&sides.rhs)?;
         let place = self.compile_target(&sides.lhs)?;
-        Ok(Self::node(position, Code::Assign(place, operator, Box::new(value))))
+        Ok(Self::new_node(position, Code::Assign(place, operator, Box::new(value))))
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use indexmap::IndexMap;
 
 use super::exact_number::{ExactNumber, NumberView};
-use super::fuel::{EvalError, VALUE_BYTES, Fuel};
+use super::fuel::{EvalError, Fuel, VALUE_BYTES};
 use crate::json::{JsonType, MAX_DEPTH, Value};
 
 /// The maximum nesting of a value that an expression or script creates, not counting borrowed data of the call.
@@ -70,7 +70,7 @@ impl<'r> ScriptValue<'r> {
     /// # Errors
     /// The string, or all strings of the evaluation together, exceed the limit.
     pub(super) fn text(work: &Fuel, text: &str) -> Result<Self, EvalError> {
-        work.text(text.len())?;
+        work.spend_string(text.len())?;
         Ok(Self::Text(text.into()))
     }
 
@@ -79,7 +79,7 @@ impl<'r> ScriptValue<'r> {
     /// # Errors
     /// The number of values exceeds the limit, or the array nests too deeply.
     pub(super) fn list(work: &Fuel, items: Vec<Self>) -> Result<Self, EvalError> {
-        work.values(items.len())?;
+        work.spend_values(items.len())?;
         let depth = nested(items.iter().map(Self::depth).max())?;
         Ok(Self::List(Rc::new(NestedContainer { inside: items, depth })))
     }
@@ -89,7 +89,7 @@ impl<'r> ScriptValue<'r> {
     /// # Errors
     /// As for [`ScriptValue::list`].
     pub(super) fn object(work: &Fuel, members: MemberMap<'r>) -> Result<Self, EvalError> {
-        work.values(members.len())?;
+        work.spend_values(members.len())?;
         let depth = nested(members.values().map(Self::depth).max())?;
         Ok(Self::Object(Rc::new(NestedContainer { inside: members, depth })))
     }
@@ -103,7 +103,7 @@ impl<'r> ScriptValue<'r> {
     }
 
     /// The string of a value that borrows it for the whole evaluation. Returns `None` for any other value.
-    pub(super) fn borrowed(&self) -> Option<&'r str> {
+    pub(super) fn as_borrowed_str(&self) -> Option<&'r str> {
         match self {
             Self::Borrowed(text) => Some(text),
             Self::Json(Value::String(text)) => Some(text),
@@ -112,7 +112,7 @@ impl<'r> ScriptValue<'r> {
     }
 
     /// The approximate number of bytes to scan for the value itself, without its elements and members.
-    pub(super) fn extent(&self) -> usize {
+    pub(super) fn scan_size(&self) -> usize {
         const OF_MEMBER: usize = 32;
         match self {
             Self::Borrowed(text) => text.len(),
@@ -133,7 +133,7 @@ impl<'r> ScriptValue<'r> {
             Self::Borrowed(_) | Self::Text(_) => JsonType::String,
             Self::List(_) => JsonType::Array,
             Self::Object(_) => JsonType::Object,
-            Self::Json(value) => JsonType::of(value),
+            Self::Json(value) => JsonType::from_value(value),
         }
     }
 
@@ -167,7 +167,7 @@ impl<'r> ScriptValue<'r> {
         }
         let Self::List(list) = self else { return Ok(None) };
         if Rc::strong_count(list) > 1 {
-            work.values(list.inside.len())?;
+            work.spend_values(list.inside.len())?;
         }
         Ok(Some(Rc::make_mut(list)))
     }
@@ -186,7 +186,7 @@ impl<'r> ScriptValue<'r> {
         }
         let Self::Object(object) = self else { return Ok(None) };
         if Rc::strong_count(object) > 1 {
-            work.values(object.inside.len())?;
+            work.spend_values(object.inside.len())?;
         }
         Ok(Some(Rc::make_mut(object)))
     }
@@ -200,10 +200,10 @@ impl<'r> ScriptValue<'r> {
     }
 
     fn to_json_below(&self, work: &Fuel, depth: usize) -> Result<Value, EvalError> {
-        work.step()?;
+        work.spend_step()?;
         work.spend_output(VALUE_BYTES)?;
         if depth > MAX_DEPTH {
-            return Err(too_deep());
+            return Err(nesting_error());
         }
         Ok(match self {
             Self::Null => Value::Null,
@@ -259,7 +259,7 @@ impl<T> NestedContainer<T> {
     ///
     /// # Errors
     /// The container nests too deeply.
-    pub(super) fn holds(&mut self, value_depth: usize) -> Result<(), EvalError> {
+    pub(super) fn update_depth(&mut self, value_depth: usize) -> Result<(), EvalError> {
         self.depth = self.depth.max(nested(Some(value_depth))?);
         Ok(())
     }
@@ -272,10 +272,10 @@ pub(super) fn depth(value: &ScriptValue<'_>) -> usize {
 
 fn nested(inside: Option<usize>) -> Result<usize, EvalError> {
     let depth = inside.unwrap_or(0) + 1;
-    if depth > MAX_NESTING { Err(too_deep()) } else { Ok(depth) }
+    if depth > MAX_NESTING { Err(nesting_error()) } else { Ok(depth) }
 }
 
-pub(super) fn too_deep() -> EvalError {
+pub(super) fn nesting_error() -> EvalError {
     EvalError::Limit(format!("a value nests deeper than {MAX_NESTING} levels"))
 }
 
@@ -347,7 +347,7 @@ pub(super) fn key_to_value(key: Cow<'_, str>) -> ScriptValue<'_> {
 }
 
 /// Converts an index, which counts from the end if negative, into an offset. Returns `None` if it is out of range.
-pub(super) fn offset(index: i64, len: usize) -> Option<usize> {
+pub(super) fn resolve_index(index: i64, len: usize) -> Option<usize> {
     match usize::try_from(index) {
         Ok(index) => Some(index),
         Err(_) => len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?),

@@ -139,11 +139,11 @@ pub(crate) fn read_or_create_secret(path: &Path, comment: &str) -> Result<String
 pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
     let mut bytes = [0u8; BYTES];
     getrandom::fill(&mut bytes)?;
-    Ok(hex(&bytes))
+    Ok(encode_hex(&bytes))
 }
 
 /// Encodes bytes as hex digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

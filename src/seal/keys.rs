@@ -8,7 +8,7 @@ use hmac::Mac;
 
 use super::key::{Key, NONCE_BYTES};
 use super::purpose::Purpose;
-use crate::json::{Digest, Value, canonical, json};
+use crate::json::{Digest, Value, canonical_text, json};
 
 /// Why a seal or a ciphertext is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -177,10 +177,10 @@ impl Keys {
 
 /// The authenticated message: one JSON array, never joined strings, so that no byte can move from one member into the next.
 fn message(purpose: Purpose, content: &Value) -> String {
-    let mut text = canonical(&json!(["callgate", VERSION, purpose.name()]));
+    let mut text = canonical_text(&json!(["callgate", VERSION, purpose.name()]));
     text.pop();
     text.push(',');
-    text.push_str(&canonical(content));
+    text.push_str(&canonical_text(content));
     text.push(']');
     text
 }

@@ -81,7 +81,7 @@ impl CallQueue {
     /// The state as a call at this position sees it.
     fn seen_from(&self, position: u64) -> SessionState {
         let mut state = self.session.state.clone();
-        self.ended.range(..position).for_each(|(_, changes)| state.apply(changes));
+        self.ended.range(..position).for_each(|(_, changes)| state.apply_changes(changes));
         state
     }
 
@@ -108,7 +108,7 @@ impl CallQueue {
         let first = self.under_way.first_key_value().map_or(u64::MAX, |(first, _)| *first);
         let later = self.ended.split_off(&first);
         for changes in std::mem::replace(&mut self.ended, later).values() {
-            self.session.state.apply(changes);
+            self.session.state.apply_changes(changes);
         }
     }
 }
@@ -374,7 +374,7 @@ impl ConcurrentSession {
 
     /// Resumes a pending call with the request as it was given out, and the answers beside those in the store.
     /// It runs if it is approved, and stays pending without an answer.
-    pub async fn take_up(
+    pub async fn resume_call(
         &self,
         call: ToolCall,
         question: &RequestPart,
@@ -450,7 +450,7 @@ impl ConcurrentSession {
     }
 
     /// Redacts a value, such as the result of a call, by all policies. What can't be searched is withheld.
-    pub fn hide(&self, call: &ToolCall, value: &mut Value) {
+    pub fn redact(&self, call: &ToolCall, value: &mut Value) {
         let layer = (self.inner.rules_of)(call.server.as_deref().unwrap_or_default());
         let session = self.inner.line().session_for(u64::MAX, layer);
         let layers = session.layers();
@@ -459,7 +459,7 @@ impl ConcurrentSession {
     }
 
     /// Whether policies redact anything in results of a server's calls.
-    pub fn hides_results(&self, server: &str) -> bool {
+    pub fn redacts_results(&self, server: &str) -> bool {
         let layers = self.inner.line().session.layers();
         let own = (self.inner.rules_of)(server);
         let hides = |chains: &Arc<CompiledPolicies>| {
@@ -495,7 +495,7 @@ impl ConcurrentSession {
         let session = &mut self.inner.line().session;
         if !std::mem::replace(&mut session.has_loaded_state, true) {
             match stored {
-                Ok(stored) => session.state.unite(&stored),
+                Ok(stored) => session.state.merge(&stored),
                 Err(_) => session.state.mark_untrusted(),
             }
         }

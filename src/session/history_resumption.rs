@@ -9,9 +9,10 @@ use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, ToolC
 use crate::execution::{
     ApprovalMessages, CallProgress, CallRunner, ResumeContext, ResumedCall, ToolResultFormatter, unfinished,
 };
-use crate::host::{StoreError, ToolExecutor, guarded};
+use crate::host::{StoreError, ToolExecutor, catch_panic};
 use crate::message::{
-    CallPart, CallResult, PartContent, History, HistoryEditError, PartPosition, RequestPart, ResponsePart, ResultPart,
+    CallPart, CallResult, History, HistoryEditError, PartContent, PartPosition, RequestPart, ResponsePart,
+    ResultPart,
 };
 
 /// The result of a round, or of resuming a session. The history has it already.
@@ -124,7 +125,8 @@ impl Session {
         }
         settle(history, settled)?;
         // A halt of the run of these calls does not halt the next run.
-        if self.state.halted().is_some() && !round.outcomes.iter().any(|outcome| stops(outcome.outcome)) {
+        if self.state.halt_message().is_some() && !round.outcomes.iter().any(|outcome| stops(outcome.outcome))
+        {
             self.state.start_new_run();
         }
         self.save_state(history).await;
@@ -139,7 +141,7 @@ impl Session {
     /// where it stopped: calls that ended return their outcome, a call that was running is `indeterminate` and
     /// does not run again, the rest runs. (Another process can do this only for a [`recorded`](Self::recorded)
     /// session.)
-    pub async fn round(
+    pub async fn run_round(
         &mut self,
         history: &mut History,
         executor: &impl ToolExecutor,
@@ -204,7 +206,7 @@ impl Session {
         let mut told = Vec::new();
         for found in self.unsettled(history).iter().filter(|found| found.request.is_some()) {
             // A call on which this fails is skipped.
-            told.extend(guarded(self.notify_of(found)).await.ok().flatten());
+            told.extend(catch_panic(self.notify_of(found)).await.ok().flatten());
         }
         told
     }
@@ -237,7 +239,7 @@ impl Session {
         let conversation = self.conversation();
         for found in found.iter_mut().filter(|found| found.request.is_some()) {
             let key = found.key_in(&conversation);
-            let known = guarded(ledger.find(&key)).await.ok().and_then(Result::ok);
+            let known = catch_panic(ledger.find(&key)).await.ok().and_then(Result::ok);
             let answers = known.flatten().map(|entry| entry.answers()).unwrap_or_default();
             found.noted_ending = answers.iter().any(|answer| answer.cancel);
         }

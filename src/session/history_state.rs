@@ -9,7 +9,7 @@ use crate::call::SessionState;
 use crate::execution::StoredSession;
 use crate::host::StoreError;
 use crate::json::{self, Value, json};
-use crate::message::{CallOccurrence, PartContent, History, StatePart};
+use crate::message::{CallOccurrence, History, PartContent, StatePart};
 use crate::seal::Purpose;
 
 /// All calls of a history: their names, arguments and results. Before a round, without its new calls. Pending calls count, so that
@@ -49,7 +49,7 @@ impl Session {
         before_round: bool,
     ) -> Result<(), StoreError> {
         if let Some(persisted) = self.persisted_state(history, before_round).await? {
-            self.state.go_on_from(&persisted);
+            self.state.restore(&persisted);
             self.has_loaded_state = true;
         }
         Ok(())
@@ -73,7 +73,7 @@ impl Session {
         };
         let stored = services.find_session(&conversation, self.account()).await?;
         match (stored, &mut state) {
-            (StoredSession::Found(stored, _), Some(state)) => state.unite(&stored),
+            (StoredSession::Found(stored, _), Some(state)) => state.merge(&stored),
             (StoredSession::Found(stored, _), None) => state = Some(*stored),
             (StoredSession::Unknown, Some(state)) => state.mark_untrusted(),
             (StoredSession::Unknown, None) | (StoredSession::Missing, _) => {}
@@ -120,7 +120,7 @@ impl Session {
                 let context = seal_context(conversation, calls);
                 let keys = &self.shared.services.keys;
                 let state = keys.decrypt(Purpose::Session, &context, sealed).ok()?;
-                SessionState::of_json(json::parse(&String::from_utf8(state).ok()?).ok()?)
+                SessionState::from_json(json::parse(&String::from_utf8(state).ok()?).ok()?)
             }
             None => calls.is_empty().then(SessionState::default),
         }

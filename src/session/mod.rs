@@ -35,7 +35,7 @@ use crate::kernel::{EventListener, Kernel, Layers};
 use crate::lifecycle::{Middleware, RunContext};
 use crate::message::{CallPart, ResultOutput, ResultPart};
 use crate::policy::CompiledPolicies;
-use crate::tools::{ToolDescriptor, ToolCatalog};
+use crate::tools::{ToolCatalog, ToolDescriptor};
 use run_lifecycle::RunProgress;
 
 /// What all sessions of an engine share.
@@ -154,7 +154,7 @@ impl Session {
 
     /// Names the session, for outcomes.
     #[must_use]
-    pub fn named(mut self, name: impl Into<String>) -> Self {
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
@@ -169,7 +169,7 @@ impl Session {
 
     /// Sets the listener of the session's calls and run, in place of the engine's listener.
     #[must_use]
-    pub fn heard_by(mut self, listener: Arc<dyn EventListener>) -> Self {
+    pub fn with_listener(mut self, listener: Arc<dyn EventListener>) -> Self {
         self.listener = Some(listener);
         self
     }
@@ -201,7 +201,7 @@ impl Session {
 
     fn add_tools(&mut self, tools: impl IntoIterator<Item = ToolDescriptor>) {
         let known = self.tools.as_deref().unwrap_or(&self.shared.tools);
-        self.tools = Some(Arc::new(known.with(tools)));
+        self.tools = Some(Arc::new(known.with_tools(tools)));
     }
 
     /// The merged tools of the engine, the prompt and the call.
@@ -258,7 +258,7 @@ impl Session {
     /// A call is identified by its id, its tool, its server and its arguments. If a call started and never
     /// ended, the state that it left is unknown, so policies that read the session are undecided from then on.
     #[must_use]
-    pub fn recorded(mut self) -> Self {
+    pub fn with_call_recording(mut self) -> Self {
         self.is_recorded = true;
         self
     }
@@ -302,7 +302,7 @@ impl Session {
         let before = self.listener.replace(explainer.clone());
         let outcome = self.execute(call, executor).await;
         self.listener = before;
-        (outcome, explainer.take().pop())
+        (outcome, explainer.take_explanations().pop())
     }
 
     /// The runner of the session's calls.

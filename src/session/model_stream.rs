@@ -21,7 +21,7 @@ impl Session {
             _ => None,
         };
         if let Some(usage) = used {
-            self.used(usage);
+            self.report_usage(usage);
         }
         let ends = matches!(chunk, Chunk::Finished { .. });
         self.begin_stream();
@@ -88,6 +88,6 @@ impl Session {
 
     fn passed_on(&mut self, chunks: &[Chunk]) {
         self.run.chunk_index += u64::try_from(chunks.len()).unwrap_or(u64::MAX);
-        self.state.set("chunkIndex", self.run.chunk_index.into());
+        self.state.set_run_info("chunkIndex", self.run.chunk_index.into());
     }
 }

@@ -35,7 +35,7 @@ impl Session {
         occurrences: Vec<String>,
         executor: &impl ToolExecutor,
     ) -> Vec<Outcome> {
-        self.requested(&calls);
+        self.before_calls(&calls);
         let stored = self.refresh_state().await;
         let (layers, conversation) = (self.layers(), self.conversation());
         let mut runner = self.runner(&layers, &conversation, executor);
@@ -60,7 +60,7 @@ impl Session {
             let outcome = runner.report(outcome);
             runner.round.end(&outcome);
             outcomes.push(outcome);
-            if let Some(reason) = runner.context.hooks.run.aborted() {
+            if let Some(reason) = runner.context.hooks.run.abort_reason() {
                 runner.state.halt(&reason);
                 has_changed = true;
             }

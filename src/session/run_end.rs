@@ -1,7 +1,7 @@
 //! The end of a run, and the deferred work after it.
 
 use super::Session;
-use crate::host::guarded;
+use crate::host::catch_panic;
 use crate::lifecycle::{DeferredWork, RunEnd, RunStats};
 
 /// Work that hooks have deferred until after the run, and the failures of hooks that were notified of the end.
@@ -24,7 +24,7 @@ impl DeferredTasks {
     pub async fn finish(self) -> Vec<String> {
         let mut wrong = self.failures;
         for work in self.deferred {
-            match guarded(work).await {
+            match catch_panic(work).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => wrong.push(error),
                 Err(_) => wrong.push("deferred work panicked".to_owned()),
@@ -41,8 +41,8 @@ impl Session {
     /// observers. An aborted run ends as aborted, whatever `ending` says.
     pub async fn end(&mut self, ending: &RunEnd) -> DeferredTasks {
         // The run is over whatever budgets say.
-        let _ = self.pay(None).await;
-        let failures = match self.run.aborted() {
+        let _ = self.settle_usage(None).await;
+        let failures = match self.run.abort_reason() {
             Some(reason) => self.ended(&RunEnd::Aborted { reason }),
             None => self.ended(ending),
         };
@@ -105,7 +105,7 @@ impl Session {
 }
 
 async fn kept(keeping: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    guarded(keeping).await.unwrap_or_else(|_| Err("capturing the turn panicked".to_owned()))
+    catch_panic(keeping).await.unwrap_or_else(|_| Err("capturing the turn panicked".to_owned()))
 }
 
 impl Drop for Session {

@@ -8,7 +8,7 @@ use super::Session;
 use crate::call::{Amount, Outcome, RunShadowEffect, ToolCall};
 use crate::execution::{BudgetAccount, BudgetExceeded, BudgetReservation, OfferedTools, model_usage};
 use crate::kernel::{Kernel, run_policies};
-use crate::lifecycle::{ModelConfig, RunEnd, Middleware, RunPhase, RunContext, RunStats, Usage};
+use crate::lifecycle::{Middleware, ModelConfig, RunContext, RunEnd, RunPhase, RunStats, Usage};
 use crate::message::History;
 use crate::middleware::{BudgetAmounts, OnBudgetExceeded, StreamFilter, StreamShadow};
 
@@ -59,7 +59,7 @@ impl Session {
         let name = || self.shared.services.unique_name();
         let context = self.run.context.clone();
         let mut run = match is_first {
-            true => self.run.renamed(name(), name()),
+            true => self.run.with_ids(name(), name()),
             false => RunContext::new(name(), name(), context),
         };
         run.conversation_id = Some(self.conversation());
@@ -68,7 +68,7 @@ impl Session {
         if let Some(name) =
             self.name.clone().filter(|_| self.state.document().get("conversationId").is_none())
         {
-            self.state.set("conversationId", name.into());
+            self.state.set_run_info("conversationId", name.into());
         }
         self.set_run_members(RunPhase::Init);
         if !std::mem::replace(&mut self.progress.session_begun, true) {
@@ -88,8 +88,11 @@ impl Session {
         self.set_run_members(RunPhase::BeforeModel);
         self.may_go_on()?;
         self.hooks_go_on(&config.messages)?;
-        self.pay(Some(BudgetAmounts { iterations: Some(Amount::whole(1)), ..BudgetAmounts::default() }))
-            .await?;
+        self.settle_usage(Some(BudgetAmounts {
+            iterations: Some(Amount::from_whole(1)),
+            ..BudgetAmounts::default()
+        }))
+        .await?;
         self.progress.lists_tools |= !config.tools.is_empty();
         let config = self.configured(config, false);
         let lists_tools = self.progress.lists_tools || !config.tools.is_empty();
@@ -104,7 +107,7 @@ impl Session {
     }
 
     /// Counts the usage of one model call, if its last chunk does not contain it.
-    pub fn used(&mut self, usage: Usage) {
+    pub fn report_usage(&mut self, usage: Usage) {
         let all = &mut self.progress.stats.usage;
         all.prompt_tokens = all.prompt_tokens.saturating_add(usage.prompt_tokens);
         all.completion_tokens = all.completion_tokens.saturating_add(usage.completion_tokens);
@@ -118,7 +121,7 @@ impl Session {
 
     /// Counts the usage of models, checks that budgets let the run continue, and reserves the next use. Errors:
     /// they do not.
-    pub(super) async fn pay(&mut self, next: Option<BudgetAmounts>) -> Result<(), RunEnd> {
+    pub(super) async fn settle_usage(&mut self, next: Option<BudgetAmounts>) -> Result<(), RunEnd> {
         let unpaid = std::mem::take(&mut self.progress.unpaid);
         let (layers, conversation) = (self.layers(), self.conversation());
         let Self { shared, state, run, progress, listener, .. } = self;
@@ -155,7 +158,7 @@ impl Session {
 
     /// The model requests these calls. If the run is aborted by now, none of them runs. Policies that halt the
     /// run halt each call, with their reason.
-    pub(super) fn requested(&mut self, calls: &[ToolCall]) {
+    pub(super) fn before_calls(&mut self, calls: &[ToolCall]) {
         self.set_run_members(RunPhase::BeforeTools);
         for hook in &self.hooks {
             let said = self
@@ -172,7 +175,7 @@ impl Session {
 
     /// An aborted run starts nothing.
     pub(super) fn halt_if_aborted(&mut self) {
-        if let Some(reason) = self.run.aborted() {
+        if let Some(reason) = self.run.abort_reason() {
             self.state.halt(&reason);
         }
     }
@@ -205,7 +208,11 @@ impl Session {
 
     /// The configuration after hooks and policies, and the changes that policies in shadow mode would have
     /// made.
-    pub(super) fn configure(&self, mut config: ModelConfig, at_init: bool) -> (ModelConfig, Vec<RunShadowEffect>) {
+    pub(super) fn configure(
+        &self,
+        mut config: ModelConfig,
+        at_init: bool,
+    ) -> (ModelConfig, Vec<RunShadowEffect>) {
         for hook in &self.hooks {
             let said = self.hooks().call(hook, "on_config", |hook, run| hook.on_config(run, &config));
             if let Some(Some(patch)) = said {
@@ -234,7 +241,8 @@ impl Session {
 
     /// Errors: the run has ended, by a policy that halts it now, or from elsewhere before.
     pub(super) fn may_go_on(&mut self) -> Result<(), RunEnd> {
-        if let Some(reason) = self.run.aborted().or_else(|| self.state.halted().map(str::to_owned)) {
+        if let Some(reason) = self.run.abort_reason().or_else(|| self.state.halt_message().map(str::to_owned))
+        {
             return Err(RunEnd::Aborted { reason });
         }
         let layers = self.layers();
@@ -277,7 +285,7 @@ impl Session {
             ("iteration", (*iteration).into()),
             ("chunkIndex", (*chunk_index).into()),
         ] {
-            self.state.set(key, value);
+            self.state.set_run_info(key, value);
         }
     }
 

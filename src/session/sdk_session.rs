@@ -169,7 +169,7 @@ impl<E: ToolExecutor> SdkSession<E> {
                 session.name_call(call)
             })
             .collect();
-        session.requested(&calls);
+        session.before_calls(&calls);
         let stored = session.refresh_state().await;
         let (layers, conversation) = (session.layers(), session.conversation());
         let occurrences: Vec<String> =
@@ -206,13 +206,13 @@ impl<E: ToolExecutor> SdkSession<E> {
     pub async fn suspend(&self, history: &mut History) -> Result<Round, ResumeError> {
         let mut driven = self.inner.driven.lock().await;
         if let Some(persisted) = driven.session.persisted_state(history, true).await? {
-            driven.change_state(|state| state.go_on_from(&persisted));
+            driven.change_state(|state| state.restore(&persisted));
             driven.session.has_loaded_state = true;
         }
         driven.run_rest(&self.inner.executor, history).await;
         driven.told.clear();
         driven.merge();
-        driven.session.round(history, &self.inner.executor).await
+        driven.session.run_round(history, &self.inner.executor).await
     }
 }
 

@@ -4,7 +4,7 @@
 use super::Session;
 use crate::call::Outcome;
 use crate::execution::BudgetAccount;
-use crate::host::guarded;
+use crate::host::catch_panic;
 use crate::json::Value;
 use crate::lifecycle::ModelConfig;
 
@@ -47,7 +47,7 @@ impl Session {
         if loaded.is_empty() {
             return Ok(None);
         }
-        let resolved = guarded(async { reresolve(loaded.clone()).await }).await;
+        let resolved = catch_panic(async { reresolve(loaded.clone()).await }).await;
         let config = resolved.unwrap_or_else(|_| Err("resolving the prompt panicked".to_owned()))?;
         let config = self.configured(config, true);
         self.add_tools(config.tools.clone());

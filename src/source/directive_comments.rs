@@ -27,7 +27,7 @@ pub struct DirectiveComment<'t> {
 }
 
 /// Returns the comments with this verb in a file whose tree is `root`.
-pub fn comments<'t>(
+pub fn find_comments<'t>(
     verb: &str,
     id: SourceId,
     source: &'t SourceFile,

@@ -37,7 +37,7 @@ impl From<ReadError> for FileContentError {
 }
 
 /// Reads a file that the file `namer` refers to by a relative path, and whose name must end in `ending`.
-pub fn read_named(
+pub fn read_referenced_file(
     sources: &SourceMap,
     namer: &str,
     name: &str,
@@ -53,10 +53,10 @@ pub fn read_named(
     // Hidden files and other file types are not for rules: diagnostics would show their content.
     let has_own_type =
         name.ends_with(ending) && !named.unwrap_or(Path::new(name)).components().any(is_hidden);
-    if !has_own_type && !sources.roots().are_anywhere() {
+    if !has_own_type && !sources.roots().is_unrestricted() {
         return (path, Err(ReadError::Outside.into()));
     }
-    let bytes = sources.roots().read_named(&path).map_err(FileContentError::from);
+    let bytes = sources.roots().read_referenced(&path).map_err(FileContentError::from);
     let text = bytes.and_then(|bytes| decode(bytes.to_vec()).map_err(FileContentError::NotUtf8));
     (path, text)
 }
@@ -88,7 +88,7 @@ impl NotUtf8Error {
 
 impl FileContentError {
     /// The diagnostic for a file that another one refers to, at the position of the reference.
-    pub fn at(&self, name: Span, path: &Path) -> Diagnostic {
+    pub fn to_diagnostic(&self, name: Span, path: &Path) -> Diagnostic {
         let path = path.display();
         let (code, message, help) = match self {
             Self::Read(ReadError::Unreadable(ErrorKind::NotFound)) => (
@@ -135,6 +135,6 @@ impl FileContentError {
                 problem.help(),
             ),
         };
-        Diagnostic::new(code, name, message).help(help)
+        Diagnostic::new(code, name, message).with_help(help)
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::{
     BUNDLE_TOO_LARGE, Diagnostic, Diagnostics, MISSING_PATH, NO_RULES_FILES, OUTSIDE_BUNDLE, UNREADABLE_FILE,
-    nearest,
+    closest_match,
 };
 use crate::file_access::{FileSandbox, ReadError};
 
@@ -59,8 +59,8 @@ impl PartialEq for BundleFiles {
 impl Eq for BundleFiles {}
 
 /// Finds the files of the bundle at these paths, as [`load`](super::load) reads them.
-pub fn survey(paths: &[PathBuf]) -> BundleFiles {
-    find_files(FileKind::Rules, paths, FileSandbox::of(paths))
+pub fn find_bundle_files(paths: &[PathBuf]) -> BundleFiles {
+    find_files(FileKind::Rules, paths, FileSandbox::from_paths(paths))
 }
 
 /// The kind of files to find below a path.
@@ -166,7 +166,7 @@ impl FileFinder {
                             continue;
                         }
                         Ok(None) => return false,
-                        Err(error) => unreadable(&path, error.kind()),
+                        Err(error) => unreadable_file(&path, error.kind()),
                     }
                 }
                 Ok(DirectoryEntry { path, place, kind }) if kind.is_file() => {
@@ -191,7 +191,7 @@ impl FileFinder {
         if !found_any && self.wanted == FileKind::Rules {
             let message = format!("there are no rules files below `{}`", root.display());
             self.found.diagnostics.push(
-                Diagnostic::of_file(&NO_RULES_FILES, root.display().to_string(), message).help(
+                Diagnostic::for_file(&NO_RULES_FILES, root.display().to_string(), message).with_help(
                     "rules files end in `.yaml` or `.yml`; hidden files and policy tests (`*.test.yaml`) are ignored",
                 ),
             );
@@ -230,16 +230,18 @@ fn too_many_files(path: &Path) -> Diagnostic {
     let message = format!(
         "there are too many files below `{name}`: a bundle has at most {MAX_FILES} files, among {MAX_ENTRIES} entries"
     );
-    Diagnostic::of_file(&BUNDLE_TOO_LARGE, name, message).help("use a directory that contains only the rules")
+    Diagnostic::for_file(&BUNDLE_TOO_LARGE, name, message)
+        .with_help("use a directory that contains only the rules")
 }
 
 /// A file that exists but can't be read.
-pub(super) fn unreadable(path: &Path, kind: io::ErrorKind) -> Diagnostic {
+pub(super) fn unreadable_file(path: &Path, kind: io::ErrorKind) -> Diagnostic {
     let name = path.display().to_string();
-    let diagnostic = Diagnostic::of_file(&UNREADABLE_FILE, &name, format!("`{name}` can't be read: {kind}"));
+    let diagnostic = Diagnostic::for_file(&UNREADABLE_FILE, &name, format!("`{name}` can't be read: {kind}"));
     match kind {
-        io::ErrorKind::PermissionDenied => diagnostic
-            .help("grant read permission to the user that runs Callgate, or remove the file from the bundle"),
+        io::ErrorKind::PermissionDenied => diagnostic.with_help(
+            "grant read permission to the user that runs Callgate, or remove the file from the bundle",
+        ),
         _ => diagnostic,
     }
 }
@@ -247,29 +249,29 @@ pub(super) fn unreadable(path: &Path, kind: io::ErrorKind) -> Diagnostic {
 pub(super) fn not_a_regular_file(path: &Path) -> Diagnostic {
     let name = path.display().to_string();
     let message = format!("`{name}` is neither a file nor a directory");
-    Diagnostic::of_file(&UNREADABLE_FILE, name, message)
-        .help("pipes and devices are not supported; use a regular file")
+    Diagnostic::for_file(&UNREADABLE_FILE, name, message)
+        .with_help("pipes and devices are not supported; use a regular file")
 }
 
 fn unreachable_path(path: &Path, error: ReadError) -> Diagnostic {
     let name = path.display().to_string();
     match error {
         ReadError::Unreadable(io::ErrorKind::NotFound) => {}
-        ReadError::Unreadable(kind) => return unreadable(path, kind),
+        ReadError::Unreadable(kind) => return unreadable_file(path, kind),
         _ => {
             let message = format!("`{name}` leads out of the directories of the bundle");
-            return Diagnostic::of_file(&OUTSIDE_BUNDLE, name, message)
-                .help("copy the target, or use a directory that contains both");
+            return Diagnostic::for_file(&OUTSIDE_BUNDLE, name, message)
+                .with_help("copy the target, or use a directory that contains both");
         }
     }
     if let Ok(target) = fs::read_link(path) {
         let message = format!("`{name}` is a symbolic link to `{}`, which does not exist", target.display());
-        return Diagnostic::of_file(&UNREADABLE_FILE, name, message)
-            .help("remove the link, or point it to a file");
+        return Diagnostic::for_file(&UNREADABLE_FILE, name, message)
+            .with_help("remove the link, or point it to a file");
     }
-    let diagnostic = Diagnostic::of_file(&MISSING_PATH, &name, format!("`{name}` does not exist"));
+    let diagnostic = Diagnostic::for_file(&MISSING_PATH, &name, format!("`{name}` does not exist"));
     match similar_path(path) {
-        Some(similar) => diagnostic.help(format!("did you mean `{}`?", similar.display())),
+        Some(similar) => diagnostic.with_help(format!("did you mean `{}`?", similar.display())),
         None => diagnostic,
     }
 }
@@ -281,7 +283,7 @@ fn similar_path(path: &Path) -> Option<PathBuf> {
     let directory = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let siblings = visible_children(directory, MAX_ENTRIES).ok()??;
     let names: Vec<_> = siblings.iter().filter_map(|(sibling, _)| sibling.to_str()).collect();
-    let similar = parent.join(nearest(missing.file_name()?.to_str()?, names)?);
+    let similar = parent.join(closest_match(missing.file_name()?.to_str()?, names)?);
     let whole = path.strip_prefix(missing).map(|rest| similar.join(rest)).ok()?;
     Some(if path != missing && whole.exists() { whole } else { similar })
 }

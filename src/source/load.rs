@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::document_tree::YamlNode;
 use super::file_content::{NotUtf8Error, decode};
-use super::file_discovery::{BundleFiles, FileKind, find_files, not_a_regular_file, unreadable};
+use super::file_discovery::{BundleFiles, FileKind, find_files, not_a_regular_file, unreadable_file};
 use super::parse::parse_within;
 use crate::diagnostic::{
     BUNDLE_TOO_LARGE, Diagnostic, Diagnostics, FILE_TOO_LARGE, NOT_UTF8, SourceId, SourceMap, Span,
@@ -40,19 +40,19 @@ pub struct LoadedFile {
 /// twice is read once. Only regular files are opened. For a path to a file, everything in its directory counts as below
 /// it. A file's name is the given path, joined with the path found below it.
 pub fn load(paths: &[PathBuf]) -> LoadedSources {
-    load_wanted(FileKind::Rules, paths, FileSandbox::of(paths))
+    load_wanted(FileKind::Rules, paths, FileSandbox::from_paths(paths))
 }
 
 /// Reads a file of the user who runs the program, such as a gateway's configuration: it may refer to files anywhere.
 #[cfg(feature = "mcp")]
 pub(crate) fn load_trusted(path: &std::path::Path) -> LoadedSources {
-    load_wanted(FileKind::Rules, &[path.to_owned()], FileSandbox::anywhere())
+    load_wanted(FileKind::Rules, &[path.to_owned()], FileSandbox::unrestricted())
 }
 
 /// Reads all policy tests (`*.test.yaml`, `*.test.yml`) at and below the paths, like [`load`] for rules files. It is not an error
 /// if a path has none.
 pub fn load_policy_tests(paths: &[PathBuf]) -> LoadedSources {
-    load_wanted(FileKind::Tests, paths, FileSandbox::of(paths))
+    load_wanted(FileKind::Tests, paths, FileSandbox::from_paths(paths))
 }
 
 fn load_wanted(wanted: FileKind, paths: &[PathBuf], roots: FileSandbox) -> LoadedSources {
@@ -68,10 +68,12 @@ fn load_wanted(wanted: FileKind, paths: &[PathBuf], roots: FileSandbox) -> Loade
                 let message =
                     format!("with `{name}` the bundle is larger than {} MiB", MAX_BUNDLE_BYTES >> 20);
                 let help = "use a directory that contains only the rules";
-                loaded.diagnostics.push(Diagnostic::of_file(&BUNDLE_TOO_LARGE, name, message).help(help));
+                loaded
+                    .diagnostics
+                    .push(Diagnostic::for_file(&BUNDLE_TOO_LARGE, name, message).with_help(help));
                 break;
             }
-            Err(ReadError::Unreadable(kind)) => loaded.diagnostics.push(unreadable(&path, kind)),
+            Err(ReadError::Unreadable(kind)) => loaded.diagnostics.push(unreadable_file(&path, kind)),
             // It was a regular file below the roots when it was found.
             Err(_) => loaded.diagnostics.push(not_a_regular_file(&path)),
         }
@@ -126,13 +128,13 @@ impl LoadedSources {
         let source = self.sources.add(name, problem.lossy.as_str());
         let span = Span::new(source, problem.at, problem.at + char::REPLACEMENT_CHARACTER.len_utf8());
         let message = format!("the byte 0x{:02X} is not UTF-8 here", problem.byte);
-        self.diagnostics.push(Diagnostic::new(&NOT_UTF8, span, message).help(problem.help()));
+        self.diagnostics.push(Diagnostic::new(&NOT_UTF8, span, message).with_help(problem.help()));
     }
 }
 
 fn too_large(name: &str) -> Diagnostic {
     let message = format!("the file is larger than {} MiB", MAX_FILE_BYTES >> 20);
-    Diagnostic::of_file(&FILE_TOO_LARGE, name, message).help("split it into several rules files")
+    Diagnostic::for_file(&FILE_TOO_LARGE, name, message).with_help("split it into several rules files")
 }
 
 #[cfg(unix)]
@@ -255,7 +257,7 @@ mod tests {
 
     #[test]
     fn missing_permission_has_a_help_text() {
-        let diagnostic = unreadable(Path::new("a.yaml"), ErrorKind::PermissionDenied);
+        let diagnostic = unreadable_file(Path::new("a.yaml"), ErrorKind::PermissionDenied);
         assert_eq!(diagnostic.message, "`a.yaml` can't be read: permission denied");
         assert!(diagnostic.help.is_some());
     }

@@ -14,11 +14,11 @@ mod unsupported_yaml;
 mod plain_scalar;
 mod yaml_errors;
 
-pub use directive_comments::{DirectiveComment, comments};
+pub use directive_comments::{DirectiveComment, find_comments};
 pub use document_tree::{MappingEntry, StringStyle, YamlNode, YamlString, YamlValue};
-pub(crate) use file_content::read_named;
+pub(crate) use file_content::read_referenced_file;
 pub use file_content::{FileContentError, NotUtf8Error};
-pub use file_discovery::{BundleFiles, is_policy_test, is_rules_file, survey};
+pub use file_discovery::{BundleFiles, find_bundle_files, is_policy_test, is_rules_file};
 pub(crate) use load::load_texts_below;
 #[cfg(feature = "mcp")]
 pub(crate) use load::load_trusted;

@@ -7,7 +7,7 @@ use granit_parser::{Event, Parser, ScalarStyle, Span as YamlSpan, StrInput, Stru
 
 use super::aliases::Anchors;
 use super::document_tree::{MappingEntry, StringStyle, YamlNode, YamlString, YamlValue};
-use super::plain_scalar::{PlainScalar, resolve};
+use super::plain_scalar::{PlainScalar, resolve_plain};
 use super::unsupported_yaml;
 use super::yaml_errors;
 use crate::diagnostic::{Diagnostic, Diagnostics, SourceId, Span};
@@ -78,7 +78,7 @@ impl<'t> DocumentParser<'t, '_> {
         match self.events.next() {
             Some(Ok(event)) => Ok(event),
             Some(Err(error)) => {
-                let diagnostic = yaml_errors::explain(self.source, self.text, &error);
+                let diagnostic = yaml_errors::syntax_diagnostic(self.source, self.text, &error);
                 // A parser error on a line with a known problem adds no information.
                 if !self.follows_problem_on_same_line(&diagnostic) {
                     self.diagnostics.push(diagnostic);
@@ -287,7 +287,7 @@ impl<'t> DocumentParser<'t, '_> {
             ScalarStyle::Folded => StringStyle::Folded,
         };
         let string = || YamlValue::String(YamlString { text: value.to_owned(), style: text_style });
-        let resolved = if style == ScalarStyle::Plain { resolve(value) } else { PlainScalar::String };
+        let resolved = if style == ScalarStyle::Plain { resolve_plain(value) } else { PlainScalar::String };
         let value = match resolved {
             PlainScalar::Null => YamlValue::Null,
             PlainScalar::Bool(value) => YamlValue::Bool(value),

@@ -20,7 +20,7 @@ pub(super) enum PlainScalar {
 }
 
 /// Resolves an unquoted scalar.
-pub(super) fn resolve(text: &str) -> PlainScalar {
+pub(super) fn resolve_plain(text: &str) -> PlainScalar {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return PlainScalar::Null,
         "true" | "True" | "TRUE" => return PlainScalar::Bool(true),
@@ -220,7 +220,7 @@ mod tests {
             ("0x100000000000000000000000000000000", PlainScalar::TooLong),
             ("١", PlainScalar::String),
         ] {
-            assert_eq!(resolve(text), expected, "{text}");
+            assert_eq!(resolve_plain(text), expected, "{text}");
         }
     }
 }

@@ -10,23 +10,23 @@ use crate::diagnostic::{
 pub(super) fn empty_file(source: SourceId, text: &str) -> Diagnostic {
     let message = if text.trim().is_empty() { "the file is empty" } else { "the file contains no rules" };
     Diagnostic::new(&EMPTY_FILE, Span::new(source, 0, 0), message)
-        .help("write `policies: []` for a file without policies, or remove the file")
+        .with_help("write `policies: []` for a file without policies, or remove the file")
 }
 
 pub(super) fn second_document(at: Span) -> Diagnostic {
     Diagnostic::new(&SEVERAL_DOCUMENTS, at, "a second document begins here; a rules file has only one")
-        .help("move the second document to another file, or remove this line")
+        .with_help("move the second document to another file, or remove this line")
 }
 
 pub(super) fn duplicate_key(key: &str, at: Span, first: Span) -> Diagnostic {
     Diagnostic::new(&DUPLICATE_KEY, at, format!("duplicate key `{key}`"))
-        .label(first, "first defined here")
-        .help("remove one of the two")
+        .with_label(first, "first defined here")
+        .with_help("remove one of the two")
 }
 
 pub(super) fn merge_key(at: Span) -> Diagnostic {
     Diagnostic::new(&YAML_FEATURE, at, "merge keys (`<<`) are not supported")
-        .help("write the keys out, or use an alias for a whole value")
+        .with_help("write the keys out, or use an alias for a whole value")
 }
 
 /// A list or a mapping as a key; `before` is the file up to it.
@@ -38,21 +38,21 @@ pub(super) fn collection_as_key(node: &YamlNode, before: &str) -> Diagnostic {
             span,
             "unquoted, `{{` begins a mapping whose key is a mapping",
         )
-        .help("quote the string that contains the template: `\"{{ … }}\"`");
+        .with_help("quote the string that contains the template: `\"{{ … }}\"`");
     }
     Diagnostic::new(&YAML_FEATURE, node.span, format!("{} can't be a key", node.type_name()))
-        .help("keys must be strings: quote it if it is one")
+        .with_help("keys must be strings: quote it if it is one")
 }
 
 /// `1`, `true` or nothing as a key.
 pub(super) fn scalar_as_key(node: &YamlNode, written: &str) -> Diagnostic {
     if written.is_empty() {
         return Diagnostic::new(&YAML_FEATURE, node.span, "the key before `:` is missing")
-            .help("write the key, or quote the `:` if it belongs to a string");
+            .with_help("write the key, or quote the `:` if it belongs to a string");
     }
     let kind = if matches!(node.value, YamlValue::Null) { "null" } else { node.type_name() };
     Diagnostic::new(&YAML_FEATURE, node.span, format!("the key `{written}` is {kind}, not a string"))
-        .help(format!("quote it: `\"{written}\"`"))
+        .with_help(format!("quote it: `\"{written}\"`"))
 }
 
 pub(super) fn tag(at: Span, tag: &str) -> Diagnostic {
@@ -60,17 +60,17 @@ pub(super) fn tag(at: Span, tag: &str) -> Diagnostic {
         "!!str" => "quote the value to make it a string",
         _ => "remove the tag, or quote the value if the `!` belongs to it",
     };
-    Diagnostic::new(&YAML_FEATURE, at, format!("tags such as `{tag}` are not supported")).help(help)
+    Diagnostic::new(&YAML_FEATURE, at, format!("tags such as `{tag}` are not supported")).with_help(help)
 }
 
 pub(super) fn directive(at: Span) -> Diagnostic {
     Diagnostic::new(&YAML_FEATURE, at, "directives are not supported")
-        .help("remove this line; rules files are YAML 1.2")
+        .with_help("remove this line; rules files are YAML 1.2")
 }
 
 pub(super) fn not_finite(at: Span, written: &str) -> Diagnostic {
     Diagnostic::new(&YAML_FEATURE, at, format!("`{written}` is not a number that a policy can hold"))
-        .help("write a finite number, or quote it if it is a string")
+        .with_help("write a finite number, or quote it if it is a string")
 }
 
 /// `0777` is 511 in YAML 1.1, 777 in YAML 1.2, and a string to many people.
@@ -90,7 +90,7 @@ pub(super) fn leading_zero(at: Span, written: &str) -> Diagnostic {
         at,
         format!("`{written}` has a leading zero: it could be an octal number, a decimal number or a string"),
     )
-    .help(help)
+    .with_help(help)
 }
 
 pub(super) fn foreign_number(at: Span, written: &str) -> Diagnostic {
@@ -99,39 +99,39 @@ pub(super) fn foreign_number(at: Span, written: &str) -> Diagnostic {
         true => format!("write it without `_`, or quote it if it is a string: `\"{written}\"`"),
         false => format!("write a decimal number, or quote it if it is a string: `\"{written}\"`"),
     };
-    Diagnostic::new(&YAML_FEATURE, at, message).help(help)
+    Diagnostic::new(&YAML_FEATURE, at, message).with_help(help)
 }
 
 pub(super) fn number_too_long(at: Span) -> Diagnostic {
     Diagnostic::new(&YAML_FEATURE, at, "this number is longer than 128 bits")
-        .help("write it as a decimal number, or quote it if it is a string")
+        .with_help("write it as a decimal number, or quote it if it is a string")
 }
 
 pub(super) fn unknown_alias(at: Span, name: &str) -> Diagnostic {
-    Diagnostic::new(&BAD_ALIAS, at, format!("`*{name}` refers to an anchor that does not exist")).help(
+    Diagnostic::new(&BAD_ALIAS, at, format!("`*{name}` refers to an anchor that does not exist")).with_help(
         format!("quote it if it is a string: `\"*{name}\"`; an alias needs the anchor `&{name}` above it"),
     )
 }
 
 pub(super) fn alias_inside_itself(at: Span, written: &str) -> Diagnostic {
     Diagnostic::new(&BAD_ALIAS, at, format!("`{written}` is inside the value that it refers to"))
-        .help("a value can't contain itself: write out the value")
+        .with_help("a value can't contain itself: write out the value")
 }
 
 pub(super) fn too_deep(at: Span) -> Diagnostic {
     let message = format!("lists and mappings are nested deeper than {MAX_NESTING} levels");
     Diagnostic::new(&YAML_LIMIT, at, message)
-        .help("no policy needs this depth: check brackets and indentation")
+        .with_help("no policy needs this depth: check brackets and indentation")
 }
 
 pub(super) fn too_many_values(at: Span) -> Diagnostic {
     Diagnostic::new(&YAML_LIMIT, at, "the bundle has more than 1,000,000 values")
-        .help("no hand-written bundle is that large: check the path")
+        .with_help("no hand-written bundle is that large: check the path")
 }
 
 pub(super) fn too_much_copied(at: Span) -> Diagnostic {
     Diagnostic::new(&YAML_LIMIT, at, "the anchors and aliases of this file expand to too much data")
-        .help("write out the values instead")
+        .with_help("write out the values instead")
 }
 
 pub(super) fn too_many_problems(at: Span) -> Diagnostic {
@@ -140,5 +140,5 @@ pub(super) fn too_many_problems(at: Span) -> Diagnostic {
         at,
         format!("parsing stops here, after {MAX_PROBLEMS} problems in this file"),
     )
-    .help("fix the reported problems, then check again")
+    .with_help("fix the reported problems, then check again")
 }

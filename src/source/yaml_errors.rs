@@ -6,7 +6,7 @@ use super::unsupported_yaml;
 use crate::diagnostic::{Diagnostic, SourceId, Span, YAML_SYNTAX};
 
 /// Converts a parser error to a diagnostic.
-pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagnostic {
+pub(super) fn syntax_diagnostic(source: SourceId, text: &str, error: &ScanError) -> Diagnostic {
     let at = error.marker().byte_offset().unwrap_or(text.len()).min(text.len());
     let here = |length: usize| Span::new(source, at, at + length);
     let next_char = text.get(at..).and_then(|rest| rest.chars().next());
@@ -26,16 +26,16 @@ pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagno
                 Span::new(source, start, end),
                 "tabs are not allowed for indentation; use spaces",
             )
-            .help("replace each tab by two spaces; most editors can do that for a whole file")
+            .with_help("replace each tab by two spaces; most editors can do that for a whole file")
         }
         ErrorKind::InvalidQuotedScalarIndent
         | ErrorKind::UnclosedQuotedScalar
         | ErrorKind::DocumentIndicatorInQuotedScalar => {
             let length = next_char.map_or(0, char::len_utf8);
             let open = Diagnostic::new(&YAML_SYNTAX, here(length), "a quoted string is not closed here")
-                .help("close the quote; if the string continues, indent this line further than its key");
+                .with_help("close the quote; if the string continues, indent this line further than its key");
             match opening_quote(text, at) {
-                Some(quote) => open.label(Span::new(source, quote, quote + 1), "opened here"),
+                Some(quote) => open.with_label(Span::new(source, quote, quote + 1), "opened here"),
                 None => open,
             }
         }
@@ -43,7 +43,7 @@ pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagno
             let (start, escape) = unknown_escape(text, at).unwrap_or((at, "\\"));
             let span = Span::new(source, start, start + escape.len());
             Diagnostic::new(&YAML_SYNTAX, span, format!("`{escape}` is not a valid escape in double quotes"))
-                .help("double the backslash, or use single quotes, in which a backslash is literal")
+                .with_help("double the backslash, or use single quotes, in which a backslash is literal")
         }
         ErrorKind::MappingValueNotAllowed => misplaced_colon(source, text, at),
         ErrorKind::ExpectedBlockMappingKey | ErrorKind::ExpectedBlockSequenceEntry => {
@@ -54,7 +54,7 @@ pub(super) fn explain(source: SourceId, text: &str, error: &ScanError) -> Diagno
             let diagnostic =
                 Diagnostic::new(&YAML_SYNTAX, here(next_char.map_or(0, char::len_utf8)), message);
             match help {
-                Some(help) => diagnostic.help(help),
+                Some(help) => diagnostic.with_help(help),
                 None => diagnostic,
             }
         }
@@ -72,12 +72,12 @@ fn misplaced_colon(source: SourceId, text: &str, at: usize) -> Diagnostic {
     if before.contains(": ") {
         let message = "unexpected `:` inside an unquoted value";
         return Diagnostic::new(&YAML_SYNTAX, Span::new(source, at, at + 1), message)
-            .help("quote the value, or start a new line for a mapping");
+            .with_help("quote the value, or start a new line for a mapping");
     }
     let key = before.trim_start_matches([' ', '-']);
     let span = Span::new(source, line + before.len() - key.len(), at);
     Diagnostic::new(&YAML_SYNTAX, span, format!("the key `{key}` is not allowed here"))
-        .help("give it the indentation of its siblings; if the line above is a key, add its `:`")
+        .with_help("give it the indentation of its siblings; if the line above is a key, add its `:`")
 }
 
 fn misplaced_line(source: SourceId, text: &str, at: usize) -> Diagnostic {
@@ -98,7 +98,7 @@ fn misplaced_line(source: SourceId, text: &str, at: usize) -> Diagnostic {
         ),
         None => (at, "unexpected text after the end of the value", "quote the whole value"),
     };
-    Diagnostic::new(&YAML_SYNTAX, Span::new(source, start, at + rest.len()), message).help(help)
+    Diagnostic::new(&YAML_SYNTAX, Span::new(source, start, at + rest.len()), message).with_help(help)
 }
 
 fn is_about_tabs(kind: &ErrorKind) -> bool {

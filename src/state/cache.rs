@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use lru::LruCache;
 
-use super::capacity::{heaviest, units};
+use super::capacity::{heaviest_accounts, units};
 use crate::host::{Account, CacheEntry, CacheSpace};
 use crate::json::{MAX_DEPTH, Value};
 
@@ -130,7 +130,7 @@ impl CacheSpaces {
             if kept.entries.len() <= space.max_entries {
                 return;
             }
-            let heaviest = heaviest(kept.held.iter().map(|(account, held)| (*account, *held)));
+            let heaviest = heaviest_accounts(kept.held.iter().map(|(account, held)| (*account, *held)));
             let Some(key) = kept.least_recently_used(&heaviest) else { return };
             self.remove(space.name, &key);
         }
@@ -139,7 +139,7 @@ impl CacheSpaces {
     /// Evicts entries until all spaces fit the capacity.
     fn make_room(&mut self) {
         while self.used > self.capacity {
-            let heaviest = heaviest(self.held.iter().map(|(account, held)| (*account, *held)));
+            let heaviest = heaviest_accounts(self.held.iter().map(|(account, held)| (*account, *held)));
             // The least recently used space comes last.
             let program_exists =
                 |space: &CachedSpace| heaviest.iter().any(|account| space.held.contains_key(account));
@@ -194,7 +194,7 @@ fn release(held: &mut HashMap<Account, usize>, account: Account, less: usize) {
 
 /// The estimated size of a result with its key, in bytes, without serialising it. Returns `None` if it can't be stored:
 /// larger than [`MAX_ENTRY_BYTES`], or nested too deeply.
-pub fn fits(key: &str, output: &Value) -> Option<usize> {
+pub fn entry_size(key: &str, output: &Value) -> Option<usize> {
     let room = remaining_room(output, MAX_ENTRY_BYTES.checked_sub(key.len())?, MAX_DEPTH)?;
     Some(MAX_ENTRY_BYTES - room)
 }
@@ -262,13 +262,13 @@ mod tests {
     #[test]
     fn rejects_values_that_are_too_large_or_too_deep() {
         let half = "x".repeat(MAX_ENTRY_BYTES / 2);
-        assert!(fits("k", &json!({"a": half})).is_some());
-        assert!(fits("k", &json!({"a": half, "b": half})).is_none());
-        assert!(fits(&half, &json!(half)).is_none());
-        assert!(fits("k", &json!(vec![0; MAX_ENTRY_BYTES])).is_none());
+        assert!(entry_size("k", &json!({"a": half})).is_some());
+        assert!(entry_size("k", &json!({"a": half, "b": half})).is_none());
+        assert!(entry_size(&half, &json!(half)).is_none());
+        assert!(entry_size("k", &json!(vec![0; MAX_ENTRY_BYTES])).is_none());
         let nested = |depth| (0..depth).fold(json!(1), |value, _| json!([value]));
-        assert!(fits("k", &nested(MAX_DEPTH)).is_some());
-        assert!(fits("k", &nested(MAX_DEPTH + 1)).is_none());
+        assert!(entry_size("k", &nested(MAX_DEPTH)).is_some());
+        assert!(entry_size("k", &nested(MAX_DEPTH + 1)).is_none());
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub struct AccountCharges(VecDeque<(Account, usize)>);
 
 impl AccountCharges {
     /// Charges growth since the last call to an account, or releases shrinkage.
-    pub fn follow(&mut self, shares: &mut CapacityShares, size: usize, account: &Account) {
+    pub fn update(&mut self, shares: &mut CapacityShares, size: usize, account: &Account) {
         let mut charged: usize = self.0.iter().map(|(_, held)| held).sum();
         if charged < size {
             shares.charge(account, size - charged);
@@ -123,7 +123,7 @@ impl AccountCharges {
 
     /// Releases everything.
     pub fn release(&mut self, shares: &mut CapacityShares) {
-        self.follow(shares, 0, &Account::NOBODY);
+        self.update(shares, 0, &Account::NOBODY);
     }
 }
 
@@ -141,7 +141,7 @@ impl AccountCharges {
 
 /// The accounts to evict from: the callers with the most of the tenants with the most. Among equals, the least recently
 /// used entry is evicted.
-pub fn heaviest(accounts: impl IntoIterator<Item = (Account, usize)>) -> HashSet<Account> {
+pub fn heaviest_accounts(accounts: impl IntoIterator<Item = (Account, usize)>) -> HashSet<Account> {
     let accounts: Vec<(Account, usize)> = accounts.into_iter().collect();
     // For each tenant, its total and the most that one of its callers holds.
     let mut tenants: HashMap<&[u8], (usize, usize)> = HashMap::new();
@@ -159,12 +159,12 @@ pub fn heaviest(accounts: impl IntoIterator<Item = (Account, usize)>) -> HashSet
 #[cfg(feature = "file-store")]
 impl CapacityShares {
     /// A subset without any holder yet.
-    pub fn part(capacity: usize, used: usize) -> Self {
+    pub fn subset(capacity: usize, used: usize) -> Self {
         Self { used, ..Self::new(capacity) }
     }
 
     /// Loads the usage of a holder, which the total already includes. A holder that was loaded before is not changed.
-    pub fn bring(&mut self, holder: &[u8], held: usize) {
+    pub fn load(&mut self, holder: &[u8], held: usize) {
         if held > 0 {
             self.holders.entry(holder.to_vec()).or_insert(held);
         }
@@ -229,10 +229,10 @@ mod tests {
     #[test]
     fn evicts_from_the_heaviest_caller_of_the_heaviest_tenant() {
         let (single, many) = (account(0, 0), [account(1, 0), account(1, 1)]);
-        assert_eq!(heaviest([(single, 5), (many[0], 4), (many[1], 3)]), [many[0]].into());
-        assert_eq!(heaviest([(single, 9), (many[0], 4), (many[1], 4)]), [single].into());
-        assert_eq!(heaviest([(single, 5), (many[0], 4), (many[1], 1)]), [single, many[0]].into());
-        assert_eq!(heaviest([]), [].into());
+        assert_eq!(heaviest_accounts([(single, 5), (many[0], 4), (many[1], 3)]), [many[0]].into());
+        assert_eq!(heaviest_accounts([(single, 9), (many[0], 4), (many[1], 4)]), [single].into());
+        assert_eq!(heaviest_accounts([(single, 5), (many[0], 4), (many[1], 1)]), [single, many[0]].into());
+        assert_eq!(heaviest_accounts([]), [].into());
     }
 
     proptest! {

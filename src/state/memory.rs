@@ -12,8 +12,8 @@ use super::limit_algorithms::since_epoch;
 use super::limit_table::LimitTable;
 use super::records::RecordTable;
 use crate::host::{
-    Account, Amount, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, RecordPage, Record, RecordKey,
-    LimitRefusal, StateStore, StoreFuture, ConditionalWrite,
+    Account, Amount, BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition,
+    LimitRefusal, Record, RecordKey, RecordPage, StateStore, StoreFuture,
 };
 
 /// A state store in memory, for one process. It starts empty, and all engines with the same instance share it.
@@ -79,16 +79,20 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl StateStore for MemoryStore {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
-        Box::pin(async move { self.limits().take(since_epoch(now), takes) })
+    fn take<'a>(
+        &'a self,
+        now: Timestamp,
+        takes: &'a [LimitAcquisition],
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
+        Box::pin(async move { self.limits().acquire(since_epoch(now), takes) })
     }
 
     fn left<'a>(&'a self, now: Timestamp, take: &'a LimitAcquisition) -> StoreFuture<'a, Option<Amount>> {
-        Box::pin(async move { Ok(Some(self.limits().left(since_epoch(now), take))) })
+        Box::pin(async move { Ok(Some(self.limits().available(since_epoch(now), take))) })
     }
 
     fn give_back(&self, key: &str) {
-        self.limits().give_back(key);
+        self.limits().release(key);
         self.freed.notify_waiters();
     }
 
@@ -118,7 +122,7 @@ impl StateStore for MemoryStore {
         generation: u64,
     ) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            let entry = cache::fits(key, &entry.output).map(|size| (Arc::new(entry), size));
+            let entry = cache::entry_size(key, &entry.output).map(|size| (Arc::new(entry), size));
             self.caches().put(space, key, entry, generation);
             Ok(())
         })
@@ -143,7 +147,12 @@ impl StateStore for MemoryStore {
         Box::pin(async move { Ok(self.lock_records().has_lost(account)) })
     }
 
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage> {
+    fn records<'a>(
+        &'a self,
+        space: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, RecordPage> {
         Box::pin(async move { Ok(self.lock_records().page(space, after, limit)) })
     }
 }

@@ -14,9 +14,9 @@ mod limit_table;
 
 pub use capacity::Capacity;
 #[cfg(feature = "mcp")]
-pub(crate) use capacity::{CapacityShares, heaviest};
+pub(crate) use capacity::{CapacityShares, heaviest_accounts};
 pub use memory::MemoryStore;
-pub use sealed::{IntegrityError, SealedStore, has_seals, sealed};
+pub use sealed::{IntegrityError, SealedStore, has_seals, seal_store};
 #[cfg(feature = "file-store")]
 pub use sqlite::{SqliteOpenError, SqliteStore};
 pub use store_url::{StoreUrlError, file_path, open};

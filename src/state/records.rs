@@ -8,7 +8,9 @@ use jiff::Timestamp;
 
 use super::cache::remaining_room;
 use super::capacity::{CapacityShares, UNITS_PER_MIB, units};
-use crate::host::{Account, LARGEST_RECORD, RecordPage, Record, RecordKey, StoreError, OnQuotaExceeded, ConditionalWrite};
+use crate::host::{
+    Account, ConditionalWrite, LARGEST_RECORD, OnQuotaExceeded, Record, RecordKey, RecordPage, StoreError,
+};
 use crate::json::{MAX_DEPTH, Value};
 
 /// The number of accounts whose lost records are tracked. Beyond it, any account counts as having lost records.
@@ -74,8 +76,9 @@ impl RecordTable {
         let more = units.saturating_sub(held);
         while !self.shares.admits(&account, more) {
             self.mark_lost(account);
-            let oldest = (when_full == OnQuotaExceeded::EvictOldest).then(|| self.oldest(&account, key)).flatten();
-            let Some((space, oldest)) = oldest else { return Err(used_up(self.shares.capacity())) };
+            let oldest =
+                (when_full == OnQuotaExceeded::EvictOldest).then(|| self.oldest(&account, key)).flatten();
+            let Some((space, oldest)) = oldest else { return Err(quota_error(self.shares.capacity())) };
             self.remove(&space, &oldest);
         }
         self.remove(key.space, key.key);
@@ -137,7 +140,7 @@ impl RecordTable {
 }
 
 /// The error of a write when the account's share is full.
-pub fn used_up(capacity: usize) -> StoreError {
+pub fn quota_error(capacity: usize) -> StoreError {
     StoreError::QuotaExceeded(format!(
         "this caller's share of the store's {} MiB for records is full",
         capacity / UNITS_PER_MIB

@@ -65,10 +65,10 @@ pub(super) fn read(
     let mut context = context.clone();
     for node in [laid.base, Some(laid.own)].into_iter().flatten() {
         if let Some(own) = node.get("context") {
-            context.extend(reader.mapping(own, "context"));
+            context.extend(reader.read_mapping(own, "context"));
         }
     }
-    let answers = laid.answering().and_then(|node| answers(node, reader));
+    let answers = laid.answering().and_then(|node| read_answers(node, reader));
     let expect = expect.map(|node| Expectation::read(node, reader));
     let call = ToolCall {
         id: laid.text("id").filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{number}")),
@@ -82,7 +82,7 @@ pub(super) fn read(
 }
 
 /// Reads a tool's answers from a call or a stub. Returns `None` if there are none, or if they conflict.
-pub(super) fn answers(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<StubbedAnswers> {
+pub(super) fn read_answers(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<StubbedAnswers> {
     let entries = node.entries()?;
     let mut said = entries.iter().filter(|entry| ANSWER_KEYS.contains(&entry.key.as_str()));
     let first = said.next();
@@ -90,8 +90,8 @@ pub(super) fn answers(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Optio
         let message = format!("`{}` and `{}` exclude each other", first.key, second.key);
         reader.report(
             Diagnostic::new(&CONFLICTING_KEYS, second.key_span, message)
-                .label(first.key_span, "the first one")
-                .help("keep one of them; `answers` lists the answers to successive runs of the tool"),
+                .with_label(first.key_span, "the first one")
+                .with_help("keep one of them; `answers` lists the answers to successive runs of the tool"),
         );
         return None;
     }
@@ -104,8 +104,8 @@ pub(super) fn answers(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Optio
                         takes.key_span,
                         "`takes` has no effect beside `answers`",
                     )
-                    .label(list.key_span, "the answers")
-                    .help("move it into each of the answers"),
+                    .with_label(list.key_span, "the answers")
+                    .with_help("move it into each of the answers"),
                 );
             }
             let items = list.value.items()?.iter().filter(|item| item.entries().is_some());
@@ -120,14 +120,14 @@ fn read_list_answer(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<
     if node.entries()?.is_empty() {
         reader.report(
             Diagnostic::new(&EMPTY_VALUE, node.span, "this answer is empty")
-                .help("add `returns:` or `fails:`, as in `{ fails: \"try again\" }`"),
+                .with_help("add `returns:` or `fails:`, as in `{ fails: \"try again\" }`"),
         );
     }
-    answers(node, reader)?.into_iter().next()
+    read_answers(node, reader)?.into_iter().next()
 }
 
 fn answer(node: &YamlNode, reader: &mut TestFileReader<'_>) -> StubbedAnswer {
-    let takes = node.get("takes").and_then(|node| reader.duration(node));
+    let takes = node.get("takes").and_then(|node| reader.read_duration(node));
     let returns = node.get("returns").map(|node| Ok(node.to_json()));
     let fails = node.get("fails").map(|node| Err(failure(node)));
     StubbedAnswer { result: returns.or(fails), takes }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::expectation::Expectation;
-use super::stubbed_tools::{StubbedAnswers, Stub};
+use super::stubbed_tools::{Stub, StubbedAnswers};
 use crate::call::{SessionState, ToolCall};
 use crate::diagnostic::Location;
 use crate::json::Value;
@@ -102,7 +102,7 @@ impl CaseStep {
         }
     }
 
-    pub(super) fn expects(&self) -> bool {
+    pub(super) fn has_expectation(&self) -> bool {
         match self {
             Self::Wait(_) => false,
             Self::Calls(calls) => calls.iter().any(|call| call.expect.is_some()),
@@ -140,7 +140,7 @@ pub(super) enum ReplyAction {
 
 impl ReplyAction {
     /// The step's YAML key.
-    pub(super) fn word(&self) -> &'static str {
+    pub(super) fn key(&self) -> &'static str {
         match self {
             Self::Approve => "approve",
             Self::Deny => "deny",

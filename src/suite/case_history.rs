@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::case::{TestCase, ApprovalReply, ReplyAction};
+use super::case::{ApprovalReply, ReplyAction, TestCase};
 use crate::approval::{BoundRequest, seal_answer};
 use crate::call::{Outcome, ToolCall};
 use crate::engine::EngineBuilder;
@@ -55,12 +55,12 @@ impl CaseHistory {
     }
 
     /// Adds the keys with which the engine seals approval requests.
-    pub(super) fn engine(engine: EngineBuilder) -> EngineBuilder {
+    pub(super) fn configure_engine(engine: EngineBuilder) -> EngineBuilder {
         keys().into_iter().fold(engine, EngineBuilder::keys)
     }
 
     /// Makes the session read the history's calls as those of the case.
-    pub(super) fn session(session: Session, case: &TestCase) -> Session {
+    pub(super) fn configure_session(session: Session, case: &TestCase) -> Session {
         let calls: HashMap<String, ToolCall> =
             case.calls().map(|step| (step.call.id.clone(), step.call.clone())).collect();
         session.with_call_reader(move |part| match calls.get(&part.id) {
@@ -70,7 +70,7 @@ impl CaseHistory {
     }
 
     /// Appends these calls as the model's, and runs the round.
-    pub(super) async fn round(
+    pub(super) async fn run_round(
         &mut self,
         session: &mut Session,
         calls: &[&ToolCall],
@@ -81,13 +81,13 @@ impl CaseHistory {
         }
         let parts = calls.iter().map(|call| Part::call(&call.id, &call.tool, call.input.clone())).collect();
         self.history.push(Message::new(Role::Assistant, parts));
-        let outcomes = session.round(&mut self.history, tools).await?.outcomes;
+        let outcomes = session.run_round(&mut self.history, tools).await?.outcomes;
         self.outcomes.extend(outcomes.iter().cloned());
         Ok(outcomes)
     }
 
     /// Appends a person's answer and resumes the session.
-    pub(super) async fn reply(
+    pub(super) async fn reply_and_resume(
         &mut self,
         session: &mut Session,
         reply: &ApprovalReply,

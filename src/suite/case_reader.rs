@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::call_reader::{self, LayeredCall};
-use super::case::{TestCase, TableRow, CaseStep};
+use super::case::{CaseStep, TableRow, TestCase};
 use super::step_reader::{StepReader, is_wait};
 use super::stubbed_tools::Stub;
 use super::test_file_reader::TestFileReader;
@@ -11,7 +11,7 @@ use super::test_schema::{CASE, ROUND_CALL, ROW, STEP};
 use crate::call::SessionState;
 use crate::diagnostic::{Diagnostic, MISSING_KEY, NOTHING_CALLED, NOTHING_EXPECTED, OUT_OF_RANGE};
 use crate::json::Map;
-use crate::rules_schema::head;
+use crate::rules_schema::head_span;
 use crate::source::YamlNode;
 
 /// The maximum of `session.calls` for one tool.
@@ -32,16 +32,17 @@ pub(super) fn read(case: &YamlNode, reader: &mut TestFileReader<'_>) -> Vec<Test
     if case.entries().is_none() {
         return Vec::new();
     }
-    let reported = reader.reported();
+    let reported = reader.diagnostic_count();
     check_keys(case, reader);
     let mut context = reader.context.clone();
     if let Some(node) = case.get("context") {
-        context.extend(reader.mapping(node, "context"));
+        context.extend(reader.read_mapping(node, "context"));
     }
     let mut read = StepReader::new(&context);
-    let steps: Vec<CaseStep> = items(case, "steps").iter().filter_map(|node| read.read(node, reader)).collect();
+    let steps: Vec<CaseStep> =
+        items(case, "steps").iter().filter_map(|node| read.read(node, reader)).collect();
     read.check_ids(reader);
-    let told = reader.reported() > reported;
+    let told = reader.diagnostic_count() > reported;
     let setting = CaseTemplate { case, context: &context, steps: Arc::new(steps), read: &read, told };
     let Some(rows) = case.get("rows").and_then(YamlNode::items) else {
         return setting.run(None, reader).into_iter().collect();
@@ -66,7 +67,7 @@ impl CaseTemplate<'_> {
         }
         let expected = match &tried {
             Some(call) => call.expect.is_some(),
-            None => self.steps.iter().any(CaseStep::expects),
+            None => self.steps.iter().any(CaseStep::has_expectation),
         };
         let has_calls = tried.is_some() || self.read.calls > 0;
         if has_calls && !expected && !self.told && !self.has_misspelled_expect(row.map(|(_, row)| row)) {
@@ -82,16 +83,16 @@ impl CaseTemplate<'_> {
                     "add `expect:` to at least one of its steps, such as `expect: denied`",
                 ),
             };
-            reader.report(Diagnostic::new(&NOTHING_EXPECTED, head(node), message).help(help));
+            reader.report(Diagnostic::new(&NOTHING_EXPECTED, head_span(node), message).with_help(help));
         }
-        let mut stubs = stubs(case.get("stubs"), reader);
+        let mut stubs = read_stubs(case.get("stubs"), reader);
         stubs.extend(reader.stubs.iter().cloned());
         let row_name = |row: &YamlNode| row.get("name").and_then(YamlNode::as_str).map(str::to_owned);
         Some(TestCase {
             name: case.get("name")?.as_str()?.to_owned(),
             row: row.map(|(number, row)| TableRow { number, name: row_name(row) }),
-            place: reader.locate(head(node)),
-            clock: case.get("clock").and_then(|node| reader.time(node)).unwrap_or(reader.clock),
+            place: reader.locate(head_span(node)),
+            clock: case.get("clock").and_then(|node| reader.read_timestamp(node)).unwrap_or(reader.clock),
             session: case.get("session").map(|node| read_session(node, reader)).unwrap_or_default(),
             stubs,
             steps: Arc::clone(&self.steps),
@@ -126,28 +127,28 @@ fn check_keys(case: &YamlNode, reader: &mut TestFileReader<'_>) {
             "expect" => "add the `call:` under test, or move the `expect:` into one of the `steps:`",
             _ => "add the `call:` that the rows vary",
         };
-        reader.report(Diagnostic::new(&MISSING_KEY, stray.key_span, message).help(help));
+        reader.report(Diagnostic::new(&MISSING_KEY, stray.key_span, message).with_help(help));
     } else if !CASE.has_misspelling_of(case, "steps") {
         let steps = items(case, "steps");
         if steps.iter().all(is_wait) {
             reader.report(
-                Diagnostic::new(&NOTHING_CALLED, head(case), "this case makes no call")
-                    .help("add `call:`, as in `call: { tool: createRefund, input: { amount: 250 } }`"),
+                Diagnostic::new(&NOTHING_CALLED, head_span(case), "this case makes no call")
+                    .with_help("add `call:`, as in `call: { tool: createRefund, input: { amount: 250 } }`"),
             );
         }
     }
 }
 
 /// Reads an optional list of stubs.
-pub(super) fn stubs(node: Option<&YamlNode>, reader: &mut TestFileReader<'_>) -> Vec<Arc<Stub>> {
+pub(super) fn read_stubs(node: Option<&YamlNode>, reader: &mut TestFileReader<'_>) -> Vec<Arc<Stub>> {
     let nodes = node.and_then(YamlNode::items).unwrap_or_default();
     let read = |node: &YamlNode| {
-        let matcher = reader.matcher(node.get("match")?);
-        let answers = call_reader::answers(node, reader);
+        let matcher = reader.read_matcher(node.get("match")?);
+        let answers = call_reader::read_answers(node, reader);
         if answers.is_none() && node.entries().is_some() {
             reader.report(
-                Diagnostic::new(&MISSING_KEY, head(node), "this stub has no answer")
-                    .help("add `returns:`, `fails:`, `answers:` or `takes:`"),
+                Diagnostic::new(&MISSING_KEY, head_span(node), "this stub has no answer")
+                    .with_help("add `returns:`, `fails:`, `answers:` or `takes:`"),
             );
         }
         Some(Arc::new(Stub { matcher, answers: answers? }))
@@ -161,12 +162,12 @@ fn read_session(node: &YamlNode, reader: &mut TestFileReader<'_>) -> SessionStat
         label.as_str().into_iter().for_each(|label| session.add_label(label));
     }
     if let Some(facts) = node.get("facts") {
-        for (name, value) in reader.mapping(facts, "facts") {
+        for (name, value) in reader.read_mapping(facts, "facts") {
             session.set_fact(&name, None, value);
         }
     }
     if let Some(calls) = node.get("calls") {
-        for (tool, count) in reader.mapping(calls, "calls") {
+        for (tool, count) in reader.read_mapping(calls, "calls") {
             match count.as_u64().filter(|count| *count <= MAX_SESSION_CALLS) {
                 Some(count) => (0..count).for_each(|_| session.count_call(&tool)),
                 None => {
@@ -174,14 +175,15 @@ fn read_session(node: &YamlNode, reader: &mut TestFileReader<'_>) -> SessionStat
                     let message = format!(
                         "the number of runs of a tool must be an integer from 0 to {MAX_SESSION_CALLS}"
                     );
-                    reader
-                        .report(Diagnostic::new(&OUT_OF_RANGE, place, message).help("write for example `2`"));
+                    reader.report(
+                        Diagnostic::new(&OUT_OF_RANGE, place, message).with_help("write for example `2`"),
+                    );
                 }
             }
         }
     }
     for entry in node.entries().unwrap_or_default() {
-        session.set(&entry.key, entry.value.to_json());
+        session.set_run_info(&entry.key, entry.value.to_json());
     }
     session
 }

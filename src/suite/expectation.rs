@@ -68,11 +68,13 @@ impl Expectation {
     pub(super) fn read(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Self {
         let mut checks = Vec::new();
         if let Some(word) = node.as_str() {
-            checks
-                .extend(outcome(word).map(|kind| FieldCheck::new(node, "outcome", ExpectedValue::Outcome(kind), reader)));
+            checks.extend(
+                outcome(word)
+                    .map(|kind| FieldCheck::new(node, "outcome", ExpectedValue::Outcome(kind), reader)),
+            );
         }
         if node.entries().is_some_and(<[_]>::is_empty) {
-            reader.report(Diagnostic::new(&NOTHING_EXPECTED, node.span, "`expect` is empty").help(
+            reader.report(Diagnostic::new(&NOTHING_EXPECTED, node.span, "`expect` is empty").with_help(
                 "write for example `expect: denied`, or remove it from a step that only prepares others",
             ));
         }
@@ -119,7 +121,9 @@ fn read_field(entry: &MappingEntry, reader: &mut TestFileReader<'_>, checks: &mu
                 let wanted = match field {
                     "policies" => reader.read_policy_id(item).map(ExpectedValue::PolicyMatched),
                     "not_policies" => reader.read_policy_id(item).map(ExpectedValue::PolicyNotMatched),
-                    _ => reader.condition(item).map(|condition| ExpectedValue::Holds(condition, item.to_json())),
+                    _ => reader
+                        .read_condition(item)
+                        .map(|condition| ExpectedValue::Holds(condition, item.to_json())),
                 };
                 checks.extend(wanted.map(|wanted| FieldCheck::new(item, field, wanted, reader)));
             }
@@ -200,7 +204,9 @@ impl FieldCheck {
                 let policies = took_part();
                 (!policies.contains(&id.as_str()), id.as_str().into(), policies.into())
             }
-            ExpectedValue::Ignored(test) => (test.holds(came.ignored), test.to_json(), optional(came.ignored)),
+            ExpectedValue::Ignored(test) => {
+                (test.holds(came.ignored), test.to_json(), optional(came.ignored))
+            }
             ExpectedValue::Runs(runs) => (came.runs == *runs, json!(runs), json!(came.runs)),
         };
         (!holds).then(|| Failure {
@@ -244,13 +250,13 @@ impl StringTest {
             return Some(Self::Equals(text.to_owned()));
         }
         let contains = node.get("contains").and_then(YamlNode::as_str).map(str::to_owned);
-        let matches = node.get("matches").and_then(|node| reader.regex(node));
+        let matches = node.get("matches").and_then(|node| reader.read_regex(node));
         if node.entries().is_some_and(<[_]>::is_empty) {
             let keys: Vec<String> =
                 TEXT_TEST.fields.iter().map(|field| format!("`{}`", field.name)).collect();
             reader.report(
                 Diagnostic::new(&NOTHING_EXPECTED, node.span, "this string has no expectation")
-                    .help(format!("add {}, or write the whole string", keys.join(" or "))),
+                    .with_help(format!("add {}, or write the whole string", keys.join(" or "))),
             );
             return None;
         }

@@ -7,8 +7,8 @@ use super::runner::Suite;
 use super::test_file_reader;
 use crate::diagnostic::{Diagnostic, Diagnostics, NO_RULES_FILES, SourceMap, Span, UNKNOWN_POLICY};
 use crate::policy::CompiledPolicies;
-use crate::rules_schema::meant;
-use crate::safe_text::{cut, inert};
+use crate::rules_schema::did_you_mean;
+use crate::safe_text::{escape_controls, truncate};
 use crate::source::{self, LoadedSources, is_policy_test};
 
 /// The loaded test files.
@@ -59,7 +59,7 @@ impl LoadedSuite {
         let ids: BTreeSet<&str> = chains.policies().iter().map(|policy| policy.id.as_str()).collect();
         for (span, id) in self.named.iter().filter(|(_, id)| !ids.contains(id.as_str())) {
             // Finding a suggestion is slow in a large bundle, and further diagnostics are not shown.
-            let near = if self.diagnostics.is_full() { None } else { meant(id, ids.iter().copied()) };
+            let near = if self.diagnostics.is_full() { None } else { did_you_mean(id, ids.iter().copied()) };
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
@@ -67,8 +67,8 @@ impl LoadedSuite {
                         .to_owned()
                 }
             };
-            let message = format!("the bundle has no policy `{}`", cut(&inert(id)));
-            self.diagnostics.push(Diagnostic::new(&UNKNOWN_POLICY, *span, message).help(help));
+            let message = format!("the bundle has no policy `{}`", truncate(&escape_controls(id)));
+            self.diagnostics.push(Diagnostic::new(&UNKNOWN_POLICY, *span, message).with_help(help));
         }
         self.diagnostics.sort();
     }

@@ -34,8 +34,8 @@ mod test_schema;
 mod stubbed_tools;
 
 pub use coverage::{
-    Coverage, CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy, BranchKind, UncountedPolicy,
-    UncountedReason,
+    BranchKind, Coverage, CoverageReport, CoveredBranch, CoveredFile, CoveredPoint, CoveredPolicy,
+    UncountedPolicy, UncountedReason,
 };
 pub use generation::{GenerateError, GeneratedTests, RecordingSource, generate};
 pub use loader::{LoadedSuite, load, load_texts, rules_paths};

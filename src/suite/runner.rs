@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use super::case::{CallStep, TestCase, Identities, ApprovalReply, CaseStep, TestFile};
+use super::case::{ApprovalReply, CallStep, CaseStep, Identities, TestCase, TestFile};
 use super::case_history::{CaseHistory, ReplyError};
 use super::coverage::Coverage;
 use super::expectation::{ActualResult, Expectation};
@@ -54,7 +54,7 @@ impl Suite {
 
     /// The cases whose name, or whose file's name, contains this text, ignoring case.
     #[must_use]
-    pub fn only(&self, text: &str) -> Self {
+    pub fn filter_by_name(&self, text: &str) -> Self {
         let text = text.to_lowercase();
         let has = |name: &str| name.to_lowercase().contains(&text);
         let mut files = self.files.clone();
@@ -117,7 +117,7 @@ struct CaseRules {
 }
 
 /// Whether a case passes against a bundle within this time.
-pub(super) fn passes(
+pub(super) fn case_passes(
     chains: Arc<CompiledPolicies>,
     tools: Arc<Vec<ToolDescriptor>>,
     case: &Arc<TestCase>,
@@ -171,17 +171,17 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 fn run_case(rules: CaseRules, tools: &[ToolDescriptor], case: &TestCase) -> CaseReport {
     let CaseRules { chains, listener } = rules;
     let clock = ManualClock::new(case.clock);
-    let mut engine = engine(chains, tools, &clock);
+    let mut engine = test_engine(chains, tools, &clock);
     let conversation = case.has_approval_replies().then(CaseHistory::new);
     if conversation.is_some() {
-        engine = CaseHistory::engine(engine);
+        engine = CaseHistory::configure_engine(engine);
     }
     let mut session = engine.build().session();
     if conversation.is_some() {
-        session = CaseHistory::session(session, case);
+        session = CaseHistory::configure_session(session, case);
     }
     if let Some(listener) = listener {
-        session = session.heard_by(listener);
+        session = session.with_listener(listener);
     }
     *session.state_mut() = case.session.clone();
     let mut run = CaseRun { case, clock, session, conversation, report: case.empty_report() };
@@ -194,7 +194,7 @@ fn run_case(rules: CaseRules, tools: &[ToolDescriptor], case: &TestCase) -> Case
 }
 
 /// The engine of a case. Its random numbers are seeded, so that no case passes by chance.
-pub(super) fn engine(
+pub(super) fn test_engine(
     chains: Arc<CompiledPolicies>,
     tools: &[ToolDescriptor],
     clock: &ManualClock,
@@ -228,10 +228,10 @@ impl CaseRun<'_> {
         let session = &mut self.session;
         let outcomes = match (&mut self.conversation, steps) {
             (Some(conversation), _) => {
-                clock.drive(conversation.round(session, &calls().collect::<Vec<_>>(), &tools))
+                clock.block_on(conversation.run_round(session, &calls().collect::<Vec<_>>(), &tools))
             }
-            (None, [step]) => Ok(vec![clock.drive(session.execute(step.call.clone(), &tools))]),
-            (None, _) => Ok(clock.drive(session.execute_round(calls().cloned().collect(), &tools))),
+            (None, [step]) => Ok(vec![clock.block_on(session.execute(step.call.clone(), &tools))]),
+            (None, _) => Ok(clock.block_on(session.execute_round(calls().cloned().collect(), &tools))),
         };
         match outcomes {
             Ok(outcomes) => {
@@ -249,12 +249,12 @@ impl CaseRun<'_> {
         let (case, clock) = (self.case, self.clock.clone());
         let tools = StubbedTools::new(case.calls(), &case.stubs, &clock);
         let session = &mut self.session;
-        let replied = match clock.drive(conversation.reply(session, reply, &tools, &clock)) {
+        let replied = match clock.block_on(conversation.reply_and_resume(session, reply, &tools, &clock)) {
             Ok(replied) => replied,
             Err(error) => return self.report.failures.push(reply_failure(reply, &error)),
         };
         let said = ReplyReport {
-            said: reply.said.word().to_owned(),
+            said: reply.said.key().to_owned(),
             by: reply.by.as_ref().map(|by| by.principal.clone()),
             ignored: replied.ignored,
         };
@@ -291,10 +291,10 @@ fn reply_failure(reply: &ApprovalReply, error: &ReplyError) -> Failure {
     Failure {
         place: reply.place.clone(),
         call: None,
-        field: reply.said.word().to_owned(),
+        field: reply.said.key().to_owned(),
         expected: "a pending call".into(),
         actual: came,
-        note: Some(format!("`{}: {}`: {error}", reply.said.word(), reply.to)),
+        note: Some(format!("`{}: {}`: {error}", reply.said.key(), reply.to)),
         differences: Vec::new(),
     }
 }
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn reports_a_hang_as_a_failure_of_its_case() {
         let hangs: RunCase = |_, _, case| {
-            ManualClock::new(case.clock).drive(std::future::pending::<()>());
+            ManualClock::new(case.clock).block_on(std::future::pending::<()>());
             case.empty_report()
         };
         let notes = notes(hangs, Duration::from_millis(20));

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use super::call_reader::{self, LayeredCall};
-use super::case::{CallStep, ApprovalReply, ReplyAction, CaseStep};
+use super::case::{ApprovalReply, CallStep, CaseStep, ReplyAction};
 use super::expectation::Expectation;
 use super::test_file_reader::TestFileReader;
 use super::test_schema::STEP;
 use crate::diagnostic::{CONFLICTING_KEYS, DUPLICATE_ID, Diagnostic, MISSING_KEY, NOTHING_CALLED, Span};
 use crate::json::Map;
 use crate::message::Approver;
-use crate::rules_schema::{head, meant};
-use crate::safe_text::{cut, inert};
+use crate::rules_schema::{did_you_mean, head_span};
+use crate::safe_text::{escape_controls, truncate};
 use crate::source::{MappingEntry, YamlNode};
 
 const CALL_KEYS: &[&str] =
@@ -68,7 +68,7 @@ impl<'n> StepReader<'n> {
         let Some((form, beside)) = form else {
             if !FORMS.iter().any(|(form, _)| STEP.has_misspelling_of(node, form)) {
                 reader
-                    .report(Diagnostic::new(&MISSING_KEY, head(node), "this step has no action").help(
+                    .report(Diagnostic::new(&MISSING_KEY, head_span(node), "this step has no action").with_help(
                     "add `tool:`, `wait:` or `round:`, or an answer to an approval request, as in `- { approve: refund }`",
                 ));
             }
@@ -82,13 +82,13 @@ impl<'n> StepReader<'n> {
             let message = format!("`{}` can't be used beside `{}`", stray.key, form.key);
             reader.report(
                 Diagnostic::new(&CONFLICTING_KEYS, stray.key_span, message)
-                    .label(form.key_span, "the action of this step")
-                    .help(instead(&form.key, &stray.key)),
+                    .with_label(form.key_span, "the action of this step")
+                    .with_help(instead(&form.key, &stray.key)),
             );
             return None;
         }
         match form.key.as_str() {
-            "wait" => reader.duration(&form.value).map(CaseStep::Wait),
+            "wait" => reader.read_duration(&form.value).map(CaseStep::Wait),
             "tool" => self.call(node, reader).map(|call| CaseStep::Calls(vec![call])),
             "round" => {
                 let round = form.value.items()?;
@@ -109,7 +109,12 @@ impl<'n> StepReader<'n> {
         Some(read)
     }
 
-    fn reply(&mut self, node: &YamlNode, form: &MappingEntry, reader: &mut TestFileReader<'_>) -> Option<ApprovalReply> {
+    fn reply(
+        &mut self,
+        node: &YamlNode,
+        form: &MappingEntry,
+        reader: &mut TestFileReader<'_>,
+    ) -> Option<ApprovalReply> {
         self.replies = true;
         let to = form.value.as_str()?.to_owned();
         self.check_target(&form.value, &to, reader);
@@ -121,7 +126,7 @@ impl<'n> StepReader<'n> {
         if let (None, Some(roles)) = (node.get("by"), entry(node, "roles")) {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, roles.key_span, "`roles` needs `by`")
-                    .help("name the approver with `by:`"),
+                    .with_help("name the approver with `by:`"),
             );
         }
         let mut given = |key: &str, example: &str| {
@@ -129,7 +134,7 @@ impl<'n> StepReader<'n> {
             if given.is_none() && !STEP.has_misspelling_of(node, key) {
                 let message = format!("`{key}` is missing beside `{}`", form.key);
                 let help = format!("add it, as in `{example}`");
-                reader.report(Diagnostic::new(&MISSING_KEY, head(node), message).help(help));
+                reader.report(Diagnostic::new(&MISSING_KEY, head_span(node), message).with_help(help));
             }
             given
         };
@@ -142,7 +147,14 @@ impl<'n> StepReader<'n> {
             _ => ReplyAction::Nothing,
         };
         let expect = node.get("expect").map(|node| Expectation::read(node, reader));
-        Some(ApprovalReply { place: reader.locate(head(node)), to, said, by, reason: text("reason"), expect })
+        Some(ApprovalReply {
+            place: reader.locate(head_span(node)),
+            to,
+            said,
+            by,
+            reason: text("reason"),
+            expect,
+        })
     }
 
     /// Reports an answer whose call does not exist.
@@ -152,12 +164,12 @@ impl<'n> StepReader<'n> {
             return;
         }
         let names = self.known.iter().flat_map(|call| [call.tool.as_str(), call.id.as_str()]);
-        let help = match meant(to, names) {
+        let help = match did_you_mean(to, names) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "write the tool or the id of a call in an earlier step".to_owned(),
         };
-        let message = format!("no earlier call of `{}`", cut(&inert(to)));
-        reader.report(Diagnostic::new(&NOTHING_CALLED, node.span, message).help(help));
+        let message = format!("no earlier call of `{}`", truncate(&escape_controls(to)));
+        reader.report(Diagnostic::new(&NOTHING_CALLED, node.span, message).with_help(help));
     }
 
     /// Reports duplicate ids of calls, in cases with answers to approval requests.
@@ -168,18 +180,23 @@ impl<'n> StepReader<'n> {
     }
 
     /// The same for the call under test.
-    pub(super) fn check_tested_call(&self, call: &CallStep, node: &YamlNode, reader: &mut TestFileReader<'_>) {
+    pub(super) fn check_tested_call(
+        &self,
+        call: &CallStep,
+        node: &YamlNode,
+        reader: &mut TestFileReader<'_>,
+    ) {
         self.check_id(&call.call.id, id_span(node), self.known.len(), reader);
     }
 
     fn check_id(&self, id: &str, place: Span, before: usize, reader: &mut TestFileReader<'_>) {
         let earlier = self.known.iter().take(before).find(|call| call.id == id);
         let Some(earlier) = earlier.filter(|_| self.replies) else { return };
-        let message = format!("duplicate id `{}` in this case", cut(&inert(id)));
+        let message = format!("duplicate id `{}` in this case", truncate(&escape_controls(id)));
         reader.report(
             Diagnostic::new(&DUPLICATE_ID, place, message)
-                .label(earlier.place, "first used by this call")
-                .help("change one of the two ids: answers refer to their call by id"),
+                .with_label(earlier.place, "first used by this call")
+                .with_help("change one of the two ids: answers refer to their call by id"),
         );
     }
 }
@@ -206,7 +223,7 @@ fn instead(form: &str, stray: &str) -> &'static str {
 
 /// The span of a call's id, or else of the call.
 fn id_span(node: &YamlNode) -> Span {
-    node.get("id").map_or_else(|| head(node), |id| id.span)
+    node.get("id").map_or_else(|| head_span(node), |id| id.span)
 }
 
 /// Reports duplicate ids in a round, given or numbered: the answers of tools are found by these ids.
@@ -219,11 +236,11 @@ fn check_ids(items: &[YamlNode], calls: &[CallStep], reader: &mut TestFileReader
     for (item, call) in items.iter().zip(calls) {
         let id = call.call.id.as_str();
         let Some(earlier) = first.insert(id, item) else { continue };
-        let message = format!("duplicate id `{}` in this round", cut(&inert(id)));
+        let message = format!("duplicate id `{}` in this round", truncate(&escape_controls(id)));
         reader.report(
             Diagnostic::new(&DUPLICATE_ID, id_span(item), message)
-                .label(id_span(earlier), "first used by this call")
-                .help("change one of the two ids"),
+                .with_label(id_span(earlier), "first used by this call")
+                .with_help("change one of the two ids"),
         );
     }
 }

@@ -32,7 +32,7 @@ impl Stub {
     /// Whether the stub matches this call. Undecided conditions do not hold.
     fn fits(&self, call: &ToolCall) -> bool {
         let session = SessionState::default();
-        self.matcher.concerns(call.server.as_deref().unwrap_or(""), &call.tool)
+        self.matcher.matches_tool(call.server.as_deref().unwrap_or(""), &call.tool)
             && self.matcher.eval(&CallView::new(call, &session)) == Truth::Yes
     }
 }
@@ -106,14 +106,16 @@ mod tests {
     #[test]
     fn advances_the_clock_and_repeats_the_last_answer() {
         let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
-        let failing =
-            StubbedAnswer { result: Some(Err(ToolError::new("again"))), takes: Some(Duration::from_secs(40)) };
+        let failing = StubbedAnswer {
+            result: Some(Err(ToolError::new("again"))),
+            takes: Some(Duration::from_secs(40)),
+        };
         let working = StubbedAnswer { result: Some(Ok(json!(1))), takes: None };
         let call = ToolCall::new("c1", "t", json!({}));
         let step = CallStep { call: call.clone(), answers: Some(vec![failing, working]), expect: None };
         let tools = StubbedTools::new([&step], &[], &clock);
         let answers: Vec<_> =
-            (0..3).map(|_| clock.drive(tools.execute(&call)).map(|answer| answer.output)).collect();
+            (0..3).map(|_| clock.block_on(tools.execute(&call)).map(|answer| answer.output)).collect();
         assert_eq!(answers, [Err(ToolError::new("again")), Ok(json!(1)), Ok(json!(1))]);
         assert_eq!((clock.now().as_second(), tools.runs("c1"), tools.runs("c2")), (40, 3, 0));
     }

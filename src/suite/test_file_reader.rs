@@ -19,7 +19,7 @@ use crate::json::{Map, Value};
 use crate::matcher::{Condition, Matcher};
 use crate::policy;
 use crate::rules_schema::{Polarity, PolicyReader, Shape};
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 use crate::source::{LoadedFile, YamlNode};
 use crate::tools::{self, ToolDescriptor};
 
@@ -64,14 +64,14 @@ pub(super) fn read(
     reader.reader.polarity = Polarity::Permitting;
     let root = &file.root;
     let noon = DEFAULT_CLOCK_START.parse().unwrap_or(Timestamp::UNIX_EPOCH);
-    reader.clock = root.get("clock").and_then(|node| reader.time(node)).unwrap_or(noon);
-    reader.context = root.get("context").map(|node| reader.mapping(node, "context")).unwrap_or_default();
-    reader.stubs = case_reader::stubs(root.get("stubs"), &mut reader);
+    reader.clock = root.get("clock").and_then(|node| reader.read_timestamp(node)).unwrap_or(noon);
+    reader.context = root.get("context").map(|node| reader.read_mapping(node, "context")).unwrap_or_default();
+    reader.stubs = case_reader::read_stubs(root.get("stubs"), &mut reader);
     let tools = root.get("tools").map(|node| read_tools(node, &mut reader)).unwrap_or_default();
     let nodes = root.get("cases").and_then(YamlNode::items).unwrap_or_default();
     check_case_names(nodes, &mut reader);
     let cases = nodes.iter().flat_map(|node| case_reader::read(node, &mut reader)).map(Arc::new).collect();
-    let name = reader.reader.name_of(file.source);
+    let name = reader.reader.source_name(file.source);
     ParsedTestFile {
         file: TestFile { name, tools: Arc::new(tools), cases },
         drawn_files: reader.reader.referenced_paths,
@@ -85,8 +85,8 @@ impl TestFileReader<'_> {
     }
 
     /// The number of diagnostics reported so far.
-    pub(super) fn reported(&self) -> usize {
-        self.reader.reported()
+    pub(super) fn diagnostic_count(&self) -> usize {
+        self.reader.problem_count()
     }
 
     pub(super) fn locate(&self, span: Span) -> Location {
@@ -101,17 +101,17 @@ impl TestFileReader<'_> {
         Some(id)
     }
 
-    pub(super) fn regex(&mut self, node: &YamlNode) -> Option<Regex> {
-        self.reader.regex(node)
+    pub(super) fn read_regex(&mut self, node: &YamlNode) -> Option<Regex> {
+        self.reader.read_regex(node)
     }
 
-    pub(super) fn duration(&mut self, node: &YamlNode) -> Option<std::time::Duration> {
-        self.reader.duration(node)
+    pub(super) fn read_duration(&mut self, node: &YamlNode) -> Option<std::time::Duration> {
+        self.reader.read_duration(node)
     }
 
     /// Reads a condition on the result of a call.
-    pub(super) fn condition(&mut self, node: &YamlNode) -> Option<Condition> {
-        let reported = self.reader.reported();
+    pub(super) fn read_condition(&mut self, node: &YamlNode) -> Option<Condition> {
+        let reported = self.reader.problem_count();
         self.reader.after_tool = true;
         let condition = Condition::read_all(node, &mut self.reader);
         self.reader.after_tool = false;
@@ -120,8 +120,8 @@ impl TestFileReader<'_> {
     }
 
     /// Reads a stub's matcher.
-    pub(super) fn matcher(&mut self, node: &YamlNode) -> Matcher {
-        let reported = self.reader.reported();
+    pub(super) fn read_matcher(&mut self, node: &YamlNode) -> Matcher {
+        let reported = self.reader.problem_count();
         let matcher = Matcher::read(node, &mut self.reader);
         self.reword_diagnostics(reported);
         matcher
@@ -141,7 +141,7 @@ impl TestFileReader<'_> {
     }
 
     /// Reads a timestamp.
-    pub(super) fn time(&mut self, node: &YamlNode) -> Option<Timestamp> {
+    pub(super) fn read_timestamp(&mut self, node: &YamlNode) -> Option<Timestamp> {
         let text = node.as_str()?;
         let time = text.parse::<Timestamp>();
         if time.is_err() {
@@ -150,21 +150,22 @@ impl TestFileReader<'_> {
                 || "write date, time and time zone, as in `2026-01-01T12:00:00Z`".to_owned(),
                 |date| format!("add the time and the time zone: `{date}Z`"),
             );
-            let message = format!("`{}` is not a timestamp with a time zone", cut(&inert(text)));
-            self.report(Diagnostic::new(&INVALID_TIME, node.span, message).help(help));
+            let message =
+                format!("`{}` is not a timestamp with a time zone", truncate(&escape_controls(text)));
+            self.report(Diagnostic::new(&INVALID_TIME, node.span, message).with_help(help));
         }
         time.ok()
     }
 
     /// Reads a mapping with arbitrary keys.
-    pub(super) fn mapping(&mut self, node: &YamlNode, name: &str) -> Map {
+    pub(super) fn read_mapping(&mut self, node: &YamlNode, name: &str) -> Map {
         if let Value::Object(members) = node.to_json() {
             return members;
         }
         let message = format!("`{name}` must be a mapping, this is {}", node.type_name());
         self.report(
             Diagnostic::new(&WRONG_TYPE, node.span, message)
-                .help(format!("write for example `{name}: {{ name: value }}`, or leave the key out")),
+                .with_help(format!("write for example `{name}: {{ name: value }}`, or leave the key out")),
         );
         Map::new()
     }
@@ -177,14 +178,14 @@ fn check_case_names(nodes: &[YamlNode], reader: &mut TestFileReader<'_>) {
         if name.trim().is_empty() {
             reader.report(
                 Diagnostic::new(&EMPTY_VALUE, node.span, "`name` is empty")
-                    .help("describe what is expected, as in `a refund above 100 requires approval`"),
+                    .with_help("describe what is expected, as in `a refund above 100 requires approval`"),
             );
         } else if let Some(span) = first.get(name) {
-            let shown = cut(&inert(name));
+            let shown = truncate(&escape_controls(name));
             reader.report(
                 Diagnostic::new(&DUPLICATE_CASE, node.span, format!("duplicate case name `{shown}`"))
-                    .label(*span, "first used here")
-                    .help("rename one of the two, or make them `rows:` of one case"),
+                    .with_label(*span, "first used here")
+                    .with_help("rename one of the two, or make them `rows:` of one case"),
             );
         } else {
             first.insert(name, node.span);
@@ -202,14 +203,14 @@ fn read_tools(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Vec<ToolDescr
     let mut known: HashMap<(&str, Option<&str>), usize> = HashMap::new();
     for (index, tool) in tools.iter().enumerate() {
         let Some(first) = known.insert((&tool.name, tool.server.as_deref()), index) else { continue };
-        let message = format!("duplicate tool `{}`", cut(&inert(&tool.name)));
+        let message = format!("duplicate tool `{}`", truncate(&escape_controls(&tool.name)));
         let diagnostic =
             Diagnostic::new(&INVALID_TOOLS, spans.get(index).copied().unwrap_or(node.span), message);
         let diagnostic = match spans.get(first) {
-            Some(span) => diagnostic.label(*span, "first defined here"),
+            Some(span) => diagnostic.with_label(*span, "first defined here"),
             None => diagnostic,
         };
-        reader.report(diagnostic.help("remove one of the two, or add `server` to tell them apart"));
+        reader.report(diagnostic.with_help("remove one of the two, or add `server` to tell them apart"));
     }
     tools
 }
@@ -229,14 +230,15 @@ fn tool(node: &YamlNode) -> Option<ToolDescriptor> {
 }
 
 fn read_tools_file(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<Vec<ToolDescriptor>> {
-    let (source, text) = reader.reader.draw_file(node, ".json")?;
-    match tools::read_list(&text) {
+    let (source, text) = reader.reader.read_referenced_file(node, ".json")?;
+    match tools::parse_list(&text) {
         Ok(tools) => Some(tools),
         Err(error) => {
-            let message = format!("`{}` is not a valid tools file: {error}", reader.reader.name_of(source));
+            let message =
+                format!("`{}` is not a valid tools file: {error}", reader.reader.source_name(source));
             reader.report(
                 Diagnostic::new(&INVALID_TOOLS, node.span, message)
-                    .help("correct that file: it must hold a JSON array of tools, as for `--tools`"),
+                    .with_help("correct that file: it must hold a JSON array of tools, as for `--tools`"),
             );
             None
         }

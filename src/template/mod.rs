@@ -65,7 +65,7 @@ impl Template {
     /// assert_eq!(template.render(&CallView::new(&call, &session), &[]).text, "Refund 250?");
     /// ```
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        Self::parse_with(text, &[])
+        Self::parse_with_names(text, &[])
     }
 
     /// Like [`parse`](Self::parse), and also allows names whose values are supplied at rendering. They take precedence over
@@ -73,8 +73,8 @@ impl Template {
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
-    pub fn parse_with(text: &str, extra: &[&str]) -> Result<Self, TemplateError> {
-        Ok(Self { pieces: parser::pieces(text, extra)? })
+    pub fn parse_with_names(text: &str, extra: &[&str]) -> Result<Self, TemplateError> {
+        Ok(Self { pieces: parser::parse_pieces(text, extra)? })
     }
 
     /// The members of the call that the template reads.
@@ -90,7 +90,12 @@ impl Template {
     pub fn context_reads(&self) -> ContextReads {
         let mut reads = ContextReads::default();
         for piece in &self.pieces {
-            if let TemplatePiece::Place(Placeholder { subject: PlaceholderRoot::Root(Root::Context), steps, .. }) = piece {
+            if let TemplatePiece::Place(Placeholder {
+                subject: PlaceholderRoot::Root(Root::Context),
+                steps,
+                ..
+            }) = piece
+            {
                 match steps.first() {
                     Some(PlaceholderStep::Key(name)) => reads.add(name),
                     Some(PlaceholderStep::Index(_)) | None => reads.add_everything(),
@@ -104,7 +109,12 @@ impl Template {
     pub fn argument_names(&self) -> ArgumentNames {
         let mut names = ArgumentNames::default();
         for piece in &self.pieces {
-            if let TemplatePiece::Place(Placeholder { subject: PlaceholderRoot::Root(Root::Input), steps, .. }) = piece {
+            if let TemplatePiece::Place(Placeholder {
+                subject: PlaceholderRoot::Root(Root::Input),
+                steps,
+                ..
+            }) = piece
+            {
                 // An index has no name, so a read of one element counts as a read of all.
                 steps.iter().fold(&mut names, |at, step| match step {
                     PlaceholderStep::Key(name) => at.add_member(std::slice::from_ref(name)),

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::{Placeholder, PlaceholderStep, PlaceholderRoot, TemplatePiece};
+use super::{Placeholder, PlaceholderRoot, PlaceholderStep, TemplatePiece};
 use crate::call::Root;
-use crate::diagnostic::nearest;
+use crate::diagnostic::closest_match;
 
 /// A syntax error in a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +33,7 @@ const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 const LITERAL_OPEN: &str = "{{{{";
 
-pub(super) fn pieces(text: &str, extra: &[&str]) -> Result<Vec<TemplatePiece>, TemplateError> {
+pub(super) fn parse_pieces(text: &str, extra: &[&str]) -> Result<Vec<TemplatePiece>, TemplateError> {
     let mut reader = TemplateParser { text, at: 0 };
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -133,7 +133,7 @@ impl<'t> TemplateParser<'t> {
             return Ok(PlaceholderRoot::Root(root));
         }
         let known: Vec<_> = extra.iter().copied().chain(Root::ALL.map(Root::name)).collect();
-        let help = match nearest(name, known.iter().copied()) {
+        let help = match closest_match(name, known.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => {
                 let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
@@ -146,7 +146,11 @@ impl<'t> TemplateParser<'t> {
     fn step(&mut self) -> Result<Option<PlaceholderStep>, TemplateError> {
         if self.take(".") {
             let key = self.take_while(is_name_char);
-            return if key.is_empty() { Err(self.unexpected()) } else { Ok(Some(PlaceholderStep::Key(key.to_owned()))) };
+            return if key.is_empty() {
+                Err(self.unexpected())
+            } else {
+                Ok(Some(PlaceholderStep::Key(key.to_owned())))
+            };
         }
         if !self.take("[") {
             return Ok(None);
@@ -219,7 +223,7 @@ mod tests {
             ("{{ input.a | upper }}", 11..12, "unexpected `|`", ""),
             ("{{{ input.a }}}", 2..3, "unexpected `{`", ""),
         ] {
-            let error = Template::parse_with(text, &["suggestion"]).expect_err(text);
+            let error = Template::parse_with_names(text, &["suggestion"]).expect_err(text);
             assert_eq!(error.range, range, "{text}: {error:?}");
             assert!(error.message.contains(message), "{text}: {error:?}");
             assert!(error.help.unwrap_or_default().contains(help), "{text}");

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Placeholder, PlaceholderStep, PlaceholderRoot, Template, TemplatePiece};
+use super::{Placeholder, PlaceholderRoot, PlaceholderStep, Template, TemplatePiece};
 use crate::call::{CallView, NodeRef};
 use crate::json::{MAX_DEPTH, Value, is_deeper_than};
 use crate::work_limit::{self, WorkLimitError};
@@ -109,7 +109,7 @@ impl Placeholder {
             PlaceholderRoot::Named(name) => {
                 extra.iter().find(|(known, _)| known == name).map(|(_, text)| NodeRef::Text(text))?
             }
-            PlaceholderRoot::Root(root) => view.root(*root)?,
+            PlaceholderRoot::Root(root) => view.member(*root)?,
         };
         self.steps.iter().try_fold(root, |node, step| {
             let value = node.as_json()?;
@@ -167,7 +167,7 @@ impl io::Write for BoundedWriter {
 fn exceeds_work_limit(node: NodeRef<'_>) -> bool {
     const LARGE: usize = 4 << 10;
     let bytes = node.as_str().map_or(LARGE, str::len);
-    work_limit::spend_on(bytes, 8).is_err()
+    work_limit::spend_for(bytes, 8).is_err()
 }
 
 /// Appends a value, escaped and truncated.
@@ -221,7 +221,7 @@ mod tests {
 
     fn render(text: &str) -> RenderedMessage {
         let (call, session) = (call(), SessionState::default());
-        Template::parse_with(text, &["error", "suggestion"])
+        Template::parse_with_names(text, &["error", "suggestion"])
             .unwrap()
             .render(&CallView::new(&call, &session), &[("error", "no\nfunds"), ("suggestion", "try")])
     }
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn reports_the_members_that_it_reads() {
         let template =
-            Template::parse_with("{{ error }} {{ input.a }} {{ session.labels }}", &["error"]).unwrap();
+            Template::parse_with_names("{{ error }} {{ input.a }} {{ session.labels }}", &["error"]).unwrap();
         assert_eq!(template.roots_read().into_iter().collect::<Vec<_>>(), [Root::Input, Root::Session]);
     }
 }

@@ -67,7 +67,7 @@ fn names_in(value: Option<&Value>) -> Vec<String> {
 }
 
 /// Adds the keywords that OpenAI requires and JSON Schema does not: `items` of arrays, `properties` of objects.
-pub(super) fn complete(schema: Value, depth: usize) -> Value {
+pub(super) fn add_required_keywords(schema: Value, depth: usize) -> Value {
     match schema {
         Value::Object(mut members) if depth < MAX_DEPTH => {
             let is = |name: &str| members.get("type").and_then(Value::as_str) == Some(name);
@@ -78,10 +78,10 @@ pub(super) fn complete(schema: Value, depth: usize) -> Value {
             if object && !members.contains_key("properties") {
                 members.insert("properties".to_owned(), json!({}));
             }
-            members.into_iter().map(|(key, value)| (key, complete(value, depth + 1))).collect()
+            members.into_iter().map(|(key, value)| (key, add_required_keywords(value, depth + 1))).collect()
         }
         Value::Array(items) if depth < MAX_DEPTH => {
-            items.into_iter().map(|item| complete(item, depth + 1)).collect()
+            items.into_iter().map(|item| add_required_keywords(item, depth + 1)).collect()
         }
         other => other,
     }

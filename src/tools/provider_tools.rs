@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::ToolDescriptor;
-use super::provider_schema::{complete, definitions, flatten_top_level, to_gemini_schema};
+use super::provider_schema::{add_required_keywords, definitions, flatten_top_level, to_gemini_schema};
 use crate::json::{self, Map, Value, json};
 use crate::message::Dialect;
 
@@ -36,11 +36,11 @@ pub fn for_provider(tools: &[ToolDescriptor], dialect: Dialect) -> ProviderTools
         listed.push(match dialect {
             Dialect::OpenaiChat => json!({
                 "type": "function",
-                "function": { "name": name, "description": description, "parameters": complete(parameters, 0) },
+                "function": { "name": name, "description": description, "parameters": add_required_keywords(parameters, 0) },
             }),
             Dialect::OpenaiResponses => json!({
                 "type": "function", "name": name, "description": description,
-                "parameters": complete(parameters, 0), "strict": false,
+                "parameters": add_required_keywords(parameters, 0), "strict": false,
             }),
             Dialect::Anthropic => {
                 json!({ "name": name, "description": description, "input_schema": parameters })

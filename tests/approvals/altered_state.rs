@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use callgate::host::{Account, RecordKey, StateStore, SystemClock, ConditionalWrite};
+use callgate::host::{Account, ConditionalWrite, RecordKey, StateStore, SystemClock};
 use callgate::json::{Value, json};
 use callgate::message::{History, Message, Part, Role, approval_response};
 use callgate::seal::Keys;
@@ -53,7 +53,7 @@ type Row = (String, String, String, i64, Option<i64>);
 fn open_store(place: &TempDir) -> Arc<dyn StateStore> {
     let store = SqliteStore::open(&place.path().join("state.db")).unwrap();
     let anchor = SqliteStore::open_anchor(&place.path().join("state.db.anchor")).unwrap();
-    Arc::new(SealedStore::anchored(Arc::new(store), keys(), Arc::new(anchor), SystemClock))
+    Arc::new(SealedStore::with_anchor(Arc::new(store), keys(), Arc::new(anchor), SystemClock))
 }
 
 impl AttackedState {
@@ -66,7 +66,7 @@ impl AttackedState {
         let mut attacked = Self { place, store, tool: Counting::default(), copies: Vec::new(), before };
         attacked.copy();
         let mut session = attacked.session();
-        let round = run(session.round(&mut attacked.before, &attacked.tool)).unwrap();
+        let round = run(session.run_round(&mut attacked.before, &attacked.tool)).unwrap();
         assert!(round.is_suspended());
         attacked.copy();
         if approved {
@@ -79,7 +79,7 @@ impl AttackedState {
     }
 
     fn session(&self) -> Session {
-        rules(REFUNDS).store(Arc::clone(&self.store)).keys(keys()).build().session().named("talk")
+        rules(REFUNDS).store(Arc::clone(&self.store)).keys(keys()).build().session().with_name("talk")
     }
 
     fn runs(&self) -> usize {
@@ -247,7 +247,7 @@ fn lost_state_is_not_mistaken_for_new_state() {
         let (store, anchor) =
             (SqliteStore::open(&at(store)).unwrap(), SqliteStore::open_anchor(&at(anchor)).unwrap());
         let keys = Keys::parse(&digits.repeat(32)).unwrap();
-        let sealed = SealedStore::anchored(Arc::new(store), keys, Arc::new(anchor), SystemClock);
+        let sealed = SealedStore::with_anchor(Arc::new(store), keys, Arc::new(anchor), SystemClock);
         (run(sealed.open()), sealed)
     };
     let (known, anchor) = ("state.db", "state.db.anchor");

@@ -1,7 +1,7 @@
 //! Responses other than a plain approval or denial: results from an approver, cancellation, and multiple, late or unknown responses.
 
 use callgate::json::{Value, json};
-use callgate::message::{Approver, Message, ResponsePart, Role, ResultStatus, approval_response};
+use callgate::message::{Approver, Message, ResponsePart, ResultStatus, Role, approval_response};
 
 use super::scene::{REFUNDS, Scene};
 use crate::fixtures::kind_and_code;
@@ -72,7 +72,10 @@ fn cancelling_ends_the_run() {
         scene.answer(approval_response(&ids[1 - cancelled], true));
         match in_store {
             true => drop(
-                scene.clock.drive(scene.ledger().record_answer(&scene.name(["a", "b"][cancelled]), &ends)).unwrap(),
+                scene
+                    .clock
+                    .block_on(scene.ledger().record_answer(&scene.name(["a", "b"][cancelled]), &ends))
+                    .unwrap(),
             ),
             false => scene.answer(ends),
         }
@@ -225,15 +228,15 @@ fn host_can_accept_its_own_tokens() {
         .clock(scene.clock.clone())
         .store(scene.store.clone())
         .keys(scene.keys())
-        .accepting_answers(|answer| answer.approval_token.as_deref() == Some("one-time"))
+        .answer_validator(|answer| answer.approval_token.as_deref() == Some("one-time"))
         .build();
     scene.answer(ResponsePart { approval_token: Some("guessed".into()), ..scene.approval() });
-    let session = || engine.session().named("talk").with_context(scene.context.clone());
+    let session = || engine.session().with_name("talk").with_context(scene.context.clone());
     let mut history = scene.history.clone();
-    let round = scene.clock.drive(session().resume(&mut history, &scene.tool)).unwrap();
+    let round = scene.clock.block_on(session().resume(&mut history, &scene.tool)).unwrap();
     assert!(round.is_suspended());
     let right = ResponsePart { approval_token: Some("one-time".into()), ..scene.approval() };
     history.append_approval_response(right).unwrap();
-    let round = scene.clock.drive(session().resume(&mut history, &scene.tool)).unwrap();
+    let round = scene.clock.block_on(session().resume(&mut history, &scene.tool)).unwrap();
     assert_eq!(kind_and_code(&round.outcomes[0]), ("executed", "approved"));
 }

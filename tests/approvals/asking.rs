@@ -1,7 +1,9 @@
 //! How approvers are asked: one request at a time, not too often, and with one notification per event.
 
 use callgate::json::{Value, json};
-use callgate::message::{CallResult, Message, ResultOutput, ResponsePart, Role, ResultStatus, approval_response};
+use callgate::message::{
+    CallResult, Message, ResponsePart, ResultOutput, ResultStatus, Role, approval_response,
+};
 
 use super::scene::{REFUNDS, Scene};
 use crate::fixtures::kind_and_code;
@@ -103,7 +105,7 @@ fn observers_are_notified_once_of_each_request_and_decision() {
 
 fn notified(scene: &Scene) -> Vec<(String, bool, String)> {
     let session = scene.session();
-    let told = scene.clock.drive(session.notify_decisions(&scene.history));
+    let told = scene.clock.block_on(session.notify_decisions(&scene.history));
     told.into_iter().map(|decision| (decision.approval_id, decision.approved, decision.code)).collect()
 }
 

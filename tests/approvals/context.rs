@@ -228,9 +228,9 @@ fn i3_approval_in_the_store_is_bound_to_its_requester() {
     ] {
         let scene = Scene { context: ann(), ..Scene::new(REFUNDS).with_shared_store() };
         let run = |scene: &Scene| {
-            let mut session = scene.session().recorded();
+            let mut session = scene.session().with_call_recording();
             let call = ToolCall::new("c1", "refund", refund()).with_context(scene.context.clone());
-            scene.clock.drive(session.execute(call, &scene.tool))
+            scene.clock.block_on(session.execute(call, &scene.tool))
         };
         let asked = run(&scene);
         assert_eq!(asked.outcome.name(), "suspended");
@@ -238,7 +238,7 @@ fn i3_approval_in_the_store_is_bound_to_its_requester() {
             approval_token: asked.approval.unwrap().approval_token,
             ..approval_response("approval_c1", true)
         };
-        scene.clock.drive(scene.ledger().record_answer(&scene.name("c1"), &answer)).unwrap();
+        scene.clock.block_on(scene.ledger().record_answer(&scene.name("c1"), &answer)).unwrap();
         let scene = Scene { context: context.clone(), ..scene };
         assert_eq!(run(&scene).outcome.name(), outcome, "{context}");
         assert_eq!(scene.tool.count(), usize::from(outcome == "executed"), "{context}");

@@ -2,7 +2,9 @@
 
 use callgate::Outcome;
 use callgate::json::json;
-use callgate::message::{CallOccurrence, PartContent, History, Message, ResultOutput, Part, ResultPart, Role};
+use callgate::message::{
+    CallOccurrence, History, Message, Part, PartContent, ResultOutput, ResultPart, Role,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -79,7 +81,8 @@ fn cut(history: &History, old: &History, cut: &Cut) -> History {
     if messages.is_empty() {
         return history.clone();
     }
-    let without_state = || with_parts(history, |content| matches!(content, PartContent::State(_)).then(Vec::new));
+    let without_state =
+        || with_parts(history, |content| matches!(content, PartContent::State(_)).then(Vec::new));
     match cut {
         Cut::Head(at) => History::new(messages[at.index(messages.len())..].to_vec()),
         Cut::Tail(at) => History::new(messages[..at.index(messages.len())].to_vec()),

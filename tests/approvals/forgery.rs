@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use callgate::json::{Value, json};
 use callgate::message::{
-    PartContent, Dialect, History, Message, Part, RequestPart, ResponsePart, Role, approval_response,
+    Dialect, History, Message, Part, PartContent, RequestPart, ResponsePart, Role, approval_response,
 };
 
 use callgate::ToolCall;
@@ -174,13 +174,13 @@ fn i8_shared_store_is_not_used_without_keys() {
     let mut scene = Scene { keys: None, ..Scene::new(REFUNDS) }.with_shared_store();
     let mut session = scene.session();
     scene.model_calls(&[("c1", "refund", refund())]);
-    let refused = scene.clock.drive(session.round(&mut scene.history, &scene.tool)).unwrap_err();
+    let refused = scene.clock.block_on(session.run_round(&mut scene.history, &scene.tool)).unwrap_err();
     assert!(refused.to_string().contains("CALLGATE_KEYS"), "{refused}");
     let mut alone = scene.engine().session();
     let call = ToolCall::new("c2", "refund", refund());
-    let outcome = scene.clock.drive(alone.execute(call, &scene.tool));
+    let outcome = scene.clock.block_on(alone.execute(call, &scene.tool));
     assert_eq!(kind_and_code(&outcome), ("denied", "store_unavailable"));
-    let written = scene.clock.drive(scene.store.records("calls", None, 1)).unwrap();
+    let written = scene.clock.block_on(scene.store.records("calls", None, 1)).unwrap();
     assert_eq!((written.records.len(), scene.tool.count()), (0, 0));
 }
 

@@ -73,7 +73,8 @@ fn hook_that_now_blocks_the_call_overrides_its_approval() {
         (BeforeAction::Skip(json!("kept")), "answered", "answered"),
         (BeforeAction::Edit(json!("no object")), "denied", "invalid_arguments"),
     ] {
-        let mut scene = scene_with_hooks(ASK, changing_hooks(BeforeAction::Continue, says), json!({ "amount": 1 }));
+        let mut scene =
+            scene_with_hooks(ASK, changing_hooks(BeforeAction::Continue, says), json!({ "amount": 1 }));
         scene.approve();
         assert_eq!(kind_and_code(&scene.outcome()), (kind, code));
         assert_eq!(scene.tool.count(), 0, "{kind}");
@@ -84,8 +85,10 @@ fn hook_that_now_blocks_the_call_overrides_its_approval() {
 fn i1_different_hook_edits_on_resume_require_approval_again() {
     // With or without a policy that requires approval of the other arguments.
     for amount in [500, 5] {
-        let hooks =
-            changing_hooks(BeforeAction::Edit(json!({ "amount": 250 })), BeforeAction::Edit(json!({ "amount": amount })));
+        let hooks = changing_hooks(
+            BeforeAction::Edit(json!({ "amount": 250 })),
+            BeforeAction::Edit(json!({ "amount": amount })),
+        );
         let mut scene = scene_with_hooks(REFUNDS, hooks, json!({ "amount": 250 }));
         let first = scene.request();
         scene.approve();
@@ -191,7 +194,7 @@ fn hooks_wrap_a_resumed_call_and_observe_its_end() {
 fn i1_arguments_passed_by_a_wrapper_are_approved_and_run() {
     let raise = |to: u64| {
         ToolHooks::new("raise").around(move |_, mut next| {
-            Box::pin(async move { next.with_input(json!({ "amount": to })).await })
+            Box::pin(async move { next.call_with_input(json!({ "amount": to })).await })
         })
     };
     let mut scene = scene_with_hooks(REFUNDS, vec![raise(250)], json!({ "amount": 5 }));
@@ -237,7 +240,8 @@ fn edits_by_an_approver_pass_the_hooks_again() {
 
 #[test]
 fn edit_is_ignored_when_hooks_now_produce_other_arguments() {
-    let hooks = changing_hooks(BeforeAction::Edit(json!({ "limit": 1 })), BeforeAction::Edit(json!({ "limit": 2 })));
+    let hooks =
+        changing_hooks(BeforeAction::Edit(json!({ "limit": 1 })), BeforeAction::Edit(json!({ "limit": 2 })));
     let mut scene = scene_with_hooks(ASK, hooks, json!({}));
     scene.answer(ResponsePart { edited_input: Some(json!({ "limit": 5 })), ..scene.approval() });
     assert_eq!((kind_and_code(&scene.outcome()).0, scene.tool.count()), ("suspended", 0));
@@ -252,7 +256,7 @@ fn guards_see_the_arguments_that_wrappers_call_with() {
     match: refund
     around: { script: 'next(#{ amount: 500 })' }";
     let raise = ToolHooks::new("raise")
-        .around(|_, mut next| Box::pin(async move { next.with_input(json!({ "amount": 500 })).await }));
+        .around(|_, mut next| Box::pin(async move { next.call_with_input(json!({ "amount": 500 })).await }));
     let large = |says: fn() -> BeforeAction| {
         ToolHooks::new("guard").before(move |call| match call.input["amount"].as_u64() {
             Some(501..) | Some(101..=500) => says(),
@@ -328,12 +332,14 @@ fn hook(id: &str, does: &HookEffect) -> ToolHooks {
     let hook = ToolHooks::new(id);
     match does.clone() {
         HookEffect::Wrap(amount) => hook.around(move |_, mut next| {
-            Box::pin(async move { next.with_input(json!({ "amount": amount })).await })
+            Box::pin(async move { next.call_with_input(json!({ "amount": amount })).await })
         }),
         does => hook.before(move |_| match &does {
             HookEffect::Nothing | HookEffect::Wrap(_) => BeforeAction::Continue,
             HookEffect::Edit(amount) => BeforeAction::Edit(json!({ "amount": amount })),
-            HookEffect::Tag(team) => BeforeAction::Annotate(Map::from_iter([("team".to_owned(), json!(team))])),
+            HookEffect::Tag(team) => {
+                BeforeAction::Annotate(Map::from_iter([("team".to_owned(), json!(team))]))
+            }
             HookEffect::Skip => BeforeAction::Skip(json!("kept")),
             HookEffect::Block => BeforeAction::Block("no".into()),
             HookEffect::Require(message) => BeforeAction::RequireApproval(RequiredApproval::new(*message)),

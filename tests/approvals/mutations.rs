@@ -1,6 +1,6 @@
 //! Property tests: every mutation of a sealed request or response is rejected.
 
-use callgate::approval::{BoundRequest, Tally, tally};
+use callgate::approval::{BoundRequest, Tally, count_answers};
 use callgate::json::{Value, json};
 use callgate::message::{Approver, History, RequestPart, ResponsePart, approval_response};
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn full_request() -> (Scene, RequestPart) {
     for id in ["c0", "c1"] {
         scene.history = History::default();
         scene.model_calls(&[(id, "refund", refund())]);
-        scene.clock.drive(session.round(&mut scene.history, &scene.tool)).unwrap();
+        scene.clock.block_on(session.run_round(&mut scene.history, &scene.tool)).unwrap();
     }
     let request = scene.request();
     (scene, request)
@@ -139,7 +139,7 @@ proptest! {
             let mut json = request.to_json();
             changes.iter().for_each(|change| change.of(&ASKED, json.as_object_mut().unwrap()));
             // A mutation that cannot be parsed is not a request; one that parses to the same value is not a mutation.
-            let changed = RequestPart::of_json(&json).filter(|changed| changed != request);
+            let changed = RequestPart::from_json(&json).filter(|changed| changed != request);
             if let Some(changed) = changed {
                 let opened = BoundRequest::open(&changed, &scene.keys());
                 prop_assert!(opened.is_err(), "{changes:?} {json}");
@@ -166,12 +166,12 @@ proptest! {
             };
             let answer = scene.signed(Approver::new("bea"), given);
             let token = request.approval_token.as_deref().unwrap();
-            let standing = |answer: ResponsePart| tally(&question, token, &[answer], &keys, &|_| false).0;
+            let standing = |answer: ResponsePart| count_answers(&question, token, &[answer], &keys, &|_| false).0;
             let mut json = answer.to_json();
             let original = standing(answer);
             prop_assert_ne!(&original, &Tally::Open { by: vec![] });
             changes.iter().for_each(|change| change.of(&ANSWERED, json.as_object_mut().unwrap()));
-            if let Some(changed) = ResponsePart::of_json(&json) {
+            if let Some(changed) = ResponsePart::from_json(&json) {
                 let now = standing(changed);
                 prop_assert!(now == original || matches!(&now, Tally::Open { by } if by.is_empty()), "{json}");
             }

@@ -64,15 +64,15 @@ fn i4_one_of_several_processes_runs_a_call_and_all_report_its_result() {
         let tool = Slow::default();
         let call = Part::call("c1", "refund", refund());
         let mut history = History::new(vec![Message::new(Role::Assistant, vec![call])]);
-        let mut session = engine().session().named("talk");
-        assert!(block_on(session.round(&mut history, &tool)).unwrap().is_suspended());
+        let mut session = engine().session().with_name("talk");
+        assert!(block_on(session.run_round(&mut history, &tool)).unwrap().is_suspended());
         history.append_approval_response(approval_response("approval_c1", true)).unwrap();
         let start = Barrier::new(PROCESSES);
         let rounds: Vec<_> = thread::scope(|scope| {
             let run = || {
                 let (mut history, engine) = (history.clone(), engine());
                 start.wait();
-                let mut session = engine.session().named("talk");
+                let mut session = engine.session().with_name("talk");
                 let mut round = block_on(session.resume(&mut history, &tool)).unwrap();
                 assert_eq!(round.outcomes.len(), 1);
                 (round.outcomes.remove(0), history)
@@ -185,7 +185,7 @@ fn i7_tool_marked_once_is_not_run_again_after_a_crash() {
             scene.tool = Tool::scripted(&scene.clock, hour);
             {
                 let (mut session, mut history) = (scene.session(), scene.history.clone());
-                let running = pin!(session.round(&mut history, &scene.tool));
+                let running = pin!(session.run_round(&mut history, &scene.tool));
                 assert!(running.poll(&mut Context::from_waker(Waker::noop())).is_pending());
             }
             let round = if by_round { scene.round() } else { scene.resume() };
@@ -266,7 +266,7 @@ fn i7_call_whose_end_could_not_be_recorded_is_not_run_again() {
     let before = scene.history.clone();
     let cutting = Cutting(Arc::clone(&away), scene.tool.clone());
     let mut session = scene.session();
-    let round = scene.clock.drive(session.resume(&mut scene.history, &cutting)).unwrap();
+    let round = scene.clock.block_on(session.resume(&mut scene.history, &cutting)).unwrap();
     assert_eq!(kind_and_code(&round.outcomes[0]), ("executed", "approved"));
     assert!(scene.resume().outcomes.is_empty());
     away.store(false, Ordering::SeqCst);

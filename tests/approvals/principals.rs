@@ -1,6 +1,6 @@
 //! Principals in every spelling and of every type, as requester and as approver.
 
-use callgate::approval::{Inbox, InboxError, Tally, tally};
+use callgate::approval::{Inbox, InboxError, Tally, count_answers};
 use callgate::json::{Value, json};
 use callgate::message::{Approver, ResponsePart};
 use callgate::seal::Keys;
@@ -83,10 +83,10 @@ fn inbox_rejects_an_answer_to_an_unknown_requester() {
     let inbox = Inbox::new(scene.store.clone(), Keys::parse(KEY).unwrap(), scene.clock.clone());
     let (name, yes) = (scene.name("c1"), ResponsePart { approved: true, ..ResponsePart::default() });
     let answer = inbox.answer(&name, yes, Some(Approver::new("bea")));
-    let Err(InboxError::Refused { code, why }) = scene.clock.drive(answer) else { panic!("it was taken") };
+    let Err(InboxError::Refused { code, why }) = scene.clock.block_on(answer) else { panic!("it was taken") };
     assert_eq!(code, "unknown_requester");
     assert!(why.contains("`context.principal`"), "{why}");
-    assert!(scene.clock.drive(inbox.list()).unwrap()[0].answers.is_empty());
+    assert!(scene.clock.block_on(inbox.list()).unwrap()[0].answers.is_empty());
 }
 
 #[test]
@@ -229,7 +229,7 @@ proptest! {
         let question = callgate::approval::BoundRequest::open(&request, &keys).unwrap();
         let answers = [&first, &second].map(|name| scene.signed(Approver::new(name.as_str()), scene.approval()));
         let token = request.approval_token.clone().unwrap();
-        let (standing, ignored) = tally(&question, &token, &answers, &keys, &|_| false);
+        let (standing, ignored) = count_answers(&question, &token, &answers, &keys, &|_| false);
         let approved = matches!(standing, Tally::Approved { .. });
         if are_certainly_equal(&first, &second) {
             prop_assert!(!approved, "{first:?} {second:?} for {requester:?}");

@@ -75,7 +75,7 @@ impl World {
         let session = self.process(requester);
         let context = json!({ "principal": requester });
         let call = ToolCall::new("", "pay", input).with_server("bank").with_context(context);
-        self.clock.drive(session.execute(call, &self.tool))
+        self.clock.block_on(session.execute(call, &self.tool))
     }
 
     /// Makes the call in a process that is killed after its store answered this many times, or when it waits for anything else. Returns the
@@ -102,15 +102,17 @@ impl World {
     }
 
     fn questions(&self) -> Vec<InboxItem> {
-        self.clock.drive(self.inbox().list()).unwrap()
+        self.clock.block_on(self.inbox().list()).unwrap()
     }
 
     /// Answers all pending requests and returns their number.
     fn answer(&self, approved: bool) -> usize {
-        let pending: Vec<InboxItem> = self.questions().into_iter().filter(InboxItem::waits).collect();
+        let pending: Vec<InboxItem> = self.questions().into_iter().filter(InboxItem::is_pending).collect();
         for item in &pending {
             let by = Some(Approver::new("lea"));
-            self.clock.drive(self.inbox().answer(&item.name, approval_response("", approved), by)).unwrap();
+            self.clock
+                .block_on(self.inbox().answer(&item.name, approval_response("", approved), by))
+                .unwrap();
         }
         pending.len()
     }
@@ -198,7 +200,7 @@ fn request_about_edited_arguments_stays_until_answered() {
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
     let item = world.questions().remove(0);
     let edit = ResponsePart { edited_input: Some(pay(50)), ..approval_response("", true) };
-    world.clock.drive(world.inbox().answer(&item.name, edit, Some(Approver::new("lea")))).unwrap();
+    world.clock.block_on(world.inbox().answer(&item.name, edit, Some(Approver::new("lea")))).unwrap();
     for _ in 0..3 {
         assert_eq!(world.call("ana", pay(1)).outcome.name(), "suspended");
         let item = world.questions().remove(0);
@@ -206,7 +208,7 @@ fn request_about_edited_arguments_stays_until_answered() {
     }
     let item = world.questions().remove(0);
     let by = Some(Approver { principal: "kim".to_owned(), roles: vec!["lead".to_owned()] });
-    world.clock.drive(world.inbox().answer(&item.name, approval_response("", true), by)).unwrap();
+    world.clock.block_on(world.inbox().answer(&item.name, approval_response("", true), by)).unwrap();
     assert_eq!(world.call("ana", pay(1)).outcome.name(), "executed");
     assert_eq!(world.tool.inputs(), [pay(50)]);
 }
@@ -222,7 +224,7 @@ fn remembered_approval_resolves_a_pending_request() {
     }
     let of_a = world.questions().into_iter().find(|item| item.request.input["note"] == "a").unwrap();
     let by = Some(Approver::new("lea"));
-    world.clock.drive(world.inbox().answer(&of_a.name, approval_response("", true), by)).unwrap();
+    world.clock.block_on(world.inbox().answer(&of_a.name, approval_response("", true), by)).unwrap();
     for note in ["a", "b"] {
         assert_eq!(world.call("ana", to(note)).outcome.name(), "executed", "{note}");
     }
@@ -332,7 +334,7 @@ fn i2_processes_racing_on_one_file_request_and_run_once() {
         let asked = all_at_once();
         assert!(asked.iter().all(|outcome| outcome.outcome.name() == "suspended"), "{asked:?}");
         let pending: Vec<InboxItem> =
-            runtime.block_on(inbox.list()).unwrap().into_iter().filter(InboxItem::waits).collect();
+            runtime.block_on(inbox.list()).unwrap().into_iter().filter(InboxItem::is_pending).collect();
         assert_eq!(pending.len(), 1, "round {round}");
         let by = Some(Approver::new("lea"));
         runtime.block_on(inbox.answer(&pending[0].name, approval_response("", true), by)).unwrap();
@@ -344,7 +346,7 @@ fn i2_processes_racing_on_one_file_request_and_run_once() {
             assert!(matches!(outcome.outcome.name(), "executed" | "suspended"), "{outcome:?}");
         }
         let left: Vec<InboxItem> =
-            runtime.block_on(inbox.list()).unwrap().into_iter().filter(InboxItem::waits).collect();
+            runtime.block_on(inbox.list()).unwrap().into_iter().filter(InboxItem::is_pending).collect();
         for item in left {
             runtime
                 .block_on(inbox.answer(&item.name, approval_response("", false), Some(Approver::new("lea"))))
@@ -381,7 +383,7 @@ fn lost_or_wrong_numbers_never_run_a_call_without_approval() {
         world.answer(true);
         world.call("ana", pay(1));
         world.call("ana", pay(1));
-        let page = world.clock.drive(world.store.records("latest", None, 10)).unwrap();
+        let page = world.clock.block_on(world.store.records("latest", None, 10)).unwrap();
         let (key, record) = page.records.into_iter().next().expect("a record of the first number");
         let value = json!({ "number": number });
         let latest = callgate::host::RecordKey { space: "latest", key: &key };
@@ -390,7 +392,7 @@ fn lost_or_wrong_numbers_never_run_a_call_without_approval() {
         assert!(
             world
                 .clock
-                .drive(world.store.write_record("2026-01-01T12:00:00Z".parse().unwrap(), write))
+                .block_on(world.store.write_record("2026-01-01T12:00:00Z".parse().unwrap(), write))
                 .unwrap()
         );
         for _ in 0..3 {

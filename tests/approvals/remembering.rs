@@ -105,15 +105,15 @@ fn i3_remembered_approval_covers_one_server_only() {
     };
     scene.model_calls(&[("c1", "refund", refund())]);
     let mut first = session(&scene, "bank");
-    scene.clock.drive(first.round(&mut scene.history, &scene.tool)).unwrap();
+    scene.clock.block_on(first.run_round(&mut scene.history, &scene.tool)).unwrap();
     scene.approve();
     let mut second = session(&scene, "bank");
-    let round = scene.clock.drive(second.resume(&mut scene.history, &scene.tool)).unwrap();
+    let round = scene.clock.block_on(second.resume(&mut scene.history, &scene.tool)).unwrap();
     assert_eq!(round.outcomes[0].outcome.name(), "executed");
     for (server, outcome) in [("other", "suspended"), ("bank", "executed")] {
         scene.model_calls(&[("c2", "refund", refund())]);
         let mut later = session(&scene, server);
-        let round = scene.clock.drive(later.round(&mut scene.history, &scene.tool)).unwrap();
+        let round = scene.clock.block_on(later.run_round(&mut scene.history, &scene.tool)).unwrap();
         assert_eq!(round.outcomes[0].outcome.name(), outcome, "{server}");
     }
 }
@@ -132,12 +132,12 @@ fn i3_remembered_approval_is_valid_only_within_its_time() {
 #[test]
 fn i3_revoked_approval_is_not_used_again() {
     let mut scene = approved(EXACT);
-    let grants = scene.clock.drive(scene.ledger().grants()).unwrap();
+    let grants = scene.clock.block_on(scene.ledger().grants()).unwrap();
     assert_eq!(grants.len(), 1);
-    let revoked = scene.clock.drive(scene.ledger().revoke_grant(&grants[0].0)).unwrap();
+    let revoked = scene.clock.block_on(scene.ledger().revoke_grant(&grants[0].0)).unwrap();
     assert!(revoked.revoked && revoked.policy.as_deref() == Some("ask"));
     assert_eq!(next(&mut scene, "refund", refund()), "suspended");
-    assert!(scene.clock.drive(scene.ledger().revoke_grant("none")).is_err());
+    assert!(scene.clock.block_on(scene.ledger().revoke_grant("none")).is_err());
 }
 
 /// I3. Only a plain approval is remembered: no denial, no result from an approver, no edited arguments.
@@ -155,7 +155,7 @@ fn i3_only_a_plain_approval_is_remembered() {
             Scene::asked(&EXACT.replace("remember", "edits: [$.input.amount], remember"), refund());
         scene.answer(answer(&scene));
         scene.resume();
-        assert!(scene.clock.drive(scene.ledger().grants()).unwrap().is_empty(), "{what}");
+        assert!(scene.clock.block_on(scene.ledger().grants()).unwrap().is_empty(), "{what}");
         scene.user_says("again");
         scene.resume();
         assert_eq!(next(&mut scene, "refund", refund()), "suspended", "{what}");

@@ -72,7 +72,8 @@ fn i6_changed_hook_requirement_needs_approval_again_and_removed_one_does_not() {
         (
             "id",
             vec![
-                ToolHooks::new("other").before(|_| BeforeAction::RequireApproval(RequiredApproval::new("Refund?"))),
+                ToolHooks::new("other")
+                    .before(|_| BeforeAction::RequireApproval(RequiredApproval::new("Refund?"))),
             ],
         ),
         (
@@ -110,7 +111,9 @@ fn i6_changed_hook_requirement_needs_approval_again_and_removed_one_does_not() {
 
 #[test]
 fn stricter_approval_satisfies_a_hook_requirement_and_weaker_does_not() {
-    for (says, kind) in [(BeforeAction::Block("no".into()), "denied"), (BeforeAction::Halt("no".into()), "halted")] {
+    for (says, kind) in
+        [(BeforeAction::Block("no".into()), "denied"), (BeforeAction::Halt("no".into()), "halted")]
+    {
         let mut hooks = requires("Refund?");
         hooks.push(ToolHooks::new("strict").before(move |_| says.clone()));
         let mut scene = Scene::new(NONE);

@@ -9,12 +9,12 @@ use callgate::host::{Clock, ManualClock, Observer, StateStore};
 use callgate::json::{Value, json};
 use callgate::lifecycle::ToolHooks;
 use callgate::message::{
-    Approver, PartContent, Dialect, History, Message, Part, RequestPart, ResponsePart, ResultPart, Role,
+    Approver, Dialect, History, Message, Part, PartContent, RequestPart, ResponsePart, ResultPart, Role,
     approval_response,
 };
 use callgate::seal::Keys;
 use callgate::session::Round;
-use callgate::state::{MemoryStore, sealed};
+use callgate::state::{MemoryStore, seal_store};
 use callgate::tools::ToolDescriptor;
 use callgate::{Engine, EngineBuilder, Outcome, Session, engine};
 
@@ -168,7 +168,7 @@ impl Scene {
     /// Each run of the agent is a separate process, which shares only the store.
     pub fn session(&self) -> Session {
         let session =
-            self.engine().session().named(self.conversation.clone()).with_context(self.context.clone());
+            self.engine().session().with_name(self.conversation.clone()).with_context(self.context.clone());
         let layers = self.layers.iter().map(|text| engine::load_text(text).unwrap());
         let session = layers.fold(session, Session::with_layer);
         self.hooks.iter().cloned().fold(session, Session::with_middleware)
@@ -179,7 +179,7 @@ impl Scene {
     }
 
     pub fn ledger(&self) -> Ledger<'_> {
-        Ledger::new(sealed(Arc::clone(&self.store), Some(&self.keys())), &self.clock)
+        Ledger::new(seal_store(Arc::clone(&self.store), Some(&self.keys())), &self.clock)
     }
 
     /// The name of the call in the ledger.
@@ -203,19 +203,19 @@ impl Scene {
     /// Evaluates and runs the model's calls.
     pub fn round(&mut self) -> Round {
         let mut session = self.session();
-        self.clock.drive(session.round(&mut self.history, &self.tool)).unwrap()
+        self.clock.block_on(session.run_round(&mut self.history, &self.tool)).unwrap()
     }
 
     /// Resumes the history in a new process.
     pub fn resume(&mut self) -> Round {
         let mut session = self.session();
-        self.clock.drive(session.resume(&mut self.history, &self.tool)).unwrap()
+        self.clock.block_on(session.resume(&mut self.history, &self.tool)).unwrap()
     }
 
     /// The reason why the history cannot be resumed.
     pub fn refused(&mut self) -> String {
         let mut session = self.session();
-        self.clock.drive(session.resume(&mut self.history, &self.tool)).unwrap_err().to_string()
+        self.clock.block_on(session.resume(&mut self.history, &self.tool)).unwrap_err().to_string()
     }
 
     /// The only outcome of resuming the history.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use callgate::json::{Value, json};
-use callgate::message::{PartContent, Dialect, History, ResponsePart, approval_response};
+use callgate::message::{Dialect, History, PartContent, ResponsePart, approval_response};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

@@ -1,10 +1,12 @@
 //! Routing of a clicked button's action id to its approval request.
 
 use callgate::card::{
-    ActionId, Choice, MAX_ACTION_BYTES, Payload, RouteError, route, route_action_with_payload,
+    ActionId, Choice, MAX_ACTION_BYTES, Payload, RouteError, route_action, route_action_with_payload,
 };
 use callgate::json::json;
-use callgate::message::{Dialect, History, Message, ResultOutput, Part, RequestPart, ResultPart, Role, ResultStatus};
+use callgate::message::{
+    Dialect, History, Message, Part, RequestPart, ResultOutput, ResultPart, ResultStatus, Role,
+};
 use proptest::prelude::*;
 
 fn request(approval_id: &str, call: &str) -> RequestPart {
@@ -34,13 +36,15 @@ fn click_resolves_to_its_approval_request_with_its_token() {
         let history = history(&[("approval_other", "c0"), (approval_id, "c1")]);
         for (choice, approved) in [(Choice::Approve, true), (Choice::Deny, false)] {
             let text = click(choice, approval_id).to_string();
-            let routed = route(&text.parse().unwrap(), &history).unwrap();
+            let routed = route_action(&text.parse().unwrap(), &history).unwrap();
             assert_eq!((routed.choice, routed.response.approved), (choice, approved));
             assert_eq!(routed.request.tool_call_id, "c1");
             assert_eq!(routed.response.approval_id, approval_id);
             assert_eq!(routed.response.approval_token.as_deref(), Some("token"));
-            let by_payload =
-                route_action_with_payload(&text.parse().unwrap(), &Payload::of(request(approval_id, "c1")));
+            let by_payload = route_action_with_payload(
+                &text.parse().unwrap(),
+                &Payload::from_request(request(approval_id, "c1")),
+            );
             assert_eq!(by_payload, Ok(routed));
         }
     }
@@ -49,7 +53,7 @@ fn click_resolves_to_its_approval_request_with_its_token() {
 #[test]
 fn invalid_clicks_report_the_reason() {
     let action = click(Choice::Approve, "approval_c1");
-    let error = |history: &History| route(&action, history).unwrap_err();
+    let error = |history: &History| route_action(&action, history).unwrap_err();
     assert_eq!(
         error(&history(&[("approval_c2", "c2")])).to_string(),
         "this history has no approval request `approval_c1`"
@@ -59,7 +63,7 @@ fn invalid_clicks_report_the_reason() {
         RouteError::Ambiguous { .. }
     ));
     let mut answered = history(&[("approval_c1", "c1")]);
-    answered.append_approval_response(route(&action, &answered).unwrap().response).unwrap();
+    answered.append_approval_response(route_action(&action, &answered).unwrap().response).unwrap();
     assert_eq!(error(&answered).to_string(), "`approval_c1` was already approved");
     answered.push(Message::new(
         Role::Tool,
@@ -71,7 +75,8 @@ fn invalid_clicks_report_the_reason() {
         })],
     ));
     assert_eq!(error(&answered).to_string(), "the call of `approval_c1` already has a result");
-    let other = route_action_with_payload(&action, &Payload::of(request("approval_c2", "c2"))).unwrap_err();
+    let other =
+        route_action_with_payload(&action, &Payload::from_request(request("approval_c2", "c2"))).unwrap_err();
     assert_eq!(other.to_string(), "the action is for `approval_c1`, but its payload is for `approval_c2`");
 }
 
@@ -83,8 +88,8 @@ fn provider_hosted_approval_is_answered_once() {
     )
     .unwrap();
     let action = click(Choice::Deny, "mcpr_1");
-    history.append_approval_response(route(&action, &history).unwrap().response).unwrap();
-    assert_eq!(route(&action, &history).unwrap_err().to_string(), "`mcpr_1` was already denied");
+    history.append_approval_response(route_action(&action, &history).unwrap().response).unwrap();
+    assert_eq!(route_action(&action, &history).unwrap_err().to_string(), "`mcpr_1` was already denied");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use callgate::card::{Card, CardLabels, Resolution, ResolutionKind};
 use callgate::json::{Value, json};
 use callgate::message::RequestPart;
-use callgate::safe_text::{escape_json, escape_message, escape_non_ascii, is_hidden, unmarked};
+use callgate::safe_text::{escape_json, escape_markup, escape_message, escape_non_ascii, is_hidden};
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::{Regex, RegexSet};
@@ -161,7 +161,7 @@ proptest! {
 
     #[test]
     fn escaped_text_has_no_markup_and_is_reversible(text in hostile()) {
-        let shown = unmarked(&text);
+        let shown = escape_markup(&text);
         assert_without_markup(&shown);
         // Reversible, so different strings have different escaped forms.
         prop_assert_eq!(original(&shown), text.clone());
@@ -184,7 +184,7 @@ proptest! {
         let message = escape_message(&text, usize::MAX).text;
         prop_assert_eq!(&escape_message(&message, usize::MAX).text, &message);
         prop_assert_eq!(markdown_text(&message), message.clone());
-        let value = if within.is_empty() { "nothing".to_owned() } else { unmarked(&within) };
+        let value = if within.is_empty() { "nothing".to_owned() } else { escape_markup(&within) };
         let around = escape_message(&format!("Send {value} now"), usize::MAX).text;
         prop_assert_eq!(around, format!("Send {value} now"));
     }

@@ -25,19 +25,19 @@ fn invalid_payloads_report_the_member() {
     ] {
         let mut payload = valid();
         payload[PAYLOAD_KEY][key] = value;
-        assert_eq!(Payload::read(&payload).unwrap_err().to_string(), error);
+        assert_eq!(Payload::from_json(&payload).unwrap_err().to_string(), error);
     }
     for key in ["version", "approvalId", "toolCallId"] {
         let mut payload = valid();
         payload[PAYLOAD_KEY].as_object_mut().unwrap().remove(key);
         assert_eq!(
-            Payload::read(&payload).unwrap_err().to_string(),
+            Payload::from_json(&payload).unwrap_err().to_string(),
             format!("`toolApproval.{key}` is missing")
         );
     }
-    assert_eq!(Payload::read(&json!({"other": 1})), Err(PayloadError::Missing));
+    assert_eq!(Payload::from_json(&json!({"other": 1})), Err(PayloadError::Missing));
     assert_eq!(
-        Payload::read(&json!({"toolApproval": 5})).unwrap_err().to_string(),
+        Payload::from_json(&json!({"toolApproval": 5})).unwrap_err().to_string(),
         "`toolApproval` must be an object, it is a number"
     );
     assert!(matches!(Payload::parse("{"), Err(PayloadError::InvalidJson(_))));
@@ -48,21 +48,24 @@ fn invalid_payloads_report_the_member() {
 #[test]
 fn oversized_payloads_are_rejected() {
     let of = |input: Value| {
-        Payload::of(RequestPart { input: Some(input), ..Payload::read(&valid()).unwrap().request })
+        Payload::from_request(RequestPart {
+            input: Some(input),
+            ..Payload::from_json(&valid()).unwrap().request
+        })
     };
     let large = "x".repeat(MAX_PAYLOAD_BYTES);
-    assert!(matches!(of(json!(large)).write(), Err(PayloadError::TooLong { .. })));
+    assert!(matches!(of(json!(large)).to_json(), Err(PayloadError::TooLong { .. })));
     let mut payload = valid();
     payload[PAYLOAD_KEY]["input"] = large.clone().into();
-    assert!(matches!(Payload::read(&payload), Err(PayloadError::TooLong { .. })));
+    assert!(matches!(Payload::from_json(&payload), Err(PayloadError::TooLong { .. })));
     assert!(matches!(Payload::parse(&payload.to_string()), Err(PayloadError::TooLong { .. })));
     let deep = (0..1000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
-    assert_eq!(of(deep.clone()).write(), Err(PayloadError::TooDeep));
+    assert_eq!(of(deep.clone()).to_json(), Err(PayloadError::TooDeep));
     let mut payload = valid();
     payload[PAYLOAD_KEY].as_object_mut().unwrap().insert("input".to_owned(), deep);
-    assert_eq!(Payload::read(&payload), Err(PayloadError::TooDeep));
+    assert_eq!(Payload::from_json(&payload), Err(PayloadError::TooDeep));
     let beside = json!({"text": large, PAYLOAD_KEY: valid()[PAYLOAD_KEY]});
-    assert!(Payload::read(&beside).is_ok(), "other members of the host do not count");
+    assert!(Payload::from_json(&beside).is_ok(), "other members of the host do not count");
 }
 
 fn maybe() -> impl Strategy<Value = Option<String>> {
@@ -91,8 +94,8 @@ proptest! {
             server, relevant, repeats, card: CardLabels { title, approve, deny },
         };
         let payload = Payload { request, conversation };
-        let written = payload.write().unwrap();
-        prop_assert_eq!(Payload::read(&written).unwrap(), payload.clone());
+        let written = payload.to_json().unwrap();
+        prop_assert_eq!(Payload::from_json(&written).unwrap(), payload.clone());
         prop_assert_eq!(Payload::parse(&written.to_string()).unwrap(), payload);
     }
 }

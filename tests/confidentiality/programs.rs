@@ -163,7 +163,7 @@ fn answers(gateway: &Arc<Gateway>, said: &str) -> String {
     let mut heard = String::new();
     let session = async {
         let (served, read) = tokio::join!(
-            Arc::clone(gateway).serve_lines(said.as_bytes(), to),
+            Arc::clone(gateway).serve_stdio(said.as_bytes(), to),
             from.read_to_string(&mut heard)
         );
         served.unwrap();

@@ -29,7 +29,7 @@ fn limits_keep_their_counts_during_key_rotation() {
     let mut pay = |with: &str| {
         session += 1;
         let engine = rules(limited).clock(clock.clone()).store(Arc::clone(&store)).keys(keys(with)).build();
-        let mut session = engine.session().named(format!("s{session}"));
+        let mut session = engine.session().with_name(format!("s{session}"));
         let outcome = run(&clock, &mut session, &tool, &[call("pay", json!({ "who": "ana" }))]).remove(0);
         outcome.outcome.name()
     };
@@ -52,7 +52,8 @@ policies:
     let mut turn = |with: &str, name: &str, tool_name: &str, input: Value| {
         let engine = rules(remembering).clock(clock.clone()).keys(keys(with)).build();
         history.push(Message::new(Role::Assistant, vec![Part::call(name.to_owned(), tool_name, input)]));
-        let round = clock.drive(engine.session().named("talk").round(&mut history, &tool)).unwrap();
+        let round =
+            clock.block_on(engine.session().with_name("talk").run_round(&mut history, &tool)).unwrap();
         round.outcomes[0].outcome.name()
     };
     let both = format!("{NEW},{KEY}");

@@ -33,8 +33,9 @@ impl Search {
             hex.push(HEXLOWER.encode(bytes));
         }
         let texts = secrets.iter().flat_map(|secret| [secret.clone(), json!(secret).to_string()]);
-        let documents =
-            documents.iter().flat_map(|document| [document.to_string(), callgate::json::canonical(document)]);
+        let documents = documents
+            .iter()
+            .flat_map(|document| [document.to_string(), callgate::json::canonical_text(document)]);
         for text in texts.chain(documents) {
             for digest in
                 [Sha256::digest(&text).to_vec(), Sha1::digest(&text).to_vec(), Md5::digest(&text).to_vec()]
@@ -90,7 +91,7 @@ fn every_kind_of_leak_is_found() {
     let secret = "CANARY 0badcafe/77".to_owned();
     let document = json!({ "b": [secret], "a": 1 });
     let search = Search::new(std::slice::from_ref(&secret), std::slice::from_ref(&document));
-    let sha = HEXLOWER.encode(&Sha256::digest(callgate::json::canonical(&document)));
+    let sha = HEXLOWER.encode(&Sha256::digest(callgate::json::canonical_text(&document)));
     let mut leaks = vec![
         format!("x{secret}x"),
         percent(&secret),

@@ -38,7 +38,7 @@ fn sample(detector: Detector) -> (String, usize) {
 }
 
 fn redact_stream(redactor: &Redactor, pieces: impl IntoIterator<Item = String>) -> String {
-    let mut sieve = StreamRedactor::redacting(Arc::new(redactor.clone()));
+    let mut sieve = StreamRedactor::from_redactor(Arc::new(redactor.clone()));
     let mut shown = String::new();
     for piece in pieces {
         sieve.push(&piece, &mut shown).unwrap();

@@ -2,8 +2,8 @@
 
 use callgate::json::json;
 use callgate::message::{
-    CallResult, PartContent, Dialect, History, Message, ResultOutput, Part, PartPosition, ResultPart, Role, ResultStatus,
-    approval_response, denied_output,
+    CallResult, Dialect, History, Message, Part, PartContent, PartPosition, ResultOutput, ResultPart,
+    ResultStatus, Role, approval_response, denied_output,
 };
 
 fn call_part(id: &str, amount: u64) -> Part {
@@ -17,7 +17,12 @@ fn request_part(id: &str, call: &str) -> Part {
 
 fn result(id: &str, text: &str) -> Part {
     let output = ResultOutput::Text(text.into());
-    Part::result(ResultPart { call_id: id.into(), name: String::new(), output, settled: ResultStatus::Output })
+    Part::result(ResultPart {
+        call_id: id.into(),
+        name: String::new(),
+        output,
+        settled: ResultStatus::Output,
+    })
 }
 
 #[test]
@@ -135,7 +140,9 @@ fn gemini_calls_without_ids_keep_their_own_results() {
     let mut history = History::read(Dialect::Gemini, &document).unwrap();
     let second = history.occurrences()[1].place;
     let output = ResultOutput::Text("two".into());
-    history.append_results(vec![CallResult { place: second, output, settled: ResultStatus::Output }]).unwrap();
+    history
+        .append_results(vec![CallResult { place: second, output, settled: ResultStatus::Output }])
+        .unwrap();
     let stored = History::read(Dialect::Gemini, &history.write(Dialect::Gemini)).unwrap();
     for history in [&history, &stored] {
         let calls = history.occurrences();

@@ -2,7 +2,7 @@
 
 use callgate::json::{Value, json};
 use callgate::message::{
-    Dialect, History, Message, ResultOutput, Part, RequestPart, ResponsePart, ResultPart, Role, ResultStatus,
+    Dialect, History, Message, Part, RequestPart, ResponsePart, ResultOutput, ResultPart, ResultStatus, Role,
 };
 use proptest::prelude::*;
 
@@ -47,7 +47,7 @@ fn silent() -> impl Strategy<Value = Part> {
 fn output() -> impl Strategy<Value = ResultOutput> {
     prop_oneof![
         4 => text().prop_map(ResultOutput::Text),
-        2 => input().prop_map(ResultOutput::of),
+        2 => input().prop_map(ResultOutput::from_value),
         1 => prop::collection::vec(prop_oneof![text().prop_map(Part::text), silent()], 0..3).prop_map(ResultOutput::Parts),
     ]
 }

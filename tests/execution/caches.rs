@@ -20,7 +20,7 @@ fn entry_read_during_a_change_is_invalidated_however_the_change_ends() {
             (Tool::counting(&clock), Tool::scripted(&clock, [(Duration::from_secs(takes), Ok(json!(1)))]));
         let (mut reader, mut setter) = (engine.session(), engine.session());
         let get = || call("get", json!({}));
-        clock.drive(async {
+        clock.block_on(async {
             reader.execute(get(), &reads).await;
             let change = setter.execute(call("set", json!({})), &sets);
             let meanwhile = async {
@@ -49,7 +49,7 @@ fn each_concurrent_miss_after_expiry_is_a_single_flight() {
     let tool = Tool::scripted(&clock, [(Duration::from_secs(1), Ok(json!(1)))]);
     let (mut one, mut other) = (engine.session(), engine.session());
     for runs in 1..4 {
-        let (first, second) = clock.drive(async {
+        let (first, second) = clock.block_on(async {
             tokio::join!(
                 one.execute(call("get", json!({})), &tool),
                 other.execute(call("get", json!({})), &tool)

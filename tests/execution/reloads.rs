@@ -28,10 +28,10 @@ fn i9_reload_does_not_affect_waiting_or_scripted_calls() {
     );
     let revision = engine.revision();
     let tool = Reloading(&engine, AtomicUsize::new(0));
-    let outcome = clock.drive(engine.session().execute(call("search", json!({ "n": 1 })), &tool));
+    let outcome = clock.block_on(engine.session().execute(call("search", json!({ "n": 1 })), &tool));
     assert_eq!((outcome.outcome, &outcome.revision), (OutcomeKind::Executed, &revision));
     assert!(outcome.output.unwrap().to_string().matches("[redacted]").count() == 2);
-    let next = clock.drive(engine.session().execute(call("search", json!({ "n": 1 })), &tool));
+    let next = clock.block_on(engine.session().execute(call("search", json!({ "n": 1 })), &tool));
     assert_eq!((kind_and_code(&next), tool.1.load(Ordering::SeqCst)), (("denied", "denied"), 2));
 
     // A call waits for a limit during the reload.
@@ -39,13 +39,13 @@ fn i9_reload_does_not_affect_waiting_or_scripted_calls() {
     let (engine, clock) = engine_at(waits);
     let tool = Tool::scripted(&clock, [(Duration::ZERO, Ok(json!("S3CRET")))]);
     let mut session = engine.session();
-    clock.drive(session.execute(call("search", json!({})), &tool));
+    clock.block_on(session.execute(call("search", json!({})), &tool));
     let exchange = async {
         clock.sleep(Duration::from_secs(1)).await;
         engine.replace(engine::load_text("policies: [ { id: no, match: search, deny: {} } ]").unwrap());
     };
     let (outcome, ()) =
-        clock.drive(async { tokio::join!(session.execute(call("search", json!({})), &tool), exchange) });
+        clock.block_on(async { tokio::join!(session.execute(call("search", json!({})), &tool), exchange) });
     assert_eq!((outcome.outcome, outcome.output), (OutcomeKind::Executed, Some(json!("[redacted]"))));
     // Its usage also counts under the new rules.
     engine.replace(

@@ -18,7 +18,10 @@ fn assert_all_fail(store: &SqliteStore, says: &str) {
     assert_fails(run(store.record(key("k"))), says);
     assert_fails(run(store.records("s", None, 9)), says);
     assert_fails(run(store.take(at(0), &[whole("k", total(1), 1)])), says);
-    assert_fails(run(store.write_record(at(0), ConditionalWrite::new(key("new"), &value, Account::NOBODY))), says);
+    assert_fails(
+        run(store.write_record(at(0), ConditionalWrite::new(key("new"), &value, Account::NOBODY))),
+        says,
+    );
     assert_fails(run(store.cache_get(at(0), space, "k")), says);
     assert_fails(run(store.cache_clear("c")), says);
 }

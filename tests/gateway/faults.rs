@@ -230,7 +230,7 @@ async fn endless_response_is_cut_off_and_its_server_is_ended() {
     let (to, mut from) = tokio::io::duplex(1 << 20);
     let mut heard = String::new();
     let session = async {
-        tokio::join!(Arc::new(gateway).serve_lines(call.as_bytes(), to), from.read_to_string(&mut heard))
+        tokio::join!(Arc::new(gateway).serve_stdio(call.as_bytes(), to), from.read_to_string(&mut heard))
     };
     let (served, _) = tokio::time::timeout(Duration::from_secs(50), session)
         .await
@@ -367,7 +367,7 @@ async fn server_that_does_not_list_its_tools_is_still_called() {
     let gateway = Arc::new(Gateway::new(engine, [server]));
     let (mut client, theirs) = tokio::io::duplex(4096);
     let (from, to) = tokio::io::split(theirs);
-    let served = tokio::spawn(gateway.serve_lines(from, to));
+    let served = tokio::spawn(gateway.serve_stdio(from, to));
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"do","arguments":{}}}"#;
     client.write_all(format!("{call}\n").as_bytes()).await.unwrap();
     let said = || std::fs::read_to_string(&heard).unwrap_or_default();

@@ -53,7 +53,7 @@ async fn responses_to(log: &Path, said: &[u8]) -> Vec<String> {
             drop(say);
             from.read_to_string(&mut heard).await
         };
-        let (served, read) = tokio::join!(gateway(log).serve_lines(hears, to), client);
+        let (served, read) = tokio::join!(gateway(log).serve_stdio(hears, to), client);
         served.unwrap();
         read.unwrap();
     };

@@ -41,7 +41,7 @@ async fn call_echo(arguments: &[String]) -> Vec<Value> {
     let mut heard = String::new();
     let session = async {
         let (served, read) =
-            tokio::join!(gateway.serve_lines(said.as_bytes(), to), from.read_to_string(&mut heard));
+            tokio::join!(gateway.serve_stdio(said.as_bytes(), to), from.read_to_string(&mut heard));
         served.unwrap();
         read.unwrap();
     };

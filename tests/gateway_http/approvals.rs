@@ -48,7 +48,7 @@ impl Shared {
         let server = ServerSpec { name: "server".to_owned(), prefix: None, reach, rules: None };
         let log = Arc::clone(&self.log);
         Gateway::new(engine, [server])
-            .answered_in(STATE)
+            .with_approval_state(STATE)
             .with_log(move |line| log.lock().unwrap().push(line.to_owned()))
     }
 
@@ -65,7 +65,7 @@ impl Shared {
 
     async fn pending(&self) -> Vec<InboxItem> {
         let inbox = Inbox::new(Arc::clone(&self.store), Keys::parse(KEY).unwrap(), SystemClock);
-        inbox.list().await.unwrap().into_iter().filter(InboxItem::waits).collect()
+        inbox.list().await.unwrap().into_iter().filter(InboxItem::is_pending).collect()
     }
 
     /// Answers all pending approvals. Returns their number.
@@ -84,7 +84,7 @@ impl Shared {
 async fn call_over_stdio(gateway: Gateway, capabilities: Value) -> Value {
     let (client, theirs) = tokio::io::duplex(1 << 16);
     let (from, to) = tokio::io::split(theirs);
-    let served = tokio::spawn(Arc::new(gateway).serve_lines(from, to));
+    let served = tokio::spawn(Arc::new(gateway).serve_stdio(from, to));
     let (heard, mut say) = tokio::io::split(client);
     let mut heard = BufReader::new(heard).lines();
     let mut greeting = initialize();
@@ -131,7 +131,7 @@ async fn approval_is_bound_to_its_principal_on_every_transport() {
     let ana_over_lines = || shared.gateway(ASK).with_context(json!({ "principal": "ana" }));
     assert_eq!(code(&call_over_stdio(ana_over_lines(), json!({})).await), PENDING);
     assert_eq!(shared.answer(true).await, 1);
-    let served = shared.served(|server| server.with_identity(people.identity())).await;
+    let served = shared.served(|server| server.with_authenticator(people.identity())).await;
     let call = async |who: &str| {
         let authorization = bearer(who);
         served.call(&[("authorization", &authorization)], "echo", json!({ "n": 1 })).await.code()

@@ -78,7 +78,7 @@ async fn subscribers_are_notified_of_changed_tools() {
     };
     let mut tools = listen(3, "toolsListChanged").await;
     let mut prompts = listen(4, "promptsListChanged").await;
-    served.gateway.tools_changed().await;
+    served.gateway.notify_tools_changed().await;
     let told = r#""method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":3}}"#;
     tools.until(told).await;
     let others = prompts.until("acknowledged").await;

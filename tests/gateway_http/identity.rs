@@ -50,7 +50,7 @@ async fn served(upstream: &Upstream) -> RunningGateway {
          - {{ sha256: {bob}, principal: bob, roles: [], tenant: acme }}\n"
     );
     let identity = IdentityFiles::new(&[("auth.yaml", &file)]).identity();
-    RunningGateway::with(&upstream.url, RULES, |server| server.with_identity(identity)).await
+    RunningGateway::with(&upstream.url, RULES, |server| server.with_authenticator(identity)).await
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn labels_of_one_caller_do_not_affect_another() {
         - { id: no-send, match: { tool: send, where: { path: '$.session.labels[*]', eq: secret } }, deny: {} }";
     let from = "header:x-conversation".parse().unwrap();
     let served = RunningGateway::with(&upstream.url, rules, |server| {
-        server.with_identity(identity).with_session_name_source(from)
+        server.with_authenticator(identity).with_session_name_source(from)
     })
     .await;
     let of = |token: &'static str| [("authorization", token), ("x-conversation", "same")];
@@ -139,11 +139,11 @@ async fn public_listener_requires_authentication() {
     let gateway = std::sync::Arc::new(super::harness::gateway(&upstream.url, "policies: []", &log));
     let server = || callgate::mcp::HttpServer::new(std::sync::Arc::clone(&gateway));
     let (open, local) = ("0.0.0.0:80".parse().unwrap(), "127.0.0.1:80".parse().unwrap());
-    assert!(server().check(open).unwrap_err().contains("can be reached from other machines"));
-    assert_eq!(server().check(local), Ok(()));
+    assert!(server().check_address(open).unwrap_err().contains("can be reached from other machines"));
+    assert_eq!(server().check_address(local), Ok(()));
     let file = format!("tokens: [{{ sha256: {}, principal: ana }}]", digest("a"));
     let identity = IdentityFiles::new(&[("auth.yaml", &file)]).identity();
-    assert_eq!(server().with_identity(identity).check(open), Ok(()));
+    assert_eq!(server().with_authenticator(identity).check_address(open), Ok(()));
 }
 
 #[test]

@@ -142,7 +142,7 @@ async fn unanswered_requests_do_not_delay_shutdown() {
     let (client, theirs) = tokio::io::duplex(1 << 16);
     let (from, to) = tokio::io::split(theirs);
     let served =
-        tokio::spawn(Arc::new(gateway(&upstream.url, NO_RULES, &Arc::default())).serve_lines(from, to));
+        tokio::spawn(Arc::new(gateway(&upstream.url, NO_RULES, &Arc::default())).serve_stdio(from, to));
     let (heard, mut say) = tokio::io::split(client);
     let mut heard = BufReader::new(heard).lines();
     say.write_all(format!("{}\n", initialize()).as_bytes()).await.unwrap();

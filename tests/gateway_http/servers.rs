@@ -234,7 +234,7 @@ fn invalid_upstream_urls_and_headers_are_rejected() {
         ("https://example.com", ("a", "secret\n"), "the value of the header `a` is not a valid header value"),
     ] {
         let headers = vec![(header.0.to_owned(), header.1.to_owned())];
-        let said = HttpSpec { url: url.to_owned(), headers }.check().unwrap_err();
+        let said = HttpSpec { url: url.to_owned(), headers }.validate().unwrap_err();
         assert!(said.contains(why) && !said.contains("secret"), "{said}");
     }
 }

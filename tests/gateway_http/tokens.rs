@@ -94,7 +94,7 @@ async fn served(upstream: &Upstream, keys: &Keys) -> RunningGateway {
     let files =
         IdentityFiles::new(&[("auth.yaml", FILE), ("keys.json", &keys.set()), ("key.pem", &keys.pem())]);
     let identity = files.identity();
-    RunningGateway::with(&upstream.url, &rules(), |server| server.with_identity(identity)).await
+    RunningGateway::with(&upstream.url, &rules(), |server| server.with_authenticator(identity)).await
 }
 
 /// The JSON text of claims, with more members in front.

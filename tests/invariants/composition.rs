@@ -177,7 +177,7 @@ proptest! {
         }
         // Shadow counts of a run are separate.
         prop_assert_eq!(plain.state().document(), watched.state().document());
-        prop_assert_eq!(plain.state().unsettled(), watched.state().unsettled());
-        prop_assert_eq!(plain.state().halted(), watched.state().halted());
+        prop_assert_eq!(plain.state().unknown_parts(), watched.state().unknown_parts());
+        prop_assert_eq!(plain.state().halt_message(), watched.state().halt_message());
     }
 }

@@ -42,7 +42,7 @@ fn any_call() -> impl Strategy<Value = ToolCall> {
 /// Contradictions within one examination.
 fn contradictions(examined: &ExaminedCondition<'_>) -> Vec<String> {
     let mut found = Vec::new();
-    examined.each(&mut |part| {
+    examined.visit(&mut |part| {
         let whole = match &part.form {
             ExaminedForm::All(parts) => Truth::all(parts.iter().map(|part| part.truth.clone())),
             ExaminedForm::Any(parts) => Truth::any(parts.iter().map(|part| part.truth.clone())),
@@ -105,7 +105,7 @@ impl NotificationCounter {
             MatchStatus::Unasked(_) => true,
         };
         let elsewhere = matches!(asking.said, MatchStatus::Elsewhere);
-        if !fits || elsewhere == (examined.fits_tool() && examined.matches_server()) {
+        if !fits || elsewhere == (examined.matches_tool() && examined.matches_server()) {
             self.wrong
                 .lock()
                 .unwrap()
@@ -179,8 +179,8 @@ proptest! {
         let chains = engine::load_text(&text).unwrap();
         let roll = Arc::new(NotificationCounter::default());
         let mut unheard = engine_of(&text).session();
-        let mut heard = engine_of(&text).session().heard_by(roll.clone());
-        let mut panicking = engine_of(&text).session().heard_by(Arc::new(Panics));
+        let mut heard = engine_of(&text).session().with_listener(roll.clone());
+        let mut panicking = engine_of(&text).session().with_listener(Arc::new(Panics));
         for call in &calls {
             let outcome = execute(&mut unheard, call.clone(), &Witness::default());
             let same = execute(&mut heard, call.clone(), &Witness::default());

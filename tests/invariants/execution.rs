@@ -87,7 +87,7 @@ proptest! {
             }
         };
         let witness = Witness::default();
-        let outcome = clock.drive(session.execute(call, &witness));
+        let outcome = clock.block_on(session.execute(call, &witness));
         let plain = vocabulary::engine(&without);
         for seen in witness.seen() {
             let decision = plain.decide(&seen, &SessionState::default());
@@ -173,13 +173,13 @@ proptest! {
             let store = Arc::new(Altered::by(Flaky { fault, left, bad }));
             let engine = engine_at(&clock, &text, store.clone());
             let (mut session, witness) = (engine.session(), Witness::default());
-            session.state_mut().set("conversationId", "c".into());
+            session.state_mut().set_run_info("conversationId", "c".into());
             let mut last = None;
             for (number, call) in calls.iter().enumerate() {
                 if breaks && number + 1 == calls.len() {
                     store.by.left.store(after, Ordering::SeqCst);
                 }
-                last = Some(clock.drive(session.execute(call.clone(), &witness)));
+                last = Some(clock.block_on(session.execute(call.clone(), &witness)));
             }
             last.unwrap()
         };

@@ -125,7 +125,7 @@ fn check_against_the_model(limits: &[Limit], steps: &[Step], in_rounds: bool) ->
     let layer = engine::load_text(&json!({ "policies": policies(true) }).to_string()).unwrap();
     let mut sessions: Vec<_> = (0..2).map(|_| engine.session().with_layer(layer.clone())).collect();
     for session in &mut sessions {
-        session.state_mut().set("conversationId", "c".into());
+        session.state_mut().set_run_info("conversationId", "c".into());
     }
     let mut counts = Counts::new();
     let mut admitted = |now: i64, (_, session, tool, a, b, cost): Step| {
@@ -173,8 +173,8 @@ fn check_against_the_model(limits: &[Limit], steps: &[Step], in_rounds: bool) ->
         let now = clock.now().as_second();
         let calls: Vec<ToolCall> = steps.iter().map(|step| ToolCall::new("", step.2, input(step))).collect();
         let outcomes = match in_rounds {
-            true => clock.drive(sessions[session].execute_round(calls, &witness)),
-            false => vec![clock.drive(sessions[session].execute(calls[0].clone(), &witness))],
+            true => clock.block_on(sessions[session].execute_round(calls, &witness)),
+            false => vec![clock.block_on(sessions[session].execute(calls[0].clone(), &witness))],
         };
         for (step, outcome) in steps.iter().zip(outcomes) {
             let step = (step.0, session, step.2, step.3, step.4, step.5);

@@ -1,7 +1,7 @@
 //! Property test: a reload that lets a stopped call run is always reported as a widening.
 
 use callgate::json::{Value, json};
-use callgate::policy::widenings;
+use callgate::policy::find_widenings;
 use callgate::{Effect, Engine, SessionState, ToolCall, engine};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -111,7 +111,7 @@ fn calls() -> impl Strategy<Value = Vec<ToolCall>> {
 /// No call gets a more permissive effect from a change that is not a widening.
 fn check(before: &str, after: &str, calls: &[ToolCall]) -> Result<(), TestCaseError> {
     let (old, new) = (engine::load_text(before).unwrap(), engine::load_text(after).unwrap());
-    if !widenings(&old, &new).is_empty() {
+    if !find_widenings(&old, &new).is_empty() {
         return Ok(());
     }
     let (old, new) = (Engine::new(old), Engine::new(new));

@@ -4,7 +4,7 @@ use callgate::host::SystemClock;
 use callgate::json::{Value, json};
 use callgate::kernel::{Kernel, Layers};
 use callgate::lifecycle::Chunk;
-use callgate::policy::{self, CompiledPolicies, widenings};
+use callgate::policy::{self, CompiledPolicies, find_widenings};
 use callgate::tools::ToolSet;
 use callgate::{Engine, SessionState, ToolCall, ToolError, ToolExecutor, ToolResponse};
 use proptest::collection::vec;
@@ -177,7 +177,7 @@ fn call_twice(rules: &str, text: &str) -> (String, bool) {
 }
 
 fn is_widening(before: &str, after: &str) -> bool {
-    !widenings(&compile(before), &compile(after)).is_empty()
+    !find_widenings(&compile(before), &compile(after)).is_empty()
 }
 
 proptest! {

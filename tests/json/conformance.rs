@@ -1,7 +1,7 @@
 //! JSON documents on which parsers are known to differ: RFC 8259 accepts them, rejects them, or leaves them to the implementation;
 //! for the last, comments say what Callgate does.
 
-use callgate::json::{LoneSurrogates, parse, parse_bytes, parse_with};
+use callgate::json::{LoneSurrogates, parse, parse_bytes, parse_with_surrogates};
 
 const ACCEPTED: &[&str] = &[
     // Structure and whitespace.
@@ -284,7 +284,7 @@ fn rejects_invalid_json() {
         let error = parse(text).err().unwrap_or_else(|| panic!("{text:?} was accepted"));
         let columns = text.lines().nth(error.line - 1).unwrap_or_default().chars().count();
         assert!(error.column >= 1 && error.column <= columns + 1, "{text:?}: {error}");
-        assert!(parse_with(text, LoneSurrogates::Replace).is_err(), "{text:?}");
+        assert!(parse_with_surrogates(text, LoneSurrogates::Replace).is_err(), "{text:?}");
     }
 }
 
@@ -321,7 +321,7 @@ fn handles_implementation_defined_json() {
     ] {
         assert!(parse(text).is_err(), "{text}");
         assert!(
-            parse_with(text, LoneSurrogates::Replace).unwrap().to_string().contains('\u{fffd}'),
+            parse_with_surrogates(text, LoneSurrogates::Replace).unwrap().to_string().contains('\u{fffd}'),
             "{text}"
         );
     }

@@ -40,13 +40,13 @@ fn memory() -> Arc<dyn StateStore> {
 }
 
 fn ana(engine: &Engine, talk: &str) -> Session {
-    engine.session().named(talk).with_context(json!({ "principal": "ana" }))
+    engine.session().with_name(talk).with_context(json!({ "principal": "ana" }))
 }
 
 /// One model call with this usage.
 async fn turn(session: &mut Session, usage: Usage) -> Result<(), RunEnd> {
     session.before_model(ModelConfig::default()).await?;
-    session.used(usage);
+    session.report_usage(usage);
     Ok(())
 }
 
@@ -68,9 +68,9 @@ fn nothing_starts_once_a_budget_is_exhausted() {
         let mut session = engine(&budget(bounds), &clock, &memory()).session();
         session.begin(ModelConfig::default()).unwrap();
         for _ in 0..turns {
-            clock.drive(turn(&mut session, usage)).unwrap();
+            clock.block_on(turn(&mut session, usage)).unwrap();
         }
-        let reason = abort_reason(clock.drive(turn(&mut session, usage)));
+        let reason = abort_reason(clock.block_on(turn(&mut session, usage)));
         assert!(reason.starts_with("the budget `cap` is used up"), "{bounds}: {reason}");
     }
 }
@@ -87,7 +87,7 @@ fn calls_are_counted_when_they_reach_their_tool() {
     let mut session = ana(&engine(text, &clock, &memory()), "talk");
     let names = ["forbidden", "look", "known", "pay", "look", "look", "known", "pay"];
     let outcomes: Vec<_> =
-        names.iter().map(|name| clock.drive(session.execute(call(name, json!({})), &tool))).collect();
+        names.iter().map(|name| clock.block_on(session.execute(call(name, json!({})), &tool))).collect();
     let kinds: Vec<_> = outcomes.iter().map(|outcome| outcome.outcome.name()).collect();
     let expected = ["denied", "executed", "answered", "suspended", "executed", "denied", "denied", "denied"];
     assert_eq!((kinds, tool.count()), (expected.to_vec(), 2));
@@ -101,7 +101,7 @@ fn one_of_five_parallel_calls_is_allowed() {
     let tool = Tool::counting(&clock);
     let mut session = engine(&budget("calls: 1, on_exceed: deny"), &clock, &memory()).session();
     let calls = (0..5).map(|_| call("look", json!({}))).collect();
-    let outcomes = clock.drive(session.execute_round(calls, &tool));
+    let outcomes = clock.block_on(session.execute_round(calls, &tool));
     let denied =
         outcomes.iter().filter(|outcome| kind_and_code(outcome) == ("denied", "budget_exceeded")).count();
     assert_eq!((denied, tool.count()), (4, 1));
@@ -115,14 +115,14 @@ fn exhausted_budget_halts_denies_or_finishes() {
         let mut session =
             engine(&budget(&format!("tokens: 10, on_exceed: {then}")), &clock, &memory()).session();
         session.begin(ModelConfig::default()).unwrap();
-        clock.drive(turn(&mut session, tokens(10))).unwrap();
-        let next = clock.drive(turn(&mut session, tokens(1)));
+        clock.block_on(turn(&mut session, tokens(10))).unwrap();
+        let next = clock.block_on(turn(&mut session, tokens(1)));
         match then {
             "halt" => drop(abort_reason(next)),
             "deny" => assert_eq!(next, Ok(())),
             _ => assert!(matches!(next, Err(RunEnd::Finished { .. })), "{next:?}"),
         }
-        let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
+        let outcome = clock.block_on(session.execute(call("look", json!({})), &tool));
         assert_eq!(outcome.outcome.name(), kind);
     }
     assert_eq!(tool.count(), 0);
@@ -139,10 +139,10 @@ fn budget_applies_to_a_run_a_conversation_or_a_principal() {
     ] {
         let text = budget(&format!("calls: 1, per: {per}, on_exceed: deny"));
         let engine = engine(&text, &clock, &memory());
-        let bob = engine.session().named("third").with_context(json!({ "principal": "bob" }));
+        let bob = engine.session().with_name("third").with_context(json!({ "principal": "bob" }));
         let sessions = [ana(&engine, "one"), ana(&engine, "one"), ana(&engine, "two"), bob];
         for (mut session, kind) in sessions.into_iter().zip(kinds) {
-            let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
+            let outcome = clock.block_on(session.execute(call("look", json!({})), &tool));
             assert_eq!(outcome.outcome.name(), kind, "{per}");
         }
     }
@@ -153,7 +153,7 @@ fn unknown_principal_has_no_budget() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let engine = engine(&budget("calls: 5, per: principal, on_exceed: deny"), &clock, &memory());
-    let outcome = clock.drive(engine.session().execute(call("look", json!({})), &tool));
+    let outcome = clock.block_on(engine.session().execute(call("look", json!({})), &tool));
     assert_eq!((kind_and_code(&outcome), tool.count()), (("denied", "store_unavailable"), 0));
 }
 
@@ -164,11 +164,11 @@ fn i8_unavailable_store_counts_as_an_exhausted_budget() {
     for per in ["conversation", "principal"] {
         let store: Arc<dyn StateStore> = Arc::new(Altered::by(UnavailableStore));
         let engine = engine(&budget(&format!("calls: 5, per: {per}")), &clock, &store);
-        let outcome = clock.drive(ana(&engine, "talk").execute(call("look", json!({})), &tool));
+        let outcome = clock.block_on(ana(&engine, "talk").execute(call("look", json!({})), &tool));
         assert_eq!(kind_and_code(&outcome), ("halted", "store_unavailable"));
         let mut session = ana(&engine, "talk");
         session.begin(ModelConfig::default()).unwrap();
-        abort_reason(clock.drive(session.before_model(ModelConfig::default())));
+        abort_reason(clock.block_on(session.before_model(ModelConfig::default())));
     }
     assert_eq!(tool.count(), 0);
 }
@@ -185,7 +185,7 @@ fn shared_budget_is_exact() {
             scope.spawn(move || {
                 let mut session = ana(engine, &format!("talk {thread}"));
                 for _ in 0..10 {
-                    clock.drive(session.execute(call("look", json!({})), tool));
+                    clock.block_on(session.execute(call("look", json!({})), tool));
                 }
             });
         }
@@ -235,7 +235,7 @@ fn several_budgets_apply_together_and_a_refused_call_consumes_none() {
   - { id: run, budget: { calls: 1, on_exceed: deny } }";
     let engine = engine(text, &clock, &memory());
     let kinds = |session: &mut Session| {
-        let mut run = || clock.drive(session.execute(call("look", json!({})), &tool)).outcome.name();
+        let mut run = || clock.block_on(session.execute(call("look", json!({})), &tool)).outcome.name();
         [run(), run()]
     };
     for _ in 0..3 {
@@ -255,7 +255,7 @@ fn budget_applies_only_if_its_conditions_match() {
     let engine = engine(text, &clock, &memory());
     for (plan, kind) in [(json!("trial"), "denied"), (json!("full"), "executed"), (json!(5), "denied")] {
         let mut session = engine.session().with_context(json!({ "plan": plan }));
-        assert_eq!(clock.drive(session.execute(call("look", json!({})), &tool)).outcome.name(), kind);
+        assert_eq!(clock.block_on(session.execute(call("look", json!({})), &tool)).outcome.name(), kind);
     }
 }
 
@@ -269,24 +269,24 @@ fn run_keeps_its_usage_on_resume_and_the_next_one_starts_at_zero() {
     let engine = rules(text).clock(clock.clone()).keys(keys()).build();
     let look = |session: &mut Session, history: &mut History, id: &str| {
         push_call(history, id, "look", json!({}));
-        clock.drive(session.round(history, &tool)).unwrap().outcomes.remove(0).outcome.name()
+        clock.block_on(session.run_round(history, &tool)).unwrap().outcomes.remove(0).outcome.name()
     };
     let mut history = user("look and pay");
-    let mut session = engine.session().named("talk");
+    let mut session = engine.session().with_name("talk");
     assert_eq!(look(&mut session, &mut history, "c1"), "executed");
     push_call(&mut history, "c2", "pay", json!({}));
-    assert!(clock.drive(session.round(&mut history, &tool)).unwrap().is_suspended());
+    assert!(clock.block_on(session.run_round(&mut history, &tool)).unwrap().is_suspended());
     let id = history.find_approval_requests()[0].approval_id.clone();
     history.append_approval_response(callgate::message::approval_response(id, true)).unwrap();
     // Another process resumes the same run: nothing was released.
-    let mut session = engine.session().named("talk");
-    let round = clock.drive(session.resume(&mut history, &tool)).unwrap();
+    let mut session = engine.session().with_name("talk");
+    let round = clock.block_on(session.resume(&mut history, &tool)).unwrap();
     assert_eq!(round.outcomes[0].outcome.name(), "executed");
     assert_eq!(look(&mut session, &mut history, "c3"), "denied");
     // A new user message starts another run.
     history.push(user("and again").messages()[0].clone());
-    let mut session = engine.session().named("talk");
-    clock.drive(session.resume(&mut history, &tool)).unwrap();
+    let mut session = engine.session().with_name("talk");
+    clock.block_on(session.resume(&mut history, &tool)).unwrap();
     assert_eq!(look(&mut session, &mut history, "c4"), "executed");
 }
 
@@ -297,14 +297,14 @@ fn unverified_history_has_no_budget_left() {
     let engine = rules(&budget("calls: 5, on_exceed: deny")).clock(clock.clone()).keys(keys()).build();
     let mut history = user("look");
     push_call(&mut history, "c1", "look", json!({}));
-    clock.drive(engine.session().named("talk").round(&mut history, &tool)).unwrap();
+    clock.block_on(engine.session().with_name("talk").run_round(&mut history, &tool)).unwrap();
     // The client omits the sealed state.
     let kept = history.messages().iter().filter(|message| {
         message.parts().iter().all(|part| !matches!(part.content(), callgate::message::PartContent::State(_)))
     });
     let mut history = History::new(kept.cloned().collect());
     push_call(&mut history, "c2", "look", json!({}));
-    let round = clock.drive(engine.session().named("talk").round(&mut history, &tool)).unwrap();
+    let round = clock.block_on(engine.session().with_name("talk").run_round(&mut history, &tool)).unwrap();
     assert_eq!((kind_and_code(&round.outcomes[0]).0, tool.count()), ("denied", 1));
 }
 
@@ -319,12 +319,12 @@ fn approved_call_needs_remaining_budget() {
     let engine = || rules(text).clock(clock.clone()).keys(keys()).store(Arc::clone(&store)).build();
     let mut history = user("pay");
     push_call(&mut history, "c1", "pay", json!({}));
-    let mut session = engine().session().named("talk");
-    clock.drive(session.round(&mut history, &tool)).unwrap();
-    clock.drive(session.execute(call("look", json!({})), &tool));
+    let mut session = engine().session().with_name("talk");
+    clock.block_on(session.run_round(&mut history, &tool)).unwrap();
+    clock.block_on(session.execute(call("look", json!({})), &tool));
     let id = history.find_approval_requests()[0].approval_id.clone();
     history.append_approval_response(callgate::message::approval_response(id, true)).unwrap();
-    let round = clock.drive(engine().session().named("talk").resume(&mut history, &tool)).unwrap();
+    let round = clock.block_on(engine().session().with_name("talk").resume(&mut history, &tool)).unwrap();
     assert_eq!(kind_and_code(&round.outcomes[0]), ("denied", "budget_exceeded"));
     assert_eq!(tool.count(), 1);
 }
@@ -335,8 +335,8 @@ fn ended_session_leaves_no_usage_to_the_next_run() {
     let mut session = engine(&budget("iterations: 1"), &clock, &memory()).session();
     for _ in 0..2 {
         session.begin(ModelConfig::default()).unwrap();
-        clock.drive(turn(&mut session, tokens(1))).unwrap();
-        abort_reason(clock.drive(turn(&mut session, tokens(1))));
-        let _ = clock.drive(session.end(&ending()));
+        clock.block_on(turn(&mut session, tokens(1))).unwrap();
+        abort_reason(clock.block_on(turn(&mut session, tokens(1))));
+        let _ = clock.block_on(session.end(&ending()));
     }
 }

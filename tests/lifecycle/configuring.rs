@@ -2,7 +2,7 @@
 
 use callgate::engine::load_text;
 use callgate::json::{Value, json};
-use callgate::lifecycle::{ModelConfig, Middleware, ModelConfigPatch, RunPhase, RunContext};
+use callgate::lifecycle::{Middleware, ModelConfig, ModelConfigPatch, RunContext, RunPhase};
 use callgate::{EngineBuilder, Session, ToolCall};
 
 use super::tool;
@@ -16,7 +16,7 @@ fn configured(engine: EngineBuilder, config: ModelConfig) -> (Session, Vec<Model
 }
 
 fn two_turns(session: &mut Session, config: ModelConfig) -> Vec<ModelConfig> {
-    noon().drive(async {
+    noon().block_on(async {
         let base = session.begin(config).unwrap();
         let first = session.before_model(base.clone()).await.unwrap();
         vec![first, session.before_model(base).await.unwrap()]
@@ -29,7 +29,8 @@ fn one(rules_text: &str, config: ModelConfig) -> ModelConfig {
 
 fn prompts(change: &str) -> Vec<String> {
     let text = format!("policies: [ {{ id: p, model: {{ system_prompts: {{ {change} }} }} }} ]");
-    one(&text, ModelConfig { system_prompts: vec!["Be kind.".into()], ..ModelConfig::default() }).system_prompts
+    one(&text, ModelConfig { system_prompts: vec!["Be kind.".into()], ..ModelConfig::default() })
+        .system_prompts
 }
 
 #[test]
@@ -43,8 +44,12 @@ fn prompts_are_appended_and_replaced() {
 #[test]
 fn sampling_is_bounded_and_set() {
     let config = |text: &str, config| one(&format!("policies: [ {{ id: p, model: {{ {text} }} }} ]"), config);
-    let hot =
-        ModelConfig { temperature: Some(1.2), top_p: Some(0.1), max_tokens: Some(9000), ..ModelConfig::default() };
+    let hot = ModelConfig {
+        temperature: Some(1.2),
+        top_p: Some(0.1),
+        max_tokens: Some(9000),
+        ..ModelConfig::default()
+    };
     let bounded = config("temperature: { max: 0.7 }, top_p: { min: 0.5 }, max_tokens: { max: 4000 }", hot);
     assert_eq!((bounded.temperature, bounded.top_p, bounded.max_tokens), (Some(0.7), Some(0.5), Some(4000)));
     let unset = config("temperature: { max: 0.7 }, max_tokens: { set: 50 }", ModelConfig::default());
@@ -235,7 +240,7 @@ impl Middleware for Without {
 /// How calls of these tools end in this session.
 fn codes(session: &mut Session, calls: &[ToolCall]) -> Vec<String> {
     let tool = Tool::counting(&noon());
-    calls.iter().map(|call| noon().drive(session.execute(call.clone(), &tool)).reason.code).collect()
+    calls.iter().map(|call| noon().block_on(session.execute(call.clone(), &tool)).reason.code).collect()
 }
 
 fn calls_of(tools: &[&str]) -> Vec<ToolCall> {
@@ -267,9 +272,9 @@ fn offer_is_that_of_the_last_model_call() {
     // Before any model call the offer is unknown.
     let config = session.begin(tools()).unwrap();
     assert_eq!(codes(&mut session, &calls_of(&["pay"])), ["unmatched"]);
-    noon().drive(session.before_model(config.clone())).unwrap();
+    noon().block_on(session.before_model(config.clone())).unwrap();
     assert_eq!(codes(&mut session, &calls_of(&["pay", "search"])), ["not_offered", "unmatched"]);
-    noon().drive(session.before_model(config)).unwrap();
+    noon().block_on(session.before_model(config)).unwrap();
     assert_eq!(codes(&mut session, &calls_of(&["pay"])), ["unmatched"]);
     // A host that keeps its tools out of the configuration offers any tool, until a hook adds or removes one.
     let (mut session, _) = configured(rules("policies: []"), ModelConfig::default());
@@ -284,8 +289,10 @@ fn offer_is_that_of_the_last_model_call() {
 fn tool_of_one_server_is_offered_for_that_server_only() {
     let on =
         |name: &str, server: &str| callgate::ToolDescriptor { server: Some(server.into()), ..tool(name) };
-    let given =
-        ModelConfig { tools: vec![on("pay", "bank"), on("pay", "shop"), tool("look")], ..ModelConfig::default() };
+    let given = ModelConfig {
+        tools: vec![on("pay", "bank"), on("pay", "shop"), tool("look")],
+        ..ModelConfig::default()
+    };
     let text = "policies: [ { id: p, match: { server: shop, tool: pay }, deny: {} } ]";
     let (mut session, _) = configured(rules(text), given);
     let call = |tool: &str| ToolCall::new("", tool, json!({}));
@@ -309,7 +316,7 @@ fn stricter_outcomes_than_not_offered_win() {
   - { id: stop, match: pay, halt: {} }";
     let (mut session, _) = configured(rules(text), tools());
     let tool = Tool::counting(&noon());
-    let outcome = noon().drive(session.execute(ToolCall::new("", "pay", json!({})), &tool));
+    let outcome = noon().block_on(session.execute(ToolCall::new("", "pay", json!({})), &tool));
     assert_eq!(kind_and_code(&outcome), ("halted", "halted"));
 }
 
@@ -320,9 +327,9 @@ fn sdk_is_offered_what_hooks_and_policies_leave_and_can_call_no_other() {
     let engine = rules(hiding).clock(clock.clone()).tools(tools().tools);
     let session = engine.middleware(Without("pay", RunPhase::Init)).build().session();
     let armed = session.into_sdk_session(Tool::counting(&clock));
-    let names: Vec<String> = clock.drive(armed.tools()).into_iter().map(|tool| tool.name).collect();
+    let names: Vec<String> = clock.block_on(armed.tools()).into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["search"]);
     for (tool, code) in [("search", "unmatched"), ("pay", "not_offered"), ("admin.drop", "not_offered")] {
-        assert_eq!(clock.drive(armed.call("", tool, json!({}))).outcome.reason.code, code, "{tool}");
+        assert_eq!(clock.block_on(armed.call("", tool, json!({}))).outcome.reason.code, code, "{tool}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Waker};
 
 use callgate::json::json;
-use callgate::message::{CallPart, PartContent, History, Message, Role};
+use callgate::message::{CallPart, History, Message, PartContent, Role};
 use callgate::{EngineBuilder, ToolCall, ToolError, ToolExecutor, ToolResponse};
 
 use super::user;
@@ -56,18 +56,18 @@ fn dropped_round_resumes_where_it_stopped() {
     let mut session = engine().clock(clock.clone()).build().session();
     let (_, mut history) = three();
     let before = history.clone();
-    drop_when_pending(session.round(&mut history, &&hanging));
+    drop_when_pending(session.run_round(&mut history, &&hanging));
     assert_eq!((hanging.0.load(Ordering::SeqCst), &history), (2, &before));
     // Dropped again, before any other call starts.
-    drop(session.round(&mut history.clone(), &&hanging));
-    let round = clock.drive(session.round(&mut history, &tool)).unwrap();
+    drop(session.run_round(&mut history.clone(), &&hanging));
+    let round = clock.block_on(session.run_round(&mut history, &tool)).unwrap();
     assert_eq!(round.outcomes.iter().map(kind_and_code).collect::<Vec<_>>(), TAKEN_UP);
     assert_eq!(round.outcomes[0].output, Some(json!("once")));
     assert_eq!(tool.count(), 1);
     assert!(history.calls_without_result().is_empty());
     // Completed calls stay completed, and the budget counted the cancelled call.
-    assert!(clock.drive(session.round(&mut history, &tool)).unwrap().outcomes.is_empty());
-    let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
+    assert!(clock.block_on(session.run_round(&mut history, &tool)).unwrap().outcomes.is_empty());
+    let outcome = clock.block_on(session.execute(call("look", json!({})), &tool));
     assert_eq!(kind_and_code(&outcome), ("denied", "budget_exceeded"));
 }
 
@@ -79,11 +79,11 @@ fn dropped_armed_call_does_not_run_again() {
         let (calls, mut history) = three();
         hanging.0.store(0, Ordering::SeqCst);
         if told {
-            clock.drive(armed.announce_round(&calls));
+            clock.block_on(armed.announce_round(&calls));
         }
-        clock.drive(armed.call("c1", "look", json!({})));
+        clock.block_on(armed.call("c1", "look", json!({})));
         drop_when_pending(armed.call("c2", "hang", json!({})));
-        let round = clock.drive(armed.suspend(&mut history)).unwrap();
+        let round = clock.block_on(armed.suspend(&mut history)).unwrap();
         assert_eq!(round.outcomes.iter().map(kind_and_code).collect::<Vec<_>>(), TAKEN_UP, "{told}");
         assert_eq!(hanging.0.load(Ordering::SeqCst), 3);
         assert!(history.calls_without_result().is_empty());
@@ -97,7 +97,7 @@ fn dropped_call_is_counted_and_holds_nothing() {
     let mut session = engine().clock(clock.clone()).build().session();
     drop_when_pending(session.execute(call("hang", json!({})), &&hanging));
     let ends: Vec<String> = (0..3)
-        .map(|_| clock.drive(session.execute(call("look", json!({})), &tool)).outcome.to_string())
+        .map(|_| clock.block_on(session.execute(call("look", json!({})), &tool)).outcome.to_string())
         .collect();
     assert_eq!(ends, ["executed", "executed", "denied"]);
 }
@@ -113,7 +113,7 @@ fn run_can_be_driven_from_any_thread() {
     assert_send_sync(&engine);
     assert_send_sync(&session);
     assert_send(&session.execute(call("look", json!({})), &tool));
-    assert_send(&session.round(&mut history, &tool));
+    assert_send(&session.run_round(&mut history, &tool));
     assert_send(&session.resume(&mut history, &tool));
     let armed = session.into_sdk_session(tool);
     assert_send_sync(&armed);

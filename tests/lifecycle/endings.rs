@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use callgate::host::{HookFailure, Observer};
 use callgate::json::json;
-use callgate::lifecycle::{BeforeAction, Chunk, ModelConfig, RunEnd, Middleware, RunContext, RunStats, ToolHooks};
+use callgate::lifecycle::{
+    BeforeAction, Chunk, Middleware, ModelConfig, RunContext, RunEnd, RunStats, ToolHooks,
+};
 use callgate::message::History;
 use callgate::state::MemoryStore;
 use callgate::{ToolCall, ToolError, ToolExecutor, ToolResponse};
@@ -31,8 +33,8 @@ fn only_the_first_ending_counts() {
     {
         let (mut session, log) = session("policies: []");
         session.begin(ModelConfig::default()).unwrap();
-        let _ = clock.drive(session.end(&first));
-        let _ = clock.drive(session.end(&second));
+        let _ = clock.block_on(session.end(&first));
+        let _ = clock.block_on(session.end(&second));
         let _ = session.close();
         drop(session);
         assert_eq!(endings(&log), [told]);
@@ -46,7 +48,7 @@ fn aborted_run_ends_as_aborted_whatever_the_host_reports() {
     session.begin(ModelConfig::default()).unwrap();
     session.run().abort("the user left");
     session.run().abort("and something else");
-    let _ = clock.drive(session.end(&ending()));
+    let _ = clock.block_on(session.end(&ending()));
     assert_eq!(endings(&log), ["aborted the user left"]);
 }
 
@@ -73,10 +75,10 @@ fn aborted_run_starts_nothing() {
     let base = session.begin(ModelConfig::default()).unwrap();
     session.run().abort("enough");
     assert_eq!(abort_reason(session.chunk(Chunk::text("t", "x"))), "enough");
-    assert_eq!(abort_reason(clock.drive(session.before_model(base))), "enough");
-    let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
+    assert_eq!(abort_reason(clock.block_on(session.before_model(base))), "enough");
+    let outcome = clock.block_on(session.execute(call("look", json!({})), &tool));
     assert_eq!(kind_and_code(&outcome), ("halted", "session_halted"));
-    let outcomes = clock.drive(session.execute_round(vec![call("look", json!({}))], &tool));
+    let outcomes = clock.block_on(session.execute_round(vec![call("look", json!({}))], &tool));
     assert_eq!(kind_and_code(&outcomes[0]), ("halted", "session_halted"));
     assert_eq!(tool.count(), 0);
 }
@@ -110,11 +112,11 @@ fn running_tool_is_cancelled_on_abort_and_its_siblings_do_not_start() {
         let tools: callgate::ToolDescriptor =
             callgate::json::from_value(json!({ "name": "pay", "once": once })).unwrap();
         let engine = rules("policies: []").tools([tools]).clock(clock.clone()).build();
-        let mut session = engine.session().named("talk");
+        let mut session = engine.session().with_name("talk");
         session.begin(ModelConfig::default()).unwrap();
         let tool = Endless { run: session.run().clone(), cancelled: Arc::default() };
         let calls = vec![call("pay", json!({})), call("pay", json!({}))];
-        let outcomes = clock.drive(session.execute_round(calls, &tool));
+        let outcomes = clock.block_on(session.execute_round(calls, &tool));
         assert_eq!(kind_and_code(&outcomes[0]), (kind, "aborted"));
         assert!(outcomes[0].reason.message.contains("the user pressed stop"), "{:?}", outcomes[0].reason);
         assert_eq!(kind_and_code(&outcomes[1]), ("halted", "session_halted"));
@@ -133,14 +135,14 @@ fn i7_cancelled_call_is_not_run_again() {
     let mut history = user("pay");
     push_call(&mut history, "c1", "pay", json!({}));
     let unsettled: History = history.clone();
-    let mut first = engine().session().named("talk");
+    let mut first = engine().session().with_name("talk");
     first.begin(ModelConfig::default()).unwrap();
     let tool = Endless { run: first.run().clone(), cancelled: Arc::default() };
-    clock.drive(first.round(&mut history, &tool)).unwrap();
+    clock.block_on(first.run_round(&mut history, &tool)).unwrap();
     // The process with the newer history is lost.
     let mut history = unsettled;
     let counting = Tool::counting(&clock);
-    let round = clock.drive(engine().session().named("talk").resume(&mut history, &counting)).unwrap();
+    let round = clock.block_on(engine().session().with_name("talk").resume(&mut history, &counting)).unwrap();
     assert_eq!((round.outcomes[0].outcome.name(), counting.count()), ("indeterminate", 0));
 }
 
@@ -151,10 +153,10 @@ fn run_after_an_aborted_one_is_not_affected() {
     let (mut session, _) = session("policies: []");
     session.begin(ModelConfig::default()).unwrap();
     session.run().abort("enough");
-    clock.drive(session.execute(call("look", json!({})), &tool));
-    let _ = clock.drive(session.end(&ending()));
+    clock.block_on(session.execute(call("look", json!({})), &tool));
+    let _ = clock.block_on(session.end(&ending()));
     session.begin(ModelConfig::default()).unwrap();
-    assert_eq!(kind_and_code(&clock.drive(session.execute(call("look", json!({})), &tool))).0, "executed");
+    assert_eq!(kind_and_code(&clock.block_on(session.execute(call("look", json!({})), &tool))).0, "executed");
 }
 
 #[test]
@@ -175,10 +177,10 @@ fn suspended_run_keeps_its_counts_when_it_is_resumed() {
             callgate::message::Role::Assistant,
             parts.into_iter().rev().collect(),
         ));
-        clock.drive(session.round(&mut history, &tool)).unwrap();
-        let _ = clock.drive(session.end(&ending()));
+        clock.block_on(session.run_round(&mut history, &tool)).unwrap();
+        let _ = clock.block_on(session.end(&ending()));
         session.begin(ModelConfig::default()).unwrap();
-        let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
+        let outcome = clock.block_on(session.execute(call("look", json!({})), &tool));
         assert_eq!(outcome.outcome.name(), kind, "{name}");
     }
 }
@@ -210,7 +212,7 @@ fn deferred_work_runs_after_the_ending_and_cannot_fail_it() {
         third.record("last");
         Ok(())
     }));
-    let wrong = clock.drive(async { session.end(&ending()).await.finish().await });
+    let wrong = clock.block_on(async { session.end(&ending()).await.finish().await });
     assert_eq!(wrong, ["no network", "deferred work panicked"]);
     let heard = log.take();
     let ended = heard.iter().position(|line| line.contains("finished")).unwrap();
@@ -231,18 +233,18 @@ fn turn_is_captured_once_retried_once_and_reported_on_failure() {
     let (mut session, _) = session("policies: []");
     session.begin(ModelConfig::default()).unwrap();
     assert_eq!(
-        clock.drive(session.capture_turn(keep(2))),
+        clock.block_on(session.capture_turn(keep(2))),
         Err("failure 0; and once more: failure 1".to_owned())
     );
     kept.store(0, Ordering::SeqCst);
-    assert_eq!(clock.drive(session.capture_turn(keep(1))), Ok(()));
-    assert_eq!(clock.drive(session.capture_turn(keep(9))), Ok(()));
+    assert_eq!(clock.block_on(session.capture_turn(keep(1))), Ok(()));
+    assert_eq!(clock.block_on(session.capture_turn(keep(9))), Ok(()));
     assert_eq!(kept.load(Ordering::SeqCst), 2);
     // The next run captures its own.
     session.begin(ModelConfig::default()).unwrap();
-    let told = clock.drive(session.capture_turn(|| async { panic!("clumsy") })).unwrap_err();
+    let told = clock.block_on(session.capture_turn(|| async { panic!("clumsy") })).unwrap_err();
     assert_eq!(told.matches("capturing the turn panicked").count(), 2);
-    assert_eq!(clock.drive(session.capture_turn(|| async { Ok(()) })), Ok(()));
+    assert_eq!(clock.block_on(session.capture_turn(|| async { Ok(()) })), Ok(()));
 }
 
 #[test]
@@ -258,7 +260,7 @@ fn policy_can_stop_the_run_at_any_point() {
     assert_eq!(abort_reason(session.begin(ModelConfig::default())), "frozen for acme");
     let mut going = engine.session().with_context(json!({ "frozen": false }));
     let base = going.begin(ModelConfig::default()).unwrap();
-    clock.drive(going.before_model(base)).unwrap();
+    clock.block_on(going.before_model(base)).unwrap();
     // An undecided condition stops it: a value that is not a boolean cannot be compared with one.
     let mut unclear = engine.session().with_context(json!({ "frozen": "yes", "tenant": "acme" }));
     assert_eq!(abort_reason(unclear.begin(ModelConfig::default())), "frozen for acme");
@@ -304,14 +306,14 @@ fn end_hook_error_is_returned_and_reported_and_other_hooks_still_run() {
         let mut session = engine.session();
         session.begin(ModelConfig::default()).unwrap();
         session.run().defer(Box::pin(async { Err("no mail".to_owned()) }));
-        let wrong = clock.drive(async { session.end(&ending()).await.finish().await });
+        let wrong = clock.block_on(async { session.end(&ending()).await.finish().await });
         let own = format!("the hook `fails` failed at the end of the run: {message}");
         assert_eq!(wrong, [own, "no mail".to_owned()]);
         assert_eq!(endings(&log), ["finished stop"]);
         assert_eq!(failures.0.take(), [format!("fails on_end: {message}")]);
         // The same when a session is closed or dropped.
         session.begin(ModelConfig::default()).unwrap();
-        assert_eq!(clock.drive(session.close().finish()).len(), 1);
+        assert_eq!(clock.block_on(session.close().finish()).len(), 1);
         let told = [format!("fails on_end: {message}"), "fails on_session_end: it panicked".to_owned()];
         assert_eq!(failures.0.take(), told);
         session.begin(ModelConfig::default()).unwrap();
@@ -325,7 +327,7 @@ fn hook_panics_are_reported_with_their_point_and_without_their_message() {
     let clock = noon();
     type PanickingHook = fn(ToolHooks) -> ToolHooks;
     let cases: [(&str, PanickingHook); 5] = [
-        ("concerns", |hook| hook.matching(|_| panic!("a secret"))),
+        ("concerns", |hook| hook.with_filter(|_| panic!("a secret"))),
         ("before", |hook| hook.before(|_| -> BeforeAction { panic!("a secret") })),
         ("around", |hook| hook.around(|_, _| panic!("a secret"))),
         ("on_error", |hook| hook.on_error(|_, _| panic!("a secret"))),
@@ -336,7 +338,7 @@ fn hook_panics_are_reported_with_their_point_and_without_their_message() {
         let tool = Tool::scripted(&clock, [(std::time::Duration::ZERO, Err(ToolError::new("down")))]);
         let engine =
             rules("policies: []").observer(failures.clone()).middleware(hook(ToolHooks::new("clumsy")));
-        let outcome = clock.drive(engine.build().session().execute(call("look", json!({})), &tool));
+        let outcome = clock.block_on(engine.build().session().execute(call("look", json!({})), &tool));
         assert!(!outcome.reason.message.contains("secret"), "{outcome:?}");
         let told = failures.0.take();
         assert!(

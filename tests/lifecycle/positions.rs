@@ -63,7 +63,7 @@ fn line(outcome: &Outcome) -> String {
 fn run(steps: &[Step], starts: &[usize], at_once: bool) -> Vec<String> {
     let (armed, clock) = armed(RULES);
     let parts = parts(steps);
-    clock.drive(async {
+    clock.block_on(async {
         armed.announce_round(&parts).await;
         let mut calls: Vec<_> = starts
             .iter()
@@ -97,7 +97,7 @@ fn run(steps: &[Step], starts: &[usize], at_once: bool) -> Vec<String> {
         let state = session.state();
         let document = state.document();
         outcomes.push(format!("{} {}", document["facts"], document["calls"]));
-        outcomes.push(format!("{} {:?}", document["labels"], state.unsettled()));
+        outcomes.push(format!("{} {:?}", document["labels"], state.unknown_parts()));
         outcomes
     })
 }
@@ -150,7 +150,7 @@ fn fact_of_the_later_call_wins_when_the_sdk_makes_it_first() {
 fn state_that_can_no_longer_be_ordered_is_unknown() {
     let (armed, clock) = armed(RULES);
     let parts = parts(&[("set", "bad", "o1", 0), ("set", "good", "o1", 0), ("pay", "", "", 0)]);
-    let outcomes: Vec<Outcome> = clock.drive(async {
+    let outcomes: Vec<Outcome> = clock.block_on(async {
         armed.announce_round(&parts).await;
         let mut outcomes = Vec::new();
         for index in [1, 0, 2] {

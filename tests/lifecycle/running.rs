@@ -2,7 +2,7 @@
 
 use callgate::host::BoxFuture;
 use callgate::json::json;
-use callgate::lifecycle::{BeforeAction, Chunk, ModelConfig, HookCall, ToolHooks};
+use callgate::lifecycle::{BeforeAction, Chunk, HookCall, ModelConfig, ToolHooks};
 use callgate::message::History;
 
 use super::{Listener, Log, ending, finished, push_call, session, user};
@@ -14,15 +14,16 @@ fn hooks_observe_a_run_in_order() {
     let tool = Tool::counting(&clock);
     let (mut session, log) = session("policies: []");
     let mut history = user("look twice");
-    clock.drive(async {
-        let base = session.begin(ModelConfig { messages: history.clone(), ..ModelConfig::default() }).unwrap();
+    clock.block_on(async {
+        let base =
+            session.begin(ModelConfig { messages: history.clone(), ..ModelConfig::default() }).unwrap();
         for turn in 0..2 {
             session.before_model(ModelConfig { messages: history.clone(), ..base.clone() }).await.unwrap();
             session.chunk(Chunk::text("t", "hm")).unwrap();
             session.chunk(finished(10)).unwrap();
             if turn == 0 {
                 push_call(&mut history, "c1", "look", json!({}));
-                session.round(&mut history, &tool).await.unwrap();
+                session.run_round(&mut history, &tool).await.unwrap();
                 let compacted = History::new(history.messages().to_vec());
                 session.compacted(&history, &compacted);
                 session.compacted(&history, &user("short"));
@@ -66,7 +67,7 @@ fn every_run_has_its_own_id_and_the_session_starts_once() {
     for _ in 0..2 {
         session.begin(ModelConfig::default()).unwrap();
         names.push((session.run().request_id.clone(), session.run().stream_id.clone()));
-        let _ = clock.drive(session.end(&ending()));
+        let _ = clock.block_on(session.end(&ending()));
     }
     assert!(names[0] != names[1] && names[0].0 != names[0].1, "{names:?}");
     let heard = log.take();
@@ -84,12 +85,12 @@ fn rules_can_read_the_position_of_the_run() {
     deny: {}";
     let (mut session, _) = session(text);
     let mut history = user("look");
-    clock.drive(async {
+    clock.block_on(async {
         let base = session.begin(ModelConfig::default()).unwrap();
         for (id, kind) in [("c1", "executed"), ("c2", "denied")] {
             session.before_model(base.clone()).await.unwrap();
             push_call(&mut history, id, "look", json!({}));
-            let round = session.round(&mut history, &tool).await.unwrap();
+            let round = session.run_round(&mut history, &tool).await.unwrap();
             assert_eq!(round.outcomes[0].outcome.name(), kind);
         }
     });
@@ -116,10 +117,10 @@ fn whole_round_can_be_refused_before_any_of_its_calls_runs() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let mut session = rules("policies: []").middleware(AtMostOne).build().session();
-    let outcomes = clock.drive(session.execute_round(vec![call("look", json!({}))], &tool));
+    let outcomes = clock.block_on(session.execute_round(vec![call("look", json!({}))], &tool));
     assert_eq!(kind_and_code(&outcomes[0]).0, "executed");
     let two = vec![call("look", json!({})), call("look", json!({}))];
-    let outcomes = clock.drive(session.execute_round(two, &tool));
+    let outcomes = clock.block_on(session.execute_round(two, &tool));
     assert!(outcomes.iter().all(|outcome| kind_and_code(outcome) == ("halted", "session_halted")));
     assert!(outcomes[0].reason.message.contains("one at a time"));
     assert_eq!(tool.count(), 1);
@@ -166,7 +167,7 @@ fn panicking_hook_outside_of_calls_changes_nothing() {
     let engine = rules("policies: []").middleware(PanickingHook);
     let engine = engine.middleware(Listener { name: "ear", log: log.clone() }).build();
     let mut session = engine.session();
-    clock.drive(async {
+    clock.block_on(async {
         let base = session.begin(ModelConfig { temperature: Some(0.5), ..ModelConfig::default() }).unwrap();
         assert_eq!(base.temperature, Some(0.5));
         session.before_model(base.clone()).await.unwrap();
@@ -191,8 +192,8 @@ fn hook_can_stop_further_model_calls() {
     let clock = noon();
     let mut session = rules("policies: []").middleware(Once).build().session();
     let base = session.begin(ModelConfig::default()).unwrap();
-    clock.drive(session.before_model(base.clone())).unwrap();
-    let ended = clock.drive(session.before_model(base)).unwrap_err();
+    clock.block_on(session.before_model(base.clone())).unwrap();
+    let ended = clock.block_on(session.before_model(base)).unwrap_err();
     assert!(matches!(ended, callgate::lifecycle::RunEnd::Finished { .. }), "{ended:?}");
 }
 
@@ -209,7 +210,7 @@ fn hooks_run_in_order_of_engine_prompt_and_call() {
     };
     let engine = rules("policies: []").middleware(push("engine")).build();
     let mut session = engine.session().with_middleware(push("prompt")).with_middleware(push("call"));
-    clock.drive(session.execute(call("look", json!({})), &tool));
+    clock.block_on(session.execute(call("look", json!({})), &tool));
     assert_eq!(tool.inputs(), [json!({ "names": ["engine", "prompt", "call"] })]);
 }
 
@@ -294,15 +295,15 @@ fn every_hook_gets_the_context_and_the_conversation_of_its_run() {
     let log = Log::default();
     let tool = Tool::scripted(&clock, [(std::time::Duration::ZERO, Err(callgate::ToolError::new("boom")))]);
     let engine = rules("policies: []").middleware(ContextRecorder(log.clone())).build();
-    let session = || engine.session().named("talk").with_context(json!({ "tenant": "acme" }));
+    let session = || engine.session().with_name("talk").with_context(json!({ "tenant": "acme" }));
     let mut run = session();
-    clock.drive(async {
+    clock.block_on(async {
         let base = run.begin(ModelConfig::default()).unwrap();
         run.before_model(base).await.unwrap();
         run.chunk(Chunk::text("t", "hm")).unwrap();
         let mut history = user("look");
         push_call(&mut history, "c1", "look", json!({}));
-        run.round(&mut history, &tool).await.unwrap();
+        run.run_round(&mut history, &tool).await.unwrap();
         let _ = run.end(&ending()).await;
     });
     let points =
@@ -311,10 +312,10 @@ fn every_hook_gets_the_context_and_the_conversation_of_its_run() {
     // A host that drives only calls, in each possible way.
     let points = ["before", "around", "error", "after"].map(|point| format!("{point} talk \"acme\" true"));
     let look = || callgate::ToolCall::new("c1", "look", json!({})).with_context(json!({ "tenant": "acme" }));
-    clock.drive(session().execute(look(), &tool));
+    clock.block_on(session().execute(look(), &tool));
     assert_eq!(log.take(), points);
-    clock.drive(session().concurrent().execute(look(), &tool));
+    clock.block_on(session().concurrent().execute(look(), &tool));
     assert_eq!(log.take(), points);
-    clock.drive(session().into_sdk_session(tool).call("c1", "look", json!({})));
+    clock.block_on(session().into_sdk_session(tool).call("c1", "look", json!({})));
     assert_eq!(log.take(), points);
 }

@@ -51,7 +51,7 @@ const RULES: &str = "policies:
 /// A run with three model calls; returns its output.
 fn run(session: &mut Session) -> (Vec<ModelConfig>, Vec<Chunk>) {
     let clock = noon();
-    clock.drive(async {
+    clock.block_on(async {
         let config = ModelConfig {
             temperature: Some(1.0),
             tools: vec![tool("pay"), tool("look")],
@@ -107,7 +107,7 @@ fn shadow_budget_counts_and_its_refusal_is_in_the_outcomes() {
     let mut session = engine.session().with_context(json!({ "principal": "ana" }));
     let said: Vec<String> = (0..5)
         .map(|_| {
-            let outcome = clock.drive(session.execute(call("look", json!({})), &tool));
+            let outcome = clock.block_on(session.execute(call("look", json!({})), &tool));
             let traces = outcome.policies.iter().map(|PolicyTrace { id, verdict, shadow, .. }| {
                 format!(" {}{id} {verdict:?}", if *shadow { "shadow " } else { "" })
             });
@@ -130,10 +130,10 @@ fn shadow_budget_spans_all_runs_if_so_configured() {
     let (engine, watching) =
         observed_engine("policies: [ { id: little, mode: shadow, budget: { tokens: 10, per: principal } } ]");
     let turn = |session: &mut Session| {
-        noon().drive(async {
+        noon().block_on(async {
             session.begin(ModelConfig::default()).unwrap();
             session.before_model(ModelConfig::default()).await.unwrap();
-            session.used(Usage { prompt_tokens: 10, ..Usage::default() });
+            session.report_usage(Usage { prompt_tokens: 10, ..Usage::default() });
             let _ = session.end(&super::ending()).await;
         });
     };
@@ -162,7 +162,7 @@ fn shadow_budget_with_unknown_usage_stops_nothing() {
     let engine = rules(text).clock(noon()).observer(watching.clone());
     let mut session = engine.store(Arc::new(Altered::by(UnavailableStore))).build().session();
     let base = session.begin(ModelConfig::default()).unwrap();
-    noon().drive(session.before_model(base)).unwrap();
+    noon().block_on(session.before_model(base)).unwrap();
     let told = ["budget all Halt: store_unavailable the use of the budget `all` is unknown: no answer"];
     assert_eq!(watching.reports(&session), told);
 }

@@ -45,7 +45,7 @@ fn i10_spans_have_consumed_arguments_and_results_without_secrets() {
     for (name, input) in
         [("look", json!({ "q": " bob@example.com " })), ("drop", json!({})), ("pay", json!({}))]
     {
-        clock.drive(session.execute(call(name, input), &tool));
+        clock.block_on(session.execute(call(name, input), &tool));
     }
     assert_eq!(
         *spans.0.lock().unwrap(),
@@ -68,7 +68,7 @@ fn models_get_shaped_results_and_a_panic_while_shaping_changes_nothing() {
         });
         let mut history = user("look");
         push_call(&mut history, "c1", "look", json!({}));
-        let round = clock.drive(session.round(&mut history, &Tool::counting(&clock))).unwrap();
+        let round = clock.block_on(session.run_round(&mut history, &Tool::counting(&clock))).unwrap();
         assert_eq!(round.outcomes[0].output, Some(json!(1)));
         assert_eq!(history.occurrences()[0].result.unwrap().output.text(), shown);
     }
@@ -88,7 +88,7 @@ fn tools_of_the_call_shadow_those_of_the_prompt_and_the_engine() {
     let mut session = session.with_tools([with("look", json!({ "required": ["call"] }))]);
     assert_eq!(session.tools().len(), 2);
     for (argument, kind) in [("engine", "invalid"), ("prompt", "invalid"), ("call", "executed")] {
-        let outcome = clock.drive(session.execute(call("look", json!({ argument: 1 })), &counting));
+        let outcome = clock.block_on(session.execute(call("look", json!({ argument: 1 })), &counting));
         assert_eq!(outcome.outcome.name(), kind, "{argument}");
     }
 }

@@ -36,7 +36,7 @@ fn skill_adds_its_tools_and_its_turn_is_refunded() {
     let clock = noon();
     let tools = Tool::counting(&clock);
     let mut session = session();
-    clock.drive(async {
+    clock.block_on(async {
         for skill in ["a", "b", "c", "d", "e"] {
             assert_eq!(loads(&mut session, &tools, skill, &[]).await, Ok(true));
         }
@@ -50,7 +50,7 @@ fn refunds_are_bounded() {
     let clock = noon();
     let tools = Tool::counting(&clock);
     let mut session = session();
-    clock.drive(async {
+    clock.block_on(async {
         assert_eq!(loads(&mut session, &tools, "a", &[]).await, Ok(true));
         // Loading the same skill again, or beside other work, costs a turn.
         assert_eq!(loads(&mut session, &tools, "a", &[]).await, Ok(false));
@@ -72,7 +72,7 @@ fn nothing_changes_if_no_skill_loads_or_its_prompt_cannot_be_resolved() {
     let clock = noon();
     let tools = Tool::counting(&clock);
     let mut session = session();
-    clock.drive(async {
+    clock.block_on(async {
         session.before_model(ModelConfig::default()).await.unwrap();
         let none = session.execute_round(vec![call("look", json!({}))], &tools).await;
         let unused = |_| async { Err("never asked".to_owned()) };
@@ -91,7 +91,7 @@ fn denied_skill_adds_nothing() {
     let tools = Tool::counting(&clock);
     let denied = "policies: [ { id: no, match: load_skill, deny: {} } ]";
     let mut session = rules(denied).build().session().with_skill_tool("load_skill");
-    let outcomes = clock.drive(session.execute_round(vec![call("load_skill", json!({}))], &tools));
+    let outcomes = clock.block_on(session.execute_round(vec![call("load_skill", json!({}))], &tools));
     let unused = |_| async { Ok(ModelConfig::default()) };
-    assert_eq!(clock.drive(session.apply_skill_loads(&outcomes, unused)), Ok(None));
+    assert_eq!(clock.block_on(session.apply_skill_loads(&outcomes, unused)), Ok(None));
 }

@@ -1,6 +1,6 @@
 //! Streams of a model on their way through policies and hooks.
 
-use callgate::lifecycle::{Chunk, ChunkAction, ModelConfig, RunEnd, Middleware, RunContext};
+use callgate::lifecycle::{Chunk, ChunkAction, Middleware, ModelConfig, RunContext, RunEnd};
 
 use super::{Listener, Log, abort_reason, finished, session};
 use crate::fixtures::{noon, rules};
@@ -29,7 +29,7 @@ fn chunk_passes_is_replaced_expanded_or_dropped_before_later_hooks() {
     let log = Log::default();
     let edit = OnText(|_: &RunContext, delta: &str| match delta {
         "pass" => ChunkAction::Pass,
-        "drop" => ChunkAction::drop(),
+        "drop" => ChunkAction::discard(),
         "twice" => ChunkAction::Replace(vec![text("one"), text("two")]),
         other => ChunkAction::Replace(vec![text(&other.to_uppercase())]),
     });
@@ -58,7 +58,7 @@ fn rules_file_ends_a_run_after_a_thousand_chunks() {
     assert_eq!(abort_reason(session.chunk(text("x"))), "the model streamed more than 1000 chunks");
     assert_eq!(abort_reason(session.chunk(text("x"))), "the model streamed more than 1000 chunks");
     let ending = RunEnd::Aborted { reason: "the model streamed more than 1000 chunks".into() };
-    let _ = noon().drive(session.end(&ending));
+    let _ = noon().block_on(session.end(&ending));
     assert!(log.take().last().unwrap().contains("aborted the model streamed more than 1000 chunks"));
 }
 
@@ -91,7 +91,7 @@ fn policies_filter_the_stream_before_hooks_and_lose_nothing_at_the_end() {
     let mut session = rules(EMAIL).middleware(spy).build().session();
     let base = session.begin(ModelConfig::default()).unwrap();
     for _ in 0..2 {
-        noon().drive(session.before_model(base.clone())).unwrap();
+        noon().block_on(session.before_model(base.clone())).unwrap();
         let mut passed = Vec::new();
         for delta in ["write to ana@exa", "mple.com, or do ", "not"] {
             passed.extend(session.chunk(text(delta)).unwrap());
@@ -122,7 +122,7 @@ fn usage_counts_even_if_a_hook_drops_its_chunk() {
             "deaf"
         }
         fn on_chunk(&self, _: &RunContext, _: &Chunk) -> ChunkAction {
-            ChunkAction::drop()
+            ChunkAction::discard()
         }
     }
     let mut session = rules("policies: []").middleware(ChunkDropper).build().session();

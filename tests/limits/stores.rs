@@ -44,7 +44,7 @@ fn without_its_store_a_limit_denies_by_default_and_a_cache_is_bypassed() {
             let text = format!("policies: [ {{ id: p, match: search, {policy} }} ]");
             let engine = rules(&text).clock(clock.clone()).store(Arc::new(Altered::by(store))).build();
             let tool = Tool::counting(&clock);
-            let outcome = clock.drive(engine.session().execute(call("search", json!({})), &tool));
+            let outcome = clock.block_on(engine.session().execute(call("search", json!({})), &tool));
             assert_eq!(kind_and_code(&outcome), expected, "{policy}");
             assert_eq!(tool.count(), usize::from(expected == EXECUTED));
         }

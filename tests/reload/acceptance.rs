@@ -49,7 +49,7 @@ impl Fixture {
     fn look(&self, reloader: &mut Reloader, rules: &str) -> ReloadResult {
         self.clock.advance(Duration::from_secs(1));
         self.dir.write("rules.yaml", rules);
-        reloader.look()
+        reloader.reload()
     }
 
     fn news(&self) -> Vec<String> {
@@ -82,7 +82,7 @@ fn status_is_right_at_every_step() {
     let refused_at = fixture.clock.now();
     // Another check gives the same rejection and no notification.
     fixture.clock.advance(Duration::from_secs(1));
-    assert_eq!(reloader.look(), ReloadResult::Refused);
+    assert_eq!(reloader.reload(), ReloadResult::Refused);
     let status = fixture.engine.status();
     let refused = status.last_rejected.unwrap();
     assert_eq!((refused.at, refused.revision), (refused_at, None));
@@ -95,7 +95,7 @@ fn status_is_right_at_every_step() {
     assert!(status.last_rejected.is_none());
     assert_eq!(status.loaded_at, taken_in, "nothing was reloaded");
     assert_eq!(fixture.news(), ["taken in", "refused", "restored"]);
-    assert_eq!(reloader.look(), ReloadResult::Same);
+    assert_eq!(reloader.reload(), ReloadResult::Same);
     assert_eq!(fixture.news(), [""; 0]);
 }
 
@@ -149,7 +149,7 @@ fn failing_required_tests_reject_the_reload() {
     ] {
         let fixture = Fixture::new(active);
         fixture.dir.write("rules.test.yaml", &expecting("a"));
-        let mut reloader = fixture.reloader().demanding(host);
+        let mut reloader = fixture.reloader().with_required_checks(host);
         let looked = fixture.look(&mut reloader, next);
         assert_eq!(
             looked,
@@ -174,11 +174,11 @@ fn failing_required_tests_reject_the_reload() {
         }
         // Another check gives the same rejection and no notification.
         fixture.clock.advance(Duration::from_secs(1));
-        assert_eq!(reloader.look(), ReloadResult::Refused);
+        assert_eq!(reloader.reload(), ReloadResult::Refused);
         assert_eq!(fixture.engine.status().last_rejected.unwrap().at, last.at);
         // Only the tests are fixed, the rules are unchanged.
         fixture.dir.write("rules.test.yaml", &expecting("b"));
-        assert_eq!(reloader.look(), ReloadResult::Applied);
+        assert_eq!(reloader.reload(), ReloadResult::Applied);
         assert!(denies(&fixture.engine, "b") && fixture.engine.status().last_rejected.is_none());
         assert_eq!(fixture.news(), ["refused", "taken in"]);
     }
@@ -238,7 +238,7 @@ fn widening_reload_is_held_until_the_host_confirms_that_revision() {
     let status = fixture.engine.status();
     assert_eq!((status.revision, status.loaded_at), (revision_of(&c), fixture.clock.now()));
     assert!(status.held.is_none() && denies(&fixture.engine, "c"));
-    assert_eq!(reloader.look(), ReloadResult::Same);
+    assert_eq!(reloader.reload(), ReloadResult::Same);
     assert_eq!(fixture.news(), ["held", "held", "refused", "held", "taken in"]);
 }
 
@@ -255,7 +255,7 @@ fn held_reload_is_withdrawn_when_files_or_host_change_the_rules() {
     fixture.engine.replace(engine::load_text(&asking("widening: confirm", "c")).unwrap());
     assert_eq!(fixture.engine.confirm(&revision_of(&b)), Err(ConfirmError::NothingPending));
     // The rules are compared with the active ones.
-    assert_eq!(reloader.look(), ReloadResult::Held);
+    assert_eq!(reloader.reload(), ReloadResult::Held);
     assert_eq!(fixture.widenings(), ["`no-c` (deny) was removed: calls that it denied may run"]);
     assert_eq!(fixture.news(), ["held", "restored", "held", "taken in", "held"]);
 }
@@ -277,7 +277,7 @@ fn tightening_reloads_at_once_and_removing_confirmation_is_held() {
 fn host_can_require_confirmation() {
     let fixture = Fixture::new(&denying("a"));
     let demanded = ReloadSettings { confirm_widening: true, ..ReloadSettings::default() };
-    let mut reloader = fixture.reloader().demanding(demanded);
+    let mut reloader = fixture.reloader().with_required_checks(demanded);
     assert_eq!(fixture.look(&mut reloader, &denying("b")), ReloadResult::Held);
 }
 
@@ -300,9 +300,9 @@ fn listeners_get_changes_in_order_including_their_own() {
 fn reads_reload_settings_and_rejects_conflicting_files() {
     let chains =
         engine::load_text("{ reload: { tests: require, widening: confirm }, policies: [] }").unwrap();
-    assert_eq!(chains.reload(), ReloadSettings { require_tests: true, confirm_widening: true });
+    assert_eq!(chains.reload_settings(), ReloadSettings { require_tests: true, confirm_widening: true });
     let plain = engine::load_text("policies: []").unwrap();
-    assert_eq!(plain.reload(), ReloadSettings::default());
+    assert_eq!(plain.reload_settings(), ReloadSettings::default());
     assert_ne!(plain.revision(), chains.revision());
     let dir = TestDir::new(&[
         ("a.yaml", &asking("widening: confirm", "a")),

@@ -116,7 +116,7 @@ fn i9_continuous_reloads_lose_no_call_and_mix_no_revisions() {
         let reloads = (0..100 * RELOADS).take_while(|reloads| !enough(*reloads));
         for number in reloads {
             dir.link("current", if number % 2 == 0 { "B" } else { "A" });
-            assert_eq!(reloader.look(), ReloadResult::Applied);
+            assert_eq!(reloader.reload(), ReloadResult::Applied);
         }
         over.store(true, Ordering::Release);
     });

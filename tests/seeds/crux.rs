@@ -6,7 +6,7 @@ use std::time::Duration;
 use callgate::json::{Value, json};
 use callgate::lifecycle::{BeforeAction, ErrorAction, ToolHooks};
 use callgate::message::{
-    PartContent, History, Message, Part, Role, approval_response, approval_response_message,
+    History, Message, Part, PartContent, Role, approval_response, approval_response_message,
 };
 use callgate::{ToolCall, ToolError};
 
@@ -37,11 +37,11 @@ fn hooks_get_id_tool_input_output_error_and_duration() {
                 format!("after {} {:?} {:?}", end.outcome.id, end.outcome.output, end.outcome.error),
             );
         });
-    let failed = Err(ToolError::new("down").of_kind("timeout"));
+    let failed = Err(ToolError::new("down").with_kind("timeout"));
     let tool = Tool::scripted(&clock, [(Duration::ZERO, Ok(json!(7))), (Duration::ZERO, failed)]);
     let mut session = rules(NONE).middleware(hook).build().session();
     for id in ["c1", "c2"] {
-        clock.drive(session.execute(ToolCall::new(id, "look", json!({ "q": id })), &tool));
+        clock.block_on(session.execute(ToolCall::new(id, "look", json!({ "q": id })), &tool));
     }
     let expected = [
         r#"before c1 look {"q":"c1"}"#,
@@ -58,7 +58,7 @@ fn predicate_matches_on_the_input() {
     let clock = noon();
     let tool = Tool::counting(&clock);
     let audit = ToolHooks::new("customer-data-audit")
-        .matching(|call| {
+        .with_filter(|call| {
             call.tool == "exportCustomers"
                 || call.tool.starts_with("admin")
                 || call.tool == "searchCustomers" && call.input.get("email").is_some()
@@ -73,7 +73,7 @@ fn predicate_matches_on_the_input() {
         ("searchCustomers", json!("email"), "denied"),
         ("look", json!({ "email": "ana@example.com" }), "executed"),
     ] {
-        let outcome = clock.drive(session.execute(call(name, input.clone()), &tool));
+        let outcome = clock.block_on(session.execute(call(name, input.clone()), &tool));
         assert_eq!(kind_and_code(&outcome).0, kind, "{name} {input}");
     }
 }
@@ -84,7 +84,7 @@ fn hook_is_named_in_its_reasons() {
     for says in [BeforeAction::Block("no".into()), BeforeAction::Halt("no".into())] {
         let hook = ToolHooks::new("dangerous-tools").before(move |_| says.clone());
         let mut session = rules(NONE).middleware(hook).build().session();
-        let outcome = noon().drive(session.execute(call("look", json!({})), &tool));
+        let outcome = noon().block_on(session.execute(call("look", json!({})), &tool));
         assert_eq!(outcome.reason.policy.as_deref(), Some("dangerous-tools"));
         assert_eq!(outcome.reason.message, "no");
     }
@@ -99,10 +99,10 @@ fn middleware_of_a_prompt_or_a_call_affects_only_its_own_session() {
     let mut guarded = engine.session().with_middleware(guard);
     let mut other = engine.session();
     assert_eq!(
-        kind_and_code(&clock.drive(guarded.execute(call("look", json!({})), &tool))),
+        kind_and_code(&clock.block_on(guarded.execute(call("look", json!({})), &tool))),
         ("denied", "blocked")
     );
-    assert_eq!(kind_and_code(&clock.drive(other.execute(call("look", json!({})), &tool))).0, "executed");
+    assert_eq!(kind_and_code(&clock.block_on(other.execute(call("look", json!({})), &tool))).0, "executed");
 }
 
 fn calling(calls: &[(&str, &str)]) -> History {
@@ -131,17 +131,17 @@ fn suspended_round_keeps_its_request_and_results_and_resume_repeats_none() {
     let tool = Tool::counting(&clock);
     let session = || {
         let text = "policies: [ { id: ask, match: pay, approval: {} } ]";
-        rules(text).keys(keys()).clock(clock.clone()).build().session().named("talk")
+        rules(text).keys(keys()).clock(clock.clone()).build().session().with_name("talk")
     };
     let mut history = calling(&[("a", "look"), ("b", "pay"), ("c", "look")]);
-    let round = clock.drive(session().round(&mut history, &tool)).unwrap();
+    let round = clock.block_on(session().run_round(&mut history, &tool)).unwrap();
     assert!(round.is_suspended());
     assert_eq!(round.pending().map(|request| request.tool_call_id.as_str()).collect::<Vec<_>>(), ["b"]);
     let mut left = kinds(&history);
     left.sort();
     assert_eq!(left, ["call a", "call b", "call c", "request b", "result a look", "result c look"]);
     let stored = history.clone();
-    clock.drive(session().resume(&mut history, &tool)).unwrap();
+    clock.block_on(session().resume(&mut history, &tool)).unwrap();
     // The session state is encrypted again each time.
     let visible = |history: &History| -> Vec<Part> {
         let parts = history.messages().iter().flat_map(Message::parts);
@@ -149,8 +149,8 @@ fn suspended_round_keeps_its_request_and_results_and_resume_repeats_none() {
     };
     assert_eq!((visible(&history), tool.count()), (visible(&stored), 2));
     history.append_approval_response(approval_response("approval_b", true)).unwrap();
-    clock.drive(session().resume(&mut history, &tool)).unwrap();
-    clock.drive(session().resume(&mut history, &tool)).unwrap();
+    clock.block_on(session().resume(&mut history, &tool)).unwrap();
+    clock.block_on(session().resume(&mut history, &tool)).unwrap();
     assert_eq!(tool.calls().iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a", "c", "b"]);
 }
 
@@ -160,7 +160,7 @@ fn approval_helpers_build_find_and_append_the_same_response() {
     let tool = Tool::counting(&clock);
     let engine = rules("policies: [ { id: ask, match: pay, approval: {} } ]").clock(clock.clone()).build();
     let mut history = calling(&[("c1", "pay")]);
-    clock.drive(engine.session().named("talk").round(&mut history, &tool)).unwrap();
+    clock.block_on(engine.session().with_name("talk").run_round(&mut history, &tool)).unwrap();
     let id = history.find_approval_requests()[0].approval_id.clone();
     let mut response = approval_response(id.clone(), false);
     response.reason = Some("Refund exceeds the approval limit.".to_owned());
@@ -170,7 +170,7 @@ fn approval_helpers_build_find_and_append_the_same_response() {
     assert_eq!(kinds(&history), kinds(&appended));
     for mut history in [history, appended] {
         assert_eq!(history.find_approval_decision(&id), Some(&response));
-        let round = clock.drive(engine.session().named("talk").resume(&mut history, &tool)).unwrap();
+        let round = clock.block_on(engine.session().with_name("talk").resume(&mut history, &tool)).unwrap();
         let [outcome] = &round.outcomes[..] else { panic!("{round:?}") };
         assert_eq!((kind_and_code(outcome), tool.count()), (("denied", "approval_denied"), 0));
         assert!(outcome.reason.message.contains("Refund exceeds the approval limit."));
@@ -193,7 +193,7 @@ fn prompt_id_and_input_reach_hooks_and_rules_through_the_context() {
     let session = rules(text).middleware(hook).build().session();
     let mut session = session.with_context(json!({ "promptId": "assistant", "input": { "q": 1 } }));
     let mut history = calling(&[("c1", "look")]);
-    let round = clock.drive(session.round(&mut history, &tool)).unwrap();
+    let round = clock.block_on(session.run_round(&mut history, &tool)).unwrap();
     assert_eq!(kind_and_code(&round.outcomes[0]).0, "denied");
     assert_eq!(*seen.lock().unwrap(), [json!("assistant")]);
 }

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use callgate::json::{Value, json};
 use callgate::lifecycle::{
-    BeforeAction, Chunk, ChunkAction, ModelConfig, RunEnd, HookCall, Middleware, ModelConfigPatch, RunContext, RunStats,
-    ToolCallEnd, ToolHooks, Usage,
+    BeforeAction, Chunk, ChunkAction, HookCall, Middleware, ModelConfig, ModelConfigPatch, RunContext,
+    RunEnd, RunStats, ToolCallEnd, ToolHooks, Usage,
 };
-use callgate::message::{PartContent, History, Message, Part, Role, approval_response};
+use callgate::message::{History, Message, Part, PartContent, Role, approval_response};
 use callgate::state::MemoryStore;
 use callgate::{Session, ToolError};
 
@@ -31,7 +31,7 @@ fn after_hooks_observe_skipped_and_cached_calls() {
     let text = "policies: [ { id: c, match: look, cache: { ttl: 1h } }, { id: no, match: drop, deny: {} } ]";
     let mut session = rules(text).clock(clock.clone()).middleware(hook).build().session();
     for name in ["known", "look", "look", "drop"] {
-        clock.drive(session.execute(call(name, json!({})), &tool));
+        clock.block_on(session.execute(call(name, json!({})), &tool));
     }
     let expected = ["known answered true", "look executed true", "look cached true", "drop denied false"];
     assert_eq!((&log.lock().unwrap()[..], tool.count()), (&expected.map(str::to_owned)[..], 1));
@@ -57,7 +57,7 @@ fn all_hooks_of_a_kind_run_in_order() {
             .after(move |_| note(&after, format!("after {name}")))
     };
     let engine = ["a", "b", "c"].into_iter().fold(rules(NONE), |engine, name| engine.middleware(hook(name)));
-    let outcome = clock.drive(engine.build().session().execute(call("look", json!({})), &tool));
+    let outcome = clock.block_on(engine.build().session().execute(call("look", json!({})), &tool));
     assert_eq!((outcome.output, tool.inputs()), (Some(json!(1)), vec![json!({})]));
     let points = [("before", "abc"), ("around", "abc"), ("after", "cba")];
     let expected =
@@ -75,13 +75,13 @@ fn cache_is_shared_by_all_engines_with_the_same_store() {
         .map(|_| {
             let mut session =
                 rules(text).clock(clock.clone()).store(Arc::clone(&storage) as _).build().session();
-            clock.drive(session.execute(call("look", json!({})), &tool)).outcome.name()
+            clock.block_on(session.execute(call("look", json!({})), &tool)).outcome.name()
         })
         .collect();
     assert_eq!(kinds, ["executed", "cached"]);
     // Without a common store each has its own.
     let mut session = rules(text).clock(clock.clone()).build().session();
-    assert_eq!(clock.drive(session.execute(call("look", json!({})), &tool)).outcome.name(), "executed");
+    assert_eq!(clock.block_on(session.execute(call("look", json!({})), &tool)).outcome.name(), "executed");
 }
 
 /// Aborts the run at one of its points.
@@ -153,7 +153,7 @@ async fn one_run(session: &mut Session, tool: &Tool) -> Result<(), RunEnd> {
     session.chunk(Chunk::Finished { reason: Some("tool_calls".into()), usage })?;
     let mut history =
         History::new(vec![Message::new(Role::Assistant, vec![Part::call("c1", "look", json!({}))])]);
-    session.round(&mut history, tool).await.unwrap();
+    session.run_round(&mut history, tool).await.unwrap();
     session.before_model(base).await?;
     session.completed(&history);
     Ok(())
@@ -178,7 +178,7 @@ fn run_ends_gracefully_and_once_wherever_a_hook_aborts_it() {
         let log = Log::default();
         let mut session =
             rules(NONE).clock(clock.clone()).middleware(Stops(point, Arc::clone(&log))).build().session();
-        clock.drive(async {
+        clock.block_on(async {
             let came = one_run(&mut session, &tool).await;
             let ending = RunEnd::Finished { reason: Some("stop".into()), content: "done".into() };
             let _ = session.end(&came.err().unwrap_or(ending)).await;
@@ -208,12 +208,12 @@ fn usage_of_an_iteration_is_reported_with_all_its_numbers() {
     let seen: Arc<Mutex<Vec<Usage>>> = Arc::default();
     let mut session = rules(NONE).middleware(Counts(Arc::clone(&seen))).build().session();
     let tool = Tool::counting(&noon());
-    noon().drive(one_run(&mut session, &tool)).unwrap();
+    noon().block_on(one_run(&mut session, &tool)).unwrap();
     let usage = Usage { prompt_tokens: 7, completion_tokens: 3, ..Usage::default() };
     assert_eq!((seen.lock().unwrap().clone(), usage.tokens()), (vec![usage], 10));
     assert_eq!(session.stats().usage.tokens(), 10);
     // A turn without usage reports none.
-    noon().drive(async { session.before_model(ModelConfig::default()).await.unwrap() });
+    noon().block_on(async { session.before_model(ModelConfig::default()).await.unwrap() });
     session.chunk(Chunk::Finished { reason: None, usage: None }).unwrap();
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
@@ -231,8 +231,9 @@ fn temperature_can_rise_with_each_iteration() {
         }
     }
     let mut session = rules(NONE).middleware(Rises).build().session();
-    let temperatures: Vec<_> = noon().drive(async {
-        let mut config = session.begin(ModelConfig { temperature: Some(0.5), ..ModelConfig::default() }).unwrap();
+    let temperatures: Vec<_> = noon().block_on(async {
+        let mut config =
+            session.begin(ModelConfig { temperature: Some(0.5), ..ModelConfig::default() }).unwrap();
         let mut seen = Vec::new();
         for _ in 0..4 {
             config = session.before_model(config).await.unwrap();
@@ -258,8 +259,8 @@ fn middleware_retries_and_formats_results_for_every_tool() {
             Ok(json!(output.as_str().map(str::trim)))
         })
     });
-    let outcome =
-        clock.drive(rules(NONE).middleware(retry).build().session().execute(call("look", json!({})), &tool));
+    let outcome = clock
+        .block_on(rules(NONE).middleware(retry).build().session().execute(call("look", json!({})), &tool));
     assert_eq!((outcome.output, outcome.attempts, tool.count()), (Some(json!("ok")), Some(2), 2));
 }
 
@@ -270,21 +271,21 @@ fn approval_cycles_follow_each_other_and_completed_ones_stay_completed() {
     let tool = Tool::counting(&clock);
     let session = || {
         let text = "policies: [ { id: ask, match: refund, approval: { present: first } } ]";
-        rules(text).keys(keys()).clock(clock.clone()).build().session().named("talk")
+        rules(text).keys(keys()).clock(clock.clone()).build().session().with_name("talk")
     };
     let mut history = History::new(vec![Message::new(Role::User, vec![Part::text("refund all of them")])]);
     let mut kinds = Vec::new();
     for (ids, approved) in [(&["a"][..], true), (&["b"], false), (&["c", "d"], true), (&["e"], true)] {
         let parts = ids.iter().map(|id| Part::call(*id, "refund", json!({ "order": id }))).collect();
         history.push(Message::new(Role::Assistant, parts));
-        let round = clock.drive(session().round(&mut history, &tool)).unwrap();
+        let round = clock.block_on(session().run_round(&mut history, &tool)).unwrap();
         kinds.extend(round.outcomes.iter().map(|outcome| format!("{} {}", outcome.id, outcome.outcome)));
         let [request] = &history.find_approval_requests()[..] else { panic!("one card at a time") };
         let id = request.approval_id.clone();
         history.append_approval_response(approval_response(id, approved)).unwrap();
         // Even if the click is handled repeatedly.
         for _ in 0..2 {
-            let round = clock.drive(session().resume(&mut history, &tool)).unwrap();
+            let round = clock.block_on(session().resume(&mut history, &tool)).unwrap();
             kinds.extend(round.outcomes.iter().map(|outcome| format!("{} {}", outcome.id, outcome.outcome)));
         }
         assert!(history.calls_without_result().is_empty());
@@ -328,7 +329,7 @@ fn blocked_call_tells_the_model_why_and_leaves_its_siblings_alone() {
         vec![Part::call("c1", "drop", json!({})), Part::call("c2", "look", json!({}))],
     )]);
     let mut session = rules(NONE).middleware(guard).build().session();
-    let round = clock.drive(session.round(&mut history, &tool)).unwrap();
+    let round = clock.block_on(session.run_round(&mut history, &tool)).unwrap();
     assert_eq!(
         (kind_and_code(&round.outcomes[0]), kind_and_code(&round.outcomes[1]).0),
         (("denied", "blocked"), "executed")

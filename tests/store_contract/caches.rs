@@ -1,6 +1,6 @@
 //! Caches: contents, expiry and eviction.
 
-use callgate::host::{Account, CacheEntry, CacheSpace, CacheLookup};
+use callgate::host::{Account, CacheEntry, CacheLookup, CacheSpace};
 use callgate::json::{Value, json};
 
 use super::*;

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use callgate::host::{Account, LARGEST_RECORD, RecordPage, Record, RecordKey, StoreError, ConditionalWrite};
+use callgate::host::{Account, ConditionalWrite, LARGEST_RECORD, Record, RecordKey, RecordPage, StoreError};
 use callgate::json::{Value, json};
 
 use super::*;
@@ -30,8 +30,10 @@ fn try_write(
     forget_at: Option<u64>,
 ) -> Result<bool, StoreError> {
     let forget_at = forget_at.map(|time| at(seconds(time)));
-    run(store
-        .write_record(at(seconds(now)), ConditionalWrite { over, forget_at, ..ConditionalWrite::new(key, value, Account::NOBODY) }))
+    run(store.write_record(
+        at(seconds(now)),
+        ConditionalWrite { over, forget_at, ..ConditionalWrite::new(key, value, Account::NOBODY) },
+    ))
 }
 
 pub fn write(store: &dyn StateStore, key: &str, value: Value, over: Option<u64>) -> bool {

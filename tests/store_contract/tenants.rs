@@ -1,6 +1,6 @@
 //! Fair sharing of capacity: a hostile caller fills each kind of memory, and an honest one loses nothing. On every store.
 
-use callgate::host::{Account, CacheEntry, CacheSpace, RecordKey, OnQuotaExceeded, ConditionalWrite, space};
+use callgate::host::{Account, CacheEntry, CacheSpace, ConditionalWrite, OnQuotaExceeded, RecordKey, space};
 use callgate::json::{Value, json};
 
 use super::*;
@@ -48,7 +48,7 @@ test_fair_sharing!(sealed_file, {
 });
 
 fn anchored(new: &Sized, capacity: Capacity) -> Arc<dyn StateStore> {
-    Arc::new(SealedStore::anchored(new(capacity), keys(), new(MemoryStore::CAPACITY), SystemClock))
+    Arc::new(SealedStore::with_anchor(new(capacity), keys(), new(MemoryStore::CAPACITY), SystemClock))
 }
 
 #[cfg(feature = "file-store")]
@@ -119,7 +119,8 @@ fn write(
     value: &Value,
     over: Option<u64>,
 ) -> bool {
-    let when_full = if key.space == space::SESSIONS { OnQuotaExceeded::EvictOldest } else { OnQuotaExceeded::Refuse };
+    let when_full =
+        if key.space == space::SESSIONS { OnQuotaExceeded::EvictOldest } else { OnQuotaExceeded::Refuse };
     let write = ConditionalWrite { over, when_full, ..ConditionalWrite::new(key, value, account) };
     run(store.write_record(at(seconds(0)), write)).is_ok_and(|written| written)
 }

@@ -40,19 +40,19 @@ impl SessionState {
 
     /// Applies the changes of a call. Counts are added; a fact gets the value that the call set, whatever its value was when the
     /// call began.
-    pub(crate) fn apply(&mut self, changes: &SessionChanges) {
+    pub(crate) fn apply_changes(&mut self, changes: &SessionChanges) {
         for change in &changes.0 {
             match change {
                 SessionChange::Label(label) => self.add_label(label),
                 SessionChange::Fact { name, key, value } => {
                     self.set_fact(name, key.as_deref(), value.clone())
                 }
-                SessionChange::MasksAdded(masks) => self.mask(masks),
+                SessionChange::MasksAdded(masks) => self.add_masks(masks),
                 SessionChange::Called(tool) => self.count_call(tool),
                 SessionChange::Unsettled(part) => self.mark_unknown(part),
                 SessionChange::Halted(message) => self.halt(message),
-                SessionChange::Taken(limit, cost) => self.take(limit, *cost),
-                SessionChange::LimitReleased(limit, cost) => self.give_back(limit, *cost),
+                SessionChange::Taken(limit, cost) => self.acquire(limit, *cost),
+                SessionChange::LimitReleased(limit, cost) => self.release(limit, *cost),
                 SessionChange::InputSucceeded(tool, input) => self.add_successful_input(tool, input.clone()),
                 SessionChange::RecoveryCounted(policy, tool) => self.count_recovery(policy, tool),
                 SessionChange::OccurrencesRecorded(id, count) => self.record_occurrences(id, *count),
@@ -63,7 +63,7 @@ impl SessionState {
         }
     }
 
-    pub(super) fn changed(&mut self, change: impl FnOnce() -> SessionChange) {
+    pub(super) fn log_change(&mut self, change: impl FnOnce() -> SessionChange) {
         if let Some(SessionChanges(changes)) = &mut self.changes {
             changes.push(change());
         }
@@ -88,26 +88,29 @@ mod tests {
         let mut shared = SessionState::default();
         shared.count_call("pay");
         shared.set_fact("order", Some("o1"), json!("open"));
-        shared.take("limit", Amount::whole(2));
+        shared.acquire("limit", Amount::from_whole(2));
         let one = changes(&shared, |one| {
             one.count_call("pay");
             one.add_label("read-mail");
             one.set_fact("order", Some("o1"), json!("paid"));
-            one.take("limit", Amount::whole(1));
+            one.acquire("limit", Amount::from_whole(1));
         });
         let two = changes(&shared, |two| {
             two.count_call("pay");
             two.set_fact("order", Some("o2"), json!("open"));
-            two.give_back("limit", Amount::whole(1));
+            two.release("limit", Amount::from_whole(1));
             two.halt("enough");
         });
-        shared.apply(&one);
-        shared.apply(&two);
+        shared.apply_changes(&one);
+        shared.apply_changes(&two);
         assert_eq!(
             shared.document(),
             &json!({ "labels": ["read-mail"], "facts": { "order": { "o1": "paid", "o2": "open" } }, "calls": { "pay": 3 } })
         );
-        assert_eq!((shared.taken("limit"), shared.halted()), (Amount::whole(2), Some("enough")));
+        assert_eq!(
+            (shared.acquired("limit"), shared.halt_message()),
+            (Amount::from_whole(2), Some("enough"))
+        );
     }
 
     #[test]
@@ -117,10 +120,10 @@ mod tests {
         masks.add_changes(&json!("hunter22"), &json!("[password]"));
         let one = changes(&shared, |one| {
             one.set_fact("login", None, json!("hunter22"));
-            one.mask(&masks);
+            one.add_masks(&masks);
         });
-        shared.apply(&one);
-        assert_eq!(shared.shown().document()["facts"]["login"], "[password]");
+        shared.apply_changes(&one);
+        assert_eq!(shared.redacted().document()["facts"]["login"], "[password]");
     }
 
     #[test]
@@ -129,8 +132,8 @@ mod tests {
         shared.set_fact("status", None, json!("bad"));
         let [good, bad] = ["good", "bad"]
             .map(|status| changes(&shared, |state| state.set_fact("status", None, json!(status))));
-        shared.apply(&good);
-        shared.apply(&bad);
+        shared.apply_changes(&good);
+        shared.apply_changes(&bad);
         assert_eq!(shared.document()["facts"]["status"], "bad");
     }
 
@@ -141,8 +144,8 @@ mod tests {
         let set = changes(&before, |state| state.set_fact("status", None, json!("good")));
         for (order, unsettled) in [([&undecided, &set], 0), ([&set, &undecided], 1)] {
             let mut state = before.clone();
-            order.into_iter().for_each(|changes| state.apply(changes));
-            assert_eq!(state.unsettled().len(), unsettled);
+            order.into_iter().for_each(|changes| state.apply_changes(changes));
+            assert_eq!(state.unknown_parts().len(), unsettled);
         }
     }
 }

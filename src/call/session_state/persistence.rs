@@ -42,7 +42,7 @@ impl SessionState {
     }
 
     /// Reads a stored state. Returns `None` if it has another form.
-    pub fn of_json(kept: Value) -> Option<Self> {
+    pub fn from_json(kept: Value) -> Option<Self> {
         let StoredState {
             version,
             labels,
@@ -104,21 +104,21 @@ impl SessionState {
 
     /// Continues from an earlier state of the session. What this one has recorded in the meantime belongs to the same run, and
     /// stays.
-    pub fn go_on_from(&mut self, seen: &Self) {
+    pub fn restore(&mut self, seen: &Self) {
         self.run = self.run.max(seen.run);
-        self.unite(seen);
+        self.merge(seen);
     }
 
     /// Merges the stored state of the same session. Where both have a fact, this one's value stays.
     pub fn merge_stored(&mut self, recorded: &Self) {
         let mut recorded = recorded.clone();
-        recorded.unite(self);
-        self.unite(&recorded);
+        recorded.merge(self);
+        self.merge(&recorded);
     }
 
     /// Merges another state of the same session. Labels are only ever added and counts only ever grow, so nothing becomes more
     /// permissive; where both have a fact, the other's value wins.
-    pub fn unite(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: &Self) {
         let text = |name: &str| other.document.get(name);
         for label in text("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
         {
@@ -144,7 +144,7 @@ impl SessionState {
         }
         other.unsettled.iter().for_each(|part| self.mark_unknown(part));
         self.merge_run(other);
-        self.masks.unite(&other.masks);
+        self.masks.merge(&other.masks);
         for (tool, inputs) in &other.worked {
             inputs.iter().for_each(|input| self.add_successful_input(tool, input.clone()));
         }

@@ -4,15 +4,15 @@ use crate::call::Root;
 use crate::cli::exit::CommandError;
 use crate::json::{self, Map, Value};
 use crate::path::{Path, PathStep};
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 
 /// Applies the changes to the shown arguments.
-pub(super) fn apply(shown: &Value, changes: &[String]) -> Result<Value, CommandError> {
+pub(super) fn apply_changes(shown: &Value, changes: &[String]) -> Result<Value, CommandError> {
     let mut edited = shown.clone();
     for change in changes {
         let (steps, value) = read(change)?;
         let place = place(&mut edited, &steps).ok_or_else(|| {
-            CommandError::trouble(format!("`--set {}`: the arguments have no such path", inert(change)))
+            CommandError::new(format!("`--set {}`: the arguments have no such path", escape_controls(change)))
         })?;
         *place = value;
     }
@@ -30,16 +30,16 @@ fn read(change: &str) -> Result<(Vec<PathStep>, Value), CommandError> {
             Err(_) => problem = problem.or(Some(right)),
         }
     }
-    Err(CommandError::trouble(match problem {
+    Err(CommandError::new(match problem {
         Some(text) => {
             format!(
                 "`{}` in `--set` is not valid JSON; strings need quotes, as in 'note=\"late\"'",
-                inert(text)
+                escape_controls(text)
             )
         }
         None => format!(
             "`--set {}` has no path into the arguments; write PATH=JSON, as in '$.input.note=\"late\"'",
-            inert(change)
+            escape_controls(change)
         ),
     }))
 }
@@ -90,7 +90,7 @@ mod tests {
         let shown = json!({ "note": "a", "items": [{ "n": 1 }, { "n": 2 }], "a=b": 1 });
         let set = |changes: &[&str]| {
             let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
-            apply(&shown, &changes).map_err(|stop| format!("{stop:?}"))
+            apply_changes(&shown, &changes).map_err(|stop| format!("{stop:?}"))
         };
         assert_eq!(set(&["note=\"b\""]).unwrap()["note"], "b");
         assert_eq!(set(&["$.input.note=null"]).unwrap()["note"], Value::Null);

@@ -8,7 +8,7 @@ use super::json_output as forms;
 use super::{ApprovalsContext, ApprovalsError};
 use crate::approval::Grant;
 use crate::cli::OutputFormat;
-use crate::cli::output::{DIM, Output, YELLOW, format_time, one_line};
+use crate::cli::output::{DIM, Output, YELLOW, escape_line, format_time};
 use crate::host::{Clock, SystemClock};
 use crate::json::json;
 
@@ -19,22 +19,24 @@ impl ApprovalsContext<'_> {
     pub(super) fn grants(&self, all: bool, output: &mut Output) -> Result<(), ApprovalsError> {
         let now = SystemClock.now();
         let mut grants = self.runtime.block_on(self.inbox.grants())?;
-        grants.retain(|(_, grant)| all || grant.stands(now));
+        grants.retain(|(_, grant)| all || grant.is_active(now));
         grants.sort_by_key(|(_, grant)| grant.from);
         if self.format == OutputFormat::Json {
-            let grants: Vec<_> =
-                grants.iter().map(|(name, grant)| forms::grant(name, grant, state(grant, now))).collect();
-            return forms::write(&json!({ "grants": grants }), output);
+            let grants: Vec<_> = grants
+                .iter()
+                .map(|(name, grant)| forms::grant_json(name, grant, state(grant, now)))
+                .collect();
+            return forms::write_json(&json!({ "grants": grants }), output);
         }
         if grants.is_empty() {
             writeln!(output, "no remembered approvals")?;
         }
         for (name, grant) in &grants {
-            let mut about = vec![one_line(&grant.tool).into_owned()];
-            about.extend(grant.policy.as_deref().map(|policy| one_line(policy).into_owned()));
-            about.push(format!("given with {}", one_line(&grant.approval_id)));
+            let mut about = vec![escape_line(&grant.tool).into_owned()];
+            about.extend(grant.policy.as_deref().map(|policy| escape_line(policy).into_owned()));
+            about.push(format!("given with {}", escape_line(&grant.approval_id)));
             if !grant.by.is_empty() {
-                about.push(format!("by {}", one_line(&grant.by.join(", "))));
+                about.push(format!("by {}", escape_line(&grant.by.join(", "))));
             }
             about.push(match state(grant, now) {
                 "stands" => format!("until {}", format_time(&grant.until.to_string())),
@@ -50,9 +52,9 @@ impl ApprovalsContext<'_> {
     pub(super) fn revoke(&self, id: &str, output: &mut Output) -> Result<(), ApprovalsError> {
         let (name, grant) = self.runtime.block_on(self.inbox.revoke(id))?;
         if self.format == OutputFormat::Json {
-            return forms::write(&forms::grant(&name, &grant, "revoked"), output);
+            return forms::write_json(&forms::grant_json(&name, &grant, "revoked"), output);
         }
-        let tool = one_line(&grant.tool);
+        let tool = escape_line(&grant.tool);
         Ok(writeln!(output, "revoked: calls of {tool} that {} allowed require approval again", short(&name))?)
     }
 }
@@ -64,7 +66,7 @@ fn short(name: &str) -> &str {
 fn state(grant: &Grant, now: Timestamp) -> &'static str {
     match grant {
         _ if grant.revoked => "revoked",
-        _ if grant.stands(now) => "stands",
+        _ if grant.is_active(now) => "stands",
         _ => "lapsed",
     }
 }

@@ -13,17 +13,17 @@ use crate::message::{RequestPart, ResponsePart};
 /// The version of the JSON format.
 const VERSION: u64 = 1;
 
-pub(super) fn write(content: &Value, output: &mut Output) -> Result<(), ApprovalsError> {
+pub(super) fn write_json(content: &Value, output: &mut Output) -> Result<(), ApprovalsError> {
     let mut document = json!({ "version": VERSION });
     if let (Value::Object(document), Value::Object(content)) = (&mut document, content) {
         document.extend(content.clone());
     }
     let text =
-        crate::json::to_string_pretty(&document).map_err(|error| CommandError::trouble(error.to_string()))?;
+        crate::json::to_string_pretty(&document).map_err(|error| CommandError::new(error.to_string()))?;
     Ok(writeln!(output, "{text}")?)
 }
 
-pub(super) fn item(item: &InboxItem) -> Value {
+pub(super) fn request_json(item: &InboxItem) -> Value {
     let request = &item.request;
     let answers = item.answers.iter().enumerate().map(|(place, said)| {
         let ignored = item.ignored.iter().find(|ignored| ignored.place == place);
@@ -63,10 +63,10 @@ pub(super) fn item(item: &InboxItem) -> Value {
         "decision": decision,
         "why": why,
         "asks": asks.collect::<Vec<_>>(),
-        "editable": show::editable(item),
+        "editable": show::editable_paths(item),
         "answers": answers.collect::<Vec<_>>(),
         "outcome": outcome,
-        "card": json!(show::card(item, CardExtent::Bounded)),
+        "card": json!(show::request_card(item, CardExtent::Bounded)),
     })
 }
 
@@ -102,7 +102,7 @@ fn answer(said: &ResponsePart, ignored: Option<&IgnoredAnswer>) -> Value {
     })
 }
 
-pub(super) fn grant(name: &str, grant: &Grant, state: &str) -> Value {
+pub(super) fn grant_json(name: &str, grant: &Grant, state: &str) -> Value {
     json!({
         "id": name,
         "approval": grant.approval_id,

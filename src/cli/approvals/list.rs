@@ -7,7 +7,7 @@ use super::{ApprovalsContext, ApprovalsError, show};
 use crate::approval::InboxItem;
 use crate::card::{Card, CardField, FieldKind, call_digest};
 use crate::cli::OutputFormat;
-use crate::cli::output::{BOLD, DIM, Output, YELLOW, format_time, grouped, name};
+use crate::cli::output::{BOLD, DIM, Output, YELLOW, format_time, group_digits, quote_name};
 use crate::json::{self, Value, json};
 use crate::message::RequestPart;
 
@@ -25,11 +25,11 @@ impl RequestGroup<'_> {
 impl ApprovalsContext<'_> {
     pub(super) fn list(&self, all: bool, output: &mut Output) -> Result<(), ApprovalsError> {
         let items = self.runtime.block_on(self.inbox.list())?;
-        let shown = items.iter().filter(|item| all || item.waits());
+        let shown = items.iter().filter(|item| all || item.is_pending());
         let groups = groups(shown);
         if self.format == OutputFormat::Json {
             let groups: Vec<Value> = groups.iter().filter_map(group).collect();
-            return forms::write(&json!({ "questions": groups }), output);
+            return forms::write_json(&json!({ "questions": groups }), output);
         }
         if groups.is_empty() {
             writeln!(output, "{}", if all { "no approval requests" } else { "no pending approvals" })?;
@@ -53,12 +53,12 @@ impl ApprovalsContext<'_> {
         let question = output.paint(BOLD, &card.text).into_owned();
         let count = match group.items.len() {
             1 => String::new(),
-            count => format!("{} × ", grouped(count)),
+            count => format!("{} × ", group_digits(count)),
         };
         writeln!(output, "{count}{question}")?;
         let tool = match &first.request.server {
-            Some(server) => format!("{} on {}", name(&first.request.tool_name), name(server)),
-            None => name(&first.request.tool_name),
+            Some(server) => format!("{} on {}", quote_name(&first.request.tool_name), quote_name(server)),
+            None => quote_name(&first.request.tool_name),
         };
         let digest = output.paint(DIM, &format!("digest {}", call_digest(&request))).into_owned();
         writeln!(output, "  {tool}  {digest}")?;
@@ -66,10 +66,10 @@ impl ApprovalsContext<'_> {
             writeln!(output, "    {}: {}", field.label, field.value)?;
         }
         for item in &group.items {
-            let id = output.paint(YELLOW, &name(&item.request.approval_id)).into_owned();
-            let mut about = vec![format!("session {}", name(&item.name.conversation))];
-            about.push(show::progress(item));
-            if item.waits()
+            let id = output.paint(YELLOW, &quote_name(&item.request.approval_id)).into_owned();
+            let mut about = vec![format!("session {}", quote_name(&item.name.conversation))];
+            about.push(show::format_progress(item));
+            if item.is_pending()
                 && let Some(expires) = &item.request.expires_at
             {
                 about.push(format!("until {}", format_time(expires)));
@@ -112,6 +112,6 @@ fn group(group: &RequestGroup<'_>) -> Option<Value> {
         "input": request.input,
         "digest": call_digest(&RequestPart::from(request)),
         "policies": request.policies,
-        "approvals": group.items.iter().map(|item| forms::item(item)).collect::<Vec<_>>(),
+        "approvals": group.items.iter().map(|item| forms::request_json(item)).collect::<Vec<_>>(),
     }))
 }

@@ -16,8 +16,8 @@ use tokio::runtime::Runtime;
 
 use super::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
-use super::output::{Output, name, print_error};
-use super::state_store::{OpenStateStore, runtime};
+use super::output::{Output, print_error, quote_name};
+use super::state_store::{OpenStateStore, new_runtime};
 use crate::approval::{Inbox, InboxError, InboxItem, RequestStatus};
 use crate::card::call_digest;
 use crate::host::SystemClock;
@@ -182,7 +182,7 @@ impl ApproverArgs {
 }
 
 pub(super) fn approvals(arguments: &ApprovalsArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
-    let runtime = runtime()?;
+    let runtime = new_runtime()?;
     let desk = |place: &StoreArgs| ApprovalsContext::open(place, &runtime);
     let ended = match &arguments.command {
         ApprovalsCommand::List { all, place } => desk(place)?.list(*all, output),
@@ -197,7 +197,7 @@ pub(super) fn approvals(arguments: &ApprovalsArgs, output: &mut Output) -> Resul
             desk(&one.place)?.answer(one, who, output, |item| {
                 let edited = match input {
                     Some(path) => read(path)?,
-                    None => argument_edits::apply(&item.request.input, set)?,
+                    None => argument_edits::apply_changes(&item.request.input, set)?,
                 };
                 Ok(ResponsePart { edited_input: Some(edited), ..who.saying(true) })
             })
@@ -215,9 +215,7 @@ pub(super) fn approvals(arguments: &ApprovalsArgs, output: &mut Output) -> Resul
     };
     match ended {
         Ok(()) => Ok(ExitStatus::Done),
-        Err(ApprovalsError::Inbox(InboxError::Ledger(error))) => {
-            Err(CommandError::trouble(error.to_string()))
-        }
+        Err(ApprovalsError::Inbox(InboxError::Ledger(error))) => Err(CommandError::new(error.to_string())),
         Err(ApprovalsError::Inbox(InboxError::Anonymous)) => {
             print_error(
                 "the answer needs the approver's name: add `--as NAME`, or allow anonymous answers with `anonymous: allow` in the \
@@ -267,7 +265,7 @@ struct ApprovalsContext<'d> {
 
 impl<'d> ApprovalsContext<'d> {
     fn open(place: &StoreArgs, runtime: &'d Runtime) -> Result<Self, CommandError> {
-        let OpenStateStore { url, store, keys } = OpenStateStore::of_others(&place.state, runtime)?;
+        let OpenStateStore { url, store, keys } = OpenStateStore::open_existing(&place.state, runtime)?;
         Ok(Self { inbox: Inbox::new(store, keys, SystemClock), runtime, url, format: place.format })
     }
 
@@ -283,18 +281,20 @@ impl<'d> ApprovalsContext<'d> {
         let word = word(&said);
         let after = self.runtime.block_on(self.inbox.answer(&item.name, said, who.approver()))?;
         if self.format == OutputFormat::Json {
-            return json_output::write(&json_output::item(&after), output);
+            return json_output::write_json(&json_output::request_json(&after), output);
         }
-        let by = who.principal.as_deref().map(|by| format!(" by {}", name(by))).unwrap_or_default();
+        let by = who.principal.as_deref().map(|by| format!(" by {}", quote_name(by))).unwrap_or_default();
         let by = format!("{by} (digest {})", call_digest(&RequestPart::from(&after.request)));
         match &after.progress {
-            RequestStatus::Waiting { .. } => Ok(writeln!(output, "{word}{by}; {}", show::missing(&after))?),
+            RequestStatus::Waiting { .. } => {
+                Ok(writeln!(output, "{word}{by}; {}", show::format_missing_approvals(&after))?)
+            }
             RequestStatus::Answered(standing) => {
-                let said = if next_steps::runs(standing) { "" } else { "; the call does not run" };
+                let said = if next_steps::is_runnable(standing) { "" } else { "; the call does not run" };
                 writeln!(output, "{word}{by}{said}")?;
                 self.print_next_step(&after, standing, output)
             }
-            _ => Ok(writeln!(output, "{word}{by}; {}", show::progress(&after))?),
+            _ => Ok(writeln!(output, "{word}{by}; {}", show::format_progress(&after))?),
         }
     }
 }
@@ -318,13 +318,13 @@ fn read(path: &Path) -> Result<Value, CommandError> {
     } else {
         (path.display().to_string(), std::fs::read_to_string(path))
     };
-    let text = text.map_err(|error| CommandError::trouble(format!("`{name}` can't be read: {error}")))?;
+    let text = text.map_err(|error| CommandError::new(format!("`{name}` can't be read: {error}")))?;
     parse(&name, &text)
 }
 
 fn parse(name: &str, text: &str) -> Result<Value, CommandError> {
     values::parse(text).map_err(|error| {
         let help = if name == "--output" { "; strings need quotes, as in '\"done\"'" } else { "" };
-        CommandError::trouble(format!("{name}:{}:{}: {}{help}", error.line, error.column, error.kind))
+        CommandError::new(format!("{name}:{}:{}: {}{help}", error.line, error.column, error.kind))
     })
 }

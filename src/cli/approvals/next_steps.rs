@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{ApprovalsContext, ApprovalsError};
 use crate::approval::{InboxItem, RequestStatus, Tally};
-use crate::cli::output::{BOLD, Output, amount, one_line, quote_shell_word};
+use crate::cli::output::{BOLD, Output, count_noun, escape_line, quote_shell_word};
 
 impl ApprovalsContext<'_> {
     /// Prints the hint after an answer.
@@ -15,13 +15,13 @@ impl ApprovalsContext<'_> {
         output: &mut Output,
     ) -> Result<(), ApprovalsError> {
         if is_from_gateway(item) {
-            let what = match runs(standing) {
+            let what = match is_runnable(standing) {
                 true => "the call resumes when the client repeats it with the same arguments",
                 false => "the client receives the answer when it repeats the same call",
             };
             return Ok(writeln!(output, "{what}")?);
         }
-        let conversation = one_line(&item.name.conversation).into_owned();
+        let conversation = escape_line(&item.name.conversation).into_owned();
         let command =
             format!("callgate run --resume --state {} --policies … CALLS", quote_shell_word(&self.url));
         let command = output.paint(BOLD, &command).into_owned();
@@ -40,7 +40,7 @@ impl ApprovalsContext<'_> {
         if all > 0 && all < items.len() {
             writeln!(output)?;
         }
-        let questions = |count| amount(count, "answered call", "answered calls");
+        let questions = |count| count_noun(count, "answered call", "answered calls");
         match all - of_gateways {
             0 => {}
             count => {
@@ -61,7 +61,7 @@ impl ApprovalsContext<'_> {
 }
 
 /// Whether a call with this answer runs, or gets its result from the answer.
-pub(super) fn runs(standing: &Tally) -> bool {
+pub(super) fn is_runnable(standing: &Tally) -> bool {
     matches!(standing, Tally::Approved { .. } | Tally::Answered { .. })
 }
 

@@ -7,7 +7,9 @@ use super::{ApprovalsContext, ApprovalsError, word};
 use crate::approval::{BoundRequest, InboxItem, RequestStatus};
 use crate::card::{Card, CardExtent, Resolution, ResolutionKind};
 use crate::cli::OutputFormat;
-use crate::cli::output::{BOLD, DIM, Output, amount, format_time, name, one_line, quote_shell_word};
+use crate::cli::output::{
+    BOLD, DIM, Output, count_noun, escape_line, format_time, quote_name, quote_shell_word,
+};
 use crate::message::{RequestPart, ResponsePart};
 use crate::path::PathStep;
 use crate::safe_text::{escape_json, escape_quoted};
@@ -16,29 +18,29 @@ impl ApprovalsContext<'_> {
     pub(super) fn show(&self, id: &str, output: &mut Output) -> Result<(), ApprovalsError> {
         let item = self.runtime.block_on(self.inbox.find(id))?;
         if self.format == OutputFormat::Json {
-            return forms::write(&forms::item(&item), output);
+            return forms::write_json(&forms::request_json(&item), output);
         }
         // Commands take the place of the card's buttons.
-        let card = Card { actions: Vec::new(), ..card(&item, CardExtent::Complete) };
+        let card = Card { actions: Vec::new(), ..request_card(&item, CardExtent::Complete) };
         writeln!(output, "{}", card.to_text().trim_end())?;
-        writeln!(output, "\nSession: {}", name(&item.name.conversation))?;
+        writeln!(output, "\nSession: {}", quote_name(&item.name.conversation))?;
         if let Some(requester) = item.question.as_ref().and_then(|question| question.requester.as_deref()) {
-            writeln!(output, "Requester: {}", name(requester))?;
+            writeln!(output, "Requester: {}", quote_name(requester))?;
         }
         if let Some(question) = &item.question {
             writeln!(output, "Requested: {}", format_time(&question.asked_at.to_string()))?;
-            let places = editable(&item);
+            let places = editable_paths(&item);
             if !places.is_empty() {
-                writeln!(output, "Editable: {}", one_line(&places.join(", ")))?;
+                writeln!(output, "Editable: {}", escape_line(&places.join(", ")))?;
             }
         }
-        writeln!(output, "Stage: {}", progress(&item))?;
+        writeln!(output, "Stage: {}", format_progress(&item))?;
         for (place, answer) in item.answers.iter().enumerate() {
             let ignored = item.ignored.iter().find(|ignored| ignored.place == place);
-            let ignored = ignored.map(|ignored| format!(" (does not count: {})", one_line(&ignored.why)));
+            let ignored = ignored.map(|ignored| format!(" (does not count: {})", escape_line(&ignored.why)));
             writeln!(output, "Answer: {}{}", told(answer), ignored.unwrap_or_default())?;
         }
-        if item.waits() {
+        if item.is_pending() {
             // The id as given, which identifies exactly one request.
             let id = quote_shell_word(id);
             let command =
@@ -52,15 +54,15 @@ impl ApprovalsContext<'_> {
 }
 
 /// The paths of the arguments that an approver may edit.
-pub(super) fn editable(item: &InboxItem) -> Vec<String> {
-    let places = item.question.iter().flat_map(BoundRequest::editable);
+pub(super) fn editable_paths(item: &InboxItem) -> Vec<String> {
+    let places = item.question.iter().flat_map(BoundRequest::editable_paths);
     let written =
         |steps: Vec<PathStep>| steps.iter().fold("$.input".to_owned(), |text, step| format!("{text}{step}"));
     places.map(written).collect()
 }
 
 /// The card of an approval request: with the question while it is pending, with the resolution afterwards.
-pub(super) fn card(item: &InboxItem, extent: CardExtent) -> Card {
+pub(super) fn request_card(item: &InboxItem, extent: CardExtent) -> Card {
     let request = RequestPart::from(&item.request);
     let resolution = match &item.progress {
         RequestStatus::Waiting { .. } | RequestStatus::Unproven(_) => None,
@@ -106,10 +108,10 @@ fn deciding(item: &InboxItem) -> Option<&ResponsePart> {
 fn told(answer: &ResponsePart) -> String {
     let mut text = word(answer).to_owned();
     if let Some(by) = &answer.answered_by {
-        text.push_str(&format!(" by {}", name(&by.principal)));
+        text.push_str(&format!(" by {}", quote_name(&by.principal)));
     }
     if let Some(at) = &answer.answered_at {
-        text.push_str(&format!(", {}", one_line(&format_time(at))));
+        text.push_str(&format!(", {}", escape_line(&format_time(at))));
     }
     for value in [&answer.edited_input, &answer.output].into_iter().flatten() {
         text.push_str(&format!(": {}", escape_json(value, usize::MAX)));
@@ -121,15 +123,17 @@ fn told(answer: &ResponsePart) -> String {
 }
 
 fn names(of: &[String]) -> String {
-    of.iter().map(|of| name(of)).collect::<Vec<_>>().join(", ")
+    of.iter().map(|of| quote_name(of)).collect::<Vec<_>>().join(", ")
 }
 
 /// Formats the progress of an approval request in a few words.
-pub(super) fn progress(item: &InboxItem) -> String {
+pub(super) fn format_progress(item: &InboxItem) -> String {
     match &item.progress {
-        RequestStatus::Waiting { by } if by.is_empty() => format!("pending: {}", missing(item)),
+        RequestStatus::Waiting { by } if by.is_empty() => {
+            format!("pending: {}", format_missing_approvals(item))
+        }
         RequestStatus::Waiting { by } => {
-            format!("pending, approved by {}: {}", names(by), missing(item))
+            format!("pending, approved by {}: {}", names(by), format_missing_approvals(item))
         }
         RequestStatus::Answered(standing) => format!("{standing}, not resumed yet"),
         RequestStatus::Lapsed { at } => format!("expired {}", format_time(&at.to_string())),
@@ -142,13 +146,13 @@ pub(super) fn progress(item: &InboxItem) -> String {
 }
 
 /// Formats the missing approvals: `1 more approval is needed`.
-pub(super) fn missing(item: &InboxItem) -> String {
+pub(super) fn format_missing_approvals(item: &InboxItem) -> String {
     let open: Vec<_> = item.asks.iter().filter(|ask| ask.missing() > 0).collect();
     let several = item.asks.len() > 1;
     let needs = open.iter().map(|ask| {
         let count = usize::try_from(ask.missing()).unwrap_or(usize::MAX);
         let more = if ask.approvals > 0 { "more " } else { "" };
-        let count = amount(count, &format!("{more}approval is"), &format!("{more}approvals are"));
+        let count = count_noun(count, &format!("{more}approval is"), &format!("{more}approvals are"));
         let of = match ask.quorum {
             1 => String::new(),
             quorum => format!(" ({} of {quorum})", ask.approvals),
@@ -156,12 +160,12 @@ pub(super) fn missing(item: &InboxItem) -> String {
         let from = match ask.approvers.as_slice() {
             [] => String::new(),
             approvers => {
-                let approvers: Vec<String> = approvers.iter().map(|approver| name(approver)).collect();
+                let approvers: Vec<String> = approvers.iter().map(|approver| quote_name(approver)).collect();
                 format!(" from {}", approvers.join(" or "))
             }
         };
         let whose = match &ask.policy {
-            Some(policy) if several => format!(" for {}", name(policy)),
+            Some(policy) if several => format!(" for {}", quote_name(policy)),
             _ => String::new(),
         };
         format!("{count} needed{from}{of}{whose}")

@@ -70,7 +70,7 @@ pub(super) enum OperatingSystem {
 }
 
 impl OperatingSystem {
-    pub(super) fn here() -> Self {
+    pub(super) fn current() -> Self {
         match std::env::consts::OS {
             "macos" => Self::MacOs,
             "windows" => Self::Windows,
@@ -80,7 +80,7 @@ impl OperatingSystem {
 }
 
 impl Client {
-    pub(super) fn facts(self) -> &'static ClientProperties {
+    pub(super) fn properties(self) -> &'static ClientProperties {
         match self {
             Self::ClaudeDesktop => &ClientProperties {
                 title: "Claude Desktop",
@@ -206,7 +206,7 @@ mod tests {
         system: OperatingSystem,
         variables: &[(&str, &str)],
     ) -> Result<PathBuf, &'static str> {
-        client.facts().user_file(system, |wanted| {
+        client.properties().user_file(system, |wanted| {
             variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.into())
         })
     }

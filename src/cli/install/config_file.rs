@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::clients::ClientProperties;
-use super::server_entry::{ConfigFileError, ServerEntry, read};
+use super::server_entry::{ConfigFileError, ServerEntry, read_entries};
 use crate::cli::exit::CommandError;
 use crate::diagnostic::SourceMap;
 
@@ -39,18 +39,15 @@ impl ConfigFile {
         let metadata = fs::metadata(&path).map_err(|error| unreadable(&shown, facts, &error))?;
         // Reading a pipe would block, and it could not be replaced.
         if !metadata.is_file() {
-            return Err(CommandError::trouble(format!("`{}` is not a regular file", shown.display())));
+            return Err(CommandError::new(format!("`{}` is not a regular file", shown.display())));
         }
         let bytes = fs::read(&path).map_err(|error| unreadable(&shown, facts, &error))?;
         let Ok(text) = std::str::from_utf8(&bytes) else {
-            return Err(CommandError::trouble(format!(
-                "`{}` is not UTF-8; save it as UTF-8",
-                shown.display()
-            )));
+            return Err(CommandError::new(format!("`{}` is not UTF-8; save it as UTF-8", shown.display())));
         };
         let (mark, text) = text.strip_prefix(MARK).map_or(("", text), |text| (MARK, text));
         let text = text.to_owned();
-        let entries = read(&text, facts).map_err(|broken| misplaced(&shown, &text, &broken))?;
+        let entries = read_entries(&text, facts).map_err(|broken| misplaced(&shown, &text, &broken))?;
         Ok(Self { shown, path, bytes, metadata, mark, text, entries })
     }
 
@@ -60,7 +57,7 @@ impl ConfigFile {
         text: &str,
         facts: &ClientProperties,
     ) -> Result<Vec<ServerEntry>, CommandError> {
-        read(text, facts).map_err(|broken| misplaced(&self.shown, text, &broken))
+        read_entries(text, facts).map_err(|broken| misplaced(&self.shown, text, &broken))
     }
 
     pub(super) fn backup_path(&self) -> PathBuf {
@@ -73,7 +70,7 @@ impl ConfigFile {
     pub(super) fn backup(&self, facts: &ClientProperties) -> Option<ConfigBackup> {
         let text = fs::read_to_string(self.backup_path()).ok()?;
         let text = text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text);
-        let entries = read(&text, facts).ok()?;
+        let entries = read_entries(&text, facts).ok()?;
         Some(ConfigBackup { text, entries })
     }
 
@@ -103,12 +100,12 @@ impl ConfigFile {
 
     fn write(&self, path: &Path, text: &str) -> Result<(), CommandError> {
         if self.metadata.permissions().readonly() {
-            return Err(CommandError::trouble(format!("`{}` is read-only", self.shown.display())));
+            return Err(CommandError::new(format!("`{}` is read-only", self.shown.display())));
         }
         // Clients write their config files, too.
         if fs::read(&self.path).ok().as_deref() != Some(&self.bytes) {
             let shown = self.shown.display();
-            return Err(CommandError::trouble(format!(
+            return Err(CommandError::new(format!(
                 "`{shown}` was changed in the meantime; run the command again"
             )));
         }
@@ -147,7 +144,7 @@ fn write_atomically(path: &Path, bytes: &[u8], like: &Metadata) -> io::Result<()
 
 fn unreadable(path: &Path, facts: &ClientProperties, error: &io::Error) -> CommandError {
     let path = path.display();
-    CommandError::trouble(match error.kind() {
+    CommandError::new(match error.kind() {
         ErrorKind::NotFound => {
             format!(
                 "`{path}` does not exist; add servers in {} first, or use `--file` for another file",
@@ -159,18 +156,14 @@ fn unreadable(path: &Path, facts: &ClientProperties, error: &io::Error) -> Comma
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::trouble(format!("`{}` can't be written: {error}", path.display()))
+    CommandError::new(format!("`{}` can't be written: {error}", path.display()))
 }
 
 fn misplaced(path: &Path, text: &str, broken: &ConfigFileError) -> CommandError {
     let mut sources = SourceMap::default();
     let source = sources.add(path.display().to_string(), text);
     let (line, column) = sources.get(source).map_or((1, 1), |source| source.position(broken.at));
-    CommandError::trouble(format!(
-        "{}:{line}:{column}: {}; nothing was written",
-        path.display(),
-        broken.message
-    ))
+    CommandError::new(format!("{}:{line}:{column}: {}; nothing was written", path.display(), broken.message))
 }
 
 #[cfg(test)]
@@ -183,7 +176,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("mcp.json");
         fs::write(&path, "{}").unwrap();
-        let file = ConfigFile::open(path.clone(), Client::Cursor.facts()).unwrap();
+        let file = ConfigFile::open(path.clone(), Client::Cursor.properties()).unwrap();
         fs::write(&path, "{ }").unwrap();
         let Err(CommandError::Trouble(message)) = file.replace("{\n}", "{}") else {
             panic!("it was written")

@@ -37,7 +37,7 @@ impl GatewayArgs {
     pub(super) fn options(&self) -> Result<Result<Vec<String>, ExitStatus>, CommandError> {
         let mut words = Vec::new();
         if !self.policies.is_empty() {
-            if let Err(exit) = rules_args::of(&self.policies) {
+            if let Err(exit) = rules_args::load_or_allow_all(&self.policies) {
                 return Ok(Err(exit));
             }
             words.push("--policies".to_owned());
@@ -54,7 +54,7 @@ impl GatewayArgs {
                 Some(path) if !path.is_empty() => format!("file:{}", absolute(Path::new(path))?),
                 _ if url == "memory:" => url.clone(),
                 _ => {
-                    return Err(CommandError::trouble(format!(
+                    return Err(CommandError::new(format!(
                         "`{url}` is not a state store; use `file:PATH` or `memory:`"
                     )));
                 }
@@ -73,7 +73,7 @@ impl GatewayArgs {
 }
 
 /// The options for one server.
-pub(super) fn named(name: &str, options: &[String]) -> Vec<String> {
+pub(super) fn server_options(name: &str, options: &[String]) -> Vec<String> {
     // A name that begins with a dash would be parsed as an option.
     let mut words = match name.starts_with('-') {
         true => vec![format!("--name={name}")],
@@ -84,15 +84,15 @@ pub(super) fn named(name: &str, options: &[String]) -> Vec<String> {
 }
 
 /// A path as a string, for a client's config file.
-pub(super) fn text_of(path: &Path) -> Result<String, CommandError> {
+pub(super) fn path_to_string(path: &Path) -> Result<String, CommandError> {
     path.to_str()
         .map(str::to_owned)
-        .ok_or_else(|| CommandError::trouble(format!("the path `{}` is not UTF-8", path.display())))
+        .ok_or_else(|| CommandError::new(format!("the path `{}` is not UTF-8", path.display())))
 }
 
 fn absolute(path: &Path) -> Result<String, CommandError> {
     let path = std::path::absolute(path).map_err(|error| {
-        CommandError::trouble(format!("`{}` can't be made absolute: {error}", path.display()))
+        CommandError::new(format!("`{}` can't be made absolute: {error}", path.display()))
     })?;
-    text_of(&path)
+    path_to_string(&path)
 }

@@ -18,14 +18,14 @@ use clap::ValueEnum;
 
 use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
-use crate::diagnostic::nearest;
-use crate::safe_text::inert;
+use crate::diagnostic::closest_match;
+use crate::safe_text::escape_controls;
 use clients::{Client, ClientProperties, OperatingSystem};
 use config_file::{ConfigBackup, ConfigFile};
 use gateway_args::GatewayArgs;
 use report::{InstallReport, ServerRow};
 use server_entry::{ServerEntry, ServerTarget, Standing};
-use text_edits::{add_gateway, apply, remove_gateway};
+use text_edits::{add_gateway, apply_edits, remove_gateway};
 
 /// Put the servers of an MCP client behind the gateway, by editing the client's config file.
 ///
@@ -91,19 +91,19 @@ enum ConfigScope {
 
 impl ClientArgs {
     fn open(&self) -> Result<ConfigFile, CommandError> {
-        let facts = self.client.facts();
+        let facts = self.client.properties();
         let path = match (&self.file, self.scope) {
             (Some(file), _) => file.clone(),
             (None, ConfigScope::User) => {
-                facts.user_file(OperatingSystem::here(), |name| std::env::var_os(name)).map_err(|variable| {
-                    CommandError::trouble(format!(
+                facts.user_file(OperatingSystem::current(), |name| std::env::var_os(name)).map_err(|variable| {
+                    CommandError::new(format!(
                         "the config file of {} can't be located, because `{variable}` is not set; use `--file`",
                         facts.title
                     ))
                 })?
             }
             (None, ConfigScope::Project) => facts.project_file(Path::new("")).ok_or_else(|| {
-                CommandError::trouble(format!("{} has no project config files; omit `--scope`", facts.title))
+                CommandError::new(format!("{} has no project config files; omit `--scope`", facts.title))
             })?,
         };
         ConfigFile::open(path, facts)
@@ -113,10 +113,14 @@ impl ClientArgs {
     fn chosen<'f>(&self, file: &'f ConfigFile) -> Result<Vec<&'f ServerEntry>, CommandError> {
         let known = || file.entries.iter().map(ServerEntry::name);
         if let Some(unknown) = self.servers.iter().find(|server| known().all(|name| name != *server)) {
-            let near = nearest(unknown, known());
-            let hint = near.map(|near| format!("; did you mean `{}`?", inert(near))).unwrap_or_default();
+            let near = closest_match(unknown, known());
+            let hint =
+                near.map(|near| format!("; did you mean `{}`?", escape_controls(near))).unwrap_or_default();
             let shown = file.shown.display();
-            return Err(CommandError::trouble(format!("`{shown}` has no server `{}`{hint}", inert(unknown))));
+            return Err(CommandError::new(format!(
+                "`{shown}` has no server `{}`{hint}",
+                escape_controls(unknown)
+            )));
         }
         let is_chosen = |entry: &&ServerEntry| {
             self.servers.is_empty() || self.servers.iter().any(|name| name == entry.name())
@@ -127,7 +131,7 @@ impl ClientArgs {
 
 pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let whose = &arguments.whose;
-    let facts = whose.client.facts();
+    let facts = whose.client.properties();
     let program = current_program()?;
     let options = match arguments.gateway.options()? {
         Ok(options) => options,
@@ -138,8 +142,8 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
     let mut rows = Vec::new();
     let mut changed: Vec<(&ServerEntry, Vec<String>)> = Vec::new();
     for entry in whose.chosen(&file)? {
-        let options = gateway_args::named(entry.name(), &options);
-        let row = match entry.standing(&program) {
+        let options = gateway_args::server_options(entry.name(), &options);
+        let row = match entry.gateway_status(&program) {
             Standing::Unsupported(why) => ServerRow::failed(entry, why),
             Standing::Custom => {
                 ServerRow::unchanged(entry, "already starts Callgate, with a command of its own")
@@ -171,33 +175,33 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
     let mut edits = Vec::new();
     for entry in file.parse_entries(&bare, facts)? {
         let Some(at) = places.iter().position(|place| *place == entry.place) else { continue };
-        if let (Standing::Before(_), Some((_, options))) = (entry.standing(&program), changed.get(at)) {
+        if let (Standing::Before(_), Some((_, options))) = (entry.gateway_status(&program), changed.get(at)) {
             edits.extend(add_gateway(&bare, &entry, facts, &program, options));
         }
     }
-    let text = apply(&bare, edits);
+    let text = apply_edits(&bare, edits);
     let report = InstallReport { file: &file, facts, rows, dry_run: whose.dry_run };
     let is_written = text != file.text && !whose.dry_run;
     if is_written {
         file.replace(&text, &out.text(&file.entries, &mut Vec::new()))?;
     }
-    report.show(&text, output)?;
+    report.write_rows(&text, output)?;
     if is_written {
-        report.changed(Some(&file.backup_path()), output)?;
+        report.write_next_steps(Some(&file.backup_path()), output)?;
     }
     Ok(report.exit(true))
 }
 
 pub(super) fn uninstall(arguments: &UninstallArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let whose = &arguments.whose;
-    let facts = whose.client.facts();
+    let facts = whose.client.properties();
     let program = current_program()?;
     let file = whose.open()?;
     let backup = file.backup(facts);
     let chosen = whose.chosen(&file)?;
     let mut rows = Vec::new();
     for entry in &chosen {
-        match entry.standing(&program) {
+        match entry.gateway_status(&program) {
             Standing::Installed { origin, .. } => {
                 rows.push(ServerRow::done(entry, format!("restored: {}", told(&origin))));
             }
@@ -212,9 +216,9 @@ pub(super) fn uninstall(arguments: &UninstallArgs, output: &mut Output) -> Resul
     let report = InstallReport { file: &file, facts, rows, dry_run: whose.dry_run };
     let is_written = text != file.text && !whose.dry_run;
     let kept = if is_written { file.restore(&text)? } else { None };
-    report.show(&text, output)?;
+    report.write_rows(&text, output)?;
     if is_written {
-        report.changed(kept.as_deref(), output)?;
+        report.write_next_steps(kept.as_deref(), output)?;
     }
     Ok(report.exit(false))
 }
@@ -246,7 +250,7 @@ impl GatewayRemoval<'_> {
                 }
             }
         }
-        apply(text, edits)
+        apply_edits(text, edits)
     }
 }
 
@@ -256,15 +260,15 @@ fn told(origin: &ServerTarget) -> String {
         ServerTarget::Command { command } => command,
         ServerTarget::Remote(url) => url.split('?').next().unwrap_or_default(),
     };
-    format!("`{}`", inert(told))
+    format!("`{}`", escape_controls(told))
 }
 
 /// The absolute path of this executable: clients start it from other directories, often with another `PATH`.
 fn current_program() -> Result<String, CommandError> {
     let path = std::env::current_exe().map_err(|error| {
-        CommandError::trouble(format!("the path of this program can't be determined: {error}"))
+        CommandError::new(format!("the path of this program can't be determined: {error}"))
     })?;
-    gateway_args::text_of(&path)
+    gateway_args::path_to_string(&path)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::clients::{Client, ClientProperties, ConfigSyntax};
-use super::server_entry::{ServerEntry, Standing, read};
-use super::text_edits::{TextEdit, add_gateway, apply, remove_gateway};
+use super::server_entry::{ServerEntry, Standing, read_entries};
+use super::text_edits::{TextEdit, add_gateway, apply_edits, remove_gateway};
 
 const PROGRAM: &str = "/opt/callgate";
 
@@ -112,7 +112,7 @@ fn toml(style: &Style, servers: &[Server]) -> String {
 }
 
 fn entries(text: &str, facts: &ClientProperties) -> Vec<ServerEntry> {
-    read(text, facts).unwrap_or_else(|broken| panic!("{}: {text}", broken.message))
+    read_entries(text, facts).unwrap_or_else(|broken| panic!("{}: {text}", broken.message))
 }
 
 fn out(text: &str, facts: &ClientProperties, backup: Option<&str>) -> String {
@@ -126,7 +126,7 @@ fn out(text: &str, facts: &ClientProperties, backup: Option<&str>) -> String {
             remove_gateway(text, entry, facts, before, PROGRAM).expect("nobody changed it")
         })
         .collect();
-    apply(text, edits)
+    apply_edits(text, edits)
 }
 
 /// The command and arguments of each server, or its URL.
@@ -145,9 +145,9 @@ fn holds(original: &str, facts: &ClientProperties) {
         .iter()
         .flat_map(|entry| add_gateway(original, entry, facts, PROGRAM, &options))
         .collect();
-    let behind = apply(original, edits);
+    let behind = apply_edits(original, edits);
     for entry in entries(&behind, facts) {
-        let standing = entry.standing(PROGRAM);
+        let standing = entry.gateway_status(PROGRAM);
         assert!(
             matches!(&standing, Standing::Installed { options: now, .. } if *now == options),
             "{standing:?}\n{behind}"
@@ -168,12 +168,12 @@ proptest! {
 
     #[test]
     fn restores_json_files(style in style(), servers in prop::collection::vec(server(), 0..4)) {
-        holds(&json(&style, &servers), Client::Cursor.facts());
+        holds(&json(&style, &servers), Client::Cursor.properties());
     }
 
     #[test]
     fn restores_toml_files(style in style(), servers in prop::collection::vec(server(), 0..4)) {
-        holds(&toml(&style, &servers), Client::Codex.facts());
+        holds(&toml(&style, &servers), Client::Codex.properties());
     }
 
     #[test]
@@ -181,8 +181,8 @@ proptest! {
         let servers = [server];
         for (client, whole) in [(Client::Cursor, json(&style, &servers)), (Client::Codex, toml(&style, &servers))] {
             let part: String = whole.chars().take(cut).collect();
-            let _ = read(&part, client.facts());
-            let _ = read(&format!("{part}{text}"), client.facts());
+            let _ = read_entries(&part, client.properties());
+            let _ = read_entries(&format!("{part}{text}"), client.properties());
         }
     }
 }

@@ -8,7 +8,7 @@ use super::config_file::ConfigFile;
 use super::server_entry::ServerEntry;
 use crate::cli::check_fix::write_diff;
 use crate::cli::exit::{CommandError, ExitStatus};
-use crate::cli::output::{BOLD, DIM, Output, YELLOW, columns, one_line, warn};
+use crate::cli::output::{BOLD, DIM, Output, YELLOW, display_width, escape_line, print_warning};
 
 /// The result for one server.
 pub(super) struct ServerRow {
@@ -52,25 +52,25 @@ pub(super) struct InstallReport<'f> {
 
 impl InstallReport<'_> {
     /// Prints the rows, or with `--dry-run` the diff to the text that would be written.
-    pub(super) fn show(&self, text: &str, output: &mut Output) -> Result<(), CommandError> {
+    pub(super) fn write_rows(&self, text: &str, output: &mut Output) -> Result<(), CommandError> {
         let name = self.file.shown.display().to_string();
         if self.dry_run {
             write_diff(&name, &self.file.text, text, output)?;
             output.flush()?;
             for row in self.rows.iter().filter(|row| row.end == RowStatus::Failed) {
-                warn(format!("{}: {}", row.title, row.what));
+                print_warning(format!("{}: {}", row.title, row.what));
             }
             return Ok(());
         }
-        writeln!(output, "{}", output.paint(BOLD, &one_line(&name)).into_owned())?;
+        writeln!(output, "{}", output.paint(BOLD, &escape_line(&name)).into_owned())?;
         if self.rows.is_empty() {
             writeln!(output, "  nothing to do")?;
         }
-        let titles: Vec<_> = self.rows.iter().map(|row| one_line(&row.title)).collect();
-        let longest = titles.iter().map(|title| columns(title)).max().unwrap_or(0);
+        let titles: Vec<_> = self.rows.iter().map(|row| escape_line(&row.title)).collect();
+        let longest = titles.iter().map(|title| display_width(title)).max().unwrap_or(0);
         for (row, title) in self.rows.iter().zip(&titles) {
-            let space = " ".repeat(longest - columns(title));
-            let what = one_line(&row.what);
+            let space = " ".repeat(longest - display_width(title));
+            let what = escape_line(&row.what);
             let what = match row.end {
                 RowStatus::Done => what,
                 RowStatus::Unchanged => output.paint(DIM, &what).into_owned().into(),
@@ -82,9 +82,13 @@ impl InstallReport<'_> {
     }
 
     /// Prints the path of the backup, and how to make the client load the changed file.
-    pub(super) fn changed(&self, backup: Option<&Path>, output: &mut Output) -> Result<(), CommandError> {
+    pub(super) fn write_next_steps(
+        &self,
+        backup: Option<&Path>,
+        output: &mut Output,
+    ) -> Result<(), CommandError> {
         if let Some(backup) = backup {
-            writeln!(output, "\nBackup without Callgate: {}", one_line(&backup.display().to_string()))?;
+            writeln!(output, "\nBackup without Callgate: {}", escape_line(&backup.display().to_string()))?;
         } else {
             writeln!(output)?;
         }
@@ -95,7 +99,7 @@ impl InstallReport<'_> {
     /// The exit status. With `some`, a file without servers is a failure.
     pub(super) fn exit(&self, some: bool) -> ExitStatus {
         if some && self.rows.is_empty() {
-            warn(format!("`{}` has no servers", self.file.shown.display()));
+            print_warning(format!("`{}` has no servers", self.file.shown.display()));
             return ExitStatus::Fails;
         }
         match self.rows.iter().any(|row| row.end == RowStatus::Failed) {

@@ -92,7 +92,10 @@ pub(super) enum Standing {
 }
 
 /// Reads all servers of a file.
-pub(super) fn read(text: &str, facts: &ClientProperties) -> Result<Vec<ServerEntry>, ConfigFileError> {
+pub(super) fn read_entries(
+    text: &str,
+    facts: &ClientProperties,
+) -> Result<Vec<ServerEntry>, ConfigFileError> {
     match facts.syntax {
         ConfigSyntax::Json => json_config::read(text, facts),
         ConfigSyntax::Toml => toml_config::read(text, facts),
@@ -200,7 +203,7 @@ impl ServerEntry {
     }
 
     /// The range from the first to the last member that installing the gateway can change.
-    pub(super) fn core(&self) -> Range<usize> {
+    pub(super) fn editable_range(&self) -> Range<usize> {
         let ranges = [
             self.command.as_ref().map(|member| (member.key.start, member.span.end)),
             self.args.as_ref().map(|member| (member.key.start, member.span.end)),
@@ -213,7 +216,7 @@ impl ServerEntry {
     }
 
     /// Whether the server is behind the gateway; `program` is the path of this executable.
-    pub(super) fn standing(&self, program: &str) -> Standing {
+    pub(super) fn gateway_status(&self, program: &str) -> Standing {
         match (&self.command, &self.url) {
             (Some(command), None) if is_callgate(&command.is, program) => behind(self.args.as_ref()),
             (Some(command), None) => Standing::Before(ServerTarget::Command { command: command.is.clone() }),
@@ -238,7 +241,7 @@ impl ServerEntry {
             );
         }
         // A URL with variables can't be checked: the client expands them.
-        let is_usable = || HttpSpec { url: url.to_owned(), headers: Vec::new() }.check();
+        let is_usable = || HttpSpec { url: url.to_owned(), headers: Vec::new() }.validate();
         if !url.contains('$')
             && let Err(why) = is_usable()
         {

@@ -19,7 +19,7 @@ impl TextEdit {
 }
 
 /// Applies edits, which must not overlap.
-pub(super) fn apply(text: &str, mut edits: Vec<TextEdit>) -> String {
+pub(super) fn apply_edits(text: &str, mut edits: Vec<TextEdit>) -> String {
     edits.sort_by_key(|edit| edit.span.start);
     let mut result = String::with_capacity(text.len());
     let mut done = 0;
@@ -92,21 +92,21 @@ pub(super) fn remove_gateway(
     program: &str,
 ) -> Result<Vec<TextEdit>, String> {
     let (Standing::Installed { options, origin }, Some(command), Some(args)) =
-        (entry.standing(program), &entry.command, &entry.args)
+        (entry.gateway_status(program), &entry.command, &entry.args)
     else {
         return Ok(Vec::new());
     };
     if let Some((old, before)) = before
-        && matches!(before.standing(program), Standing::Before(_))
+        && matches!(before.gateway_status(program), Standing::Before(_))
     {
-        let core = before.core();
+        let core = before.editable_range();
         let mut edits = add_gateway(old, before, facts, &command.is, &options);
         for edit in &mut edits {
             edit.span = edit.span.start - core.start..edit.span.end - core.start;
         }
         let was = slice(old, core);
-        if apply(was, edits) == slice(text, entry.core()) {
-            return Ok(vec![TextEdit::new(entry.core(), was)]);
+        if apply_edits(was, edits) == slice(text, entry.editable_range()) {
+            return Ok(vec![TextEdit::new(entry.editable_range(), was)]);
         }
     }
     // `proxy`, the options, and `--` or `--upstream`.

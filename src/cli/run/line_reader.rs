@@ -54,7 +54,7 @@ impl JsonLinesReader {
     }
 
     /// Returns the next line that is not blank. `before_waiting` is called before each read, which may block forever.
-    pub(in crate::cli) fn next(
+    pub(in crate::cli) fn next_line(
         &mut self,
         mut before_waiting: impl FnMut() -> Result<(), CommandError>,
     ) -> Result<Option<InputLine<'_>>, CommandError> {
@@ -128,7 +128,7 @@ mod tests {
     fn read(bytes: impl Into<Vec<u8>>) -> Vec<(u64, Result<String, String>)> {
         let mut lines = JsonLinesReader::new("test".to_owned(), Box::new(io::Cursor::new(bytes.into())));
         let mut all = Vec::new();
-        while let Some(line) = lines.next(|| Ok(())).unwrap() {
+        while let Some(line) = lines.next_line(|| Ok(())).unwrap() {
             all.push((line.number, line.text.map(str::to_owned)));
         }
         all

@@ -14,10 +14,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use super::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
 use super::json_inputs::{read_context, read_tools};
-use super::output::{Output, print_error, warn};
+use super::output::{Output, print_error, print_warning};
 use super::progress::Progress;
 use super::rules_args;
-use super::state_store::{OpenStateStore, keys_from_environment, runtime};
+use super::state_store::{OpenStateStore, keys_from_environment, new_runtime};
 use crate::argument_schema::ArgumentSchema;
 use crate::call::{CallRecord, CallRecordError, Outcome, OutcomeKind, Reason, reason_code};
 use crate::engine::{Engine, EngineBuilder};
@@ -118,7 +118,7 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
     };
     warn_about_invalid_schemas(&tools);
     let mut lines = JsonLinesReader::open(calls)?;
-    let runtime = runtime()?;
+    let runtime = new_runtime()?;
     let state =
         arguments.state.as_deref().map(|url| OpenStateStore::open_or_new(url, &runtime)).transpose()?;
     let mut engine = Engine::builder(chains.clone()).tools(tools);
@@ -132,7 +132,8 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
         None => keys_from_environment()?.into_iter().fold(engine, EngineBuilder::keys),
     };
     let engine = engine.build();
-    let _watch = if arguments.watch { Some(super::reload_output::begin(&engine, policies)?) } else { None };
+    let _watch =
+        if arguments.watch { Some(super::reload_output::start_watcher(&engine, policies)?) } else { None };
     let mut report = match arguments.format {
         OutputFormat::Json => RunReport::json(),
         OutputFormat::Text => RunReport::text(&chains, arguments.state.clone()),
@@ -145,19 +146,20 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
     let mut sessions = OpenSessions::new(engine.clone(), runtime, keeping);
     let mut unreadable_lines = false;
     let ended = loop {
-        let line = match lines.next(|| report.catch_up(output)) {
+        let line = match lines.next_line(|| report.flush(output)) {
             Ok(Some(line)) => line,
             Ok(None) => break Ok(()),
             // Calls read before the error are still completed.
             Err(stop @ CommandError::Trouble(_)) => break Err(stop),
             Err(stop) => return Err(stop),
         };
-        match line.text.and_then(|text| record(text, line.number, &context)) {
+        match line.text.and_then(|text| parse_record(text, line.number, &context)) {
             Ok(mut record) => {
-                if let Err(stop) = sessions.admit(&mut record) {
+                if let Err(stop) = sessions.prepare_session(&mut record) {
                     break Err(stop);
                 }
-                sessions.take(record, line.bytes, &mut |outcome| seen.show(&outcome, &mut report, output))?
+                sessions
+                    .add_call(record, line.bytes, &mut |outcome| seen.show(&outcome, &mut report, output))?
             }
             Err(problem) => {
                 unreadable_lines = true;
@@ -168,10 +170,10 @@ pub(super) fn run(arguments: &RunArgs, output: &mut Output) -> Result<ExitStatus
             }
         }
     };
-    sessions.end(&mut |outcome| seen.show(&outcome, &mut report, output))?;
-    seen.progress.end();
-    if ended.is_ok() || sessions.opened() > 0 {
-        report.end(sessions.opened(), output)?;
+    sessions.finish(&mut |outcome| seen.show(&outcome, &mut report, output))?;
+    seen.progress.clear();
+    if ended.is_ok() || sessions.opened_count() > 0 {
+        report.finish(sessions.opened_count(), output)?;
     }
     ended?;
     Ok(match (unreadable_lines, seen.failing) {
@@ -196,13 +198,13 @@ impl OutcomeHandler<'_> {
         output: &mut Output,
     ) -> Result<(), CommandError> {
         self.failing |= self.fail_on.contains(&outcome.outcome);
-        self.progress.step();
-        report.show(outcome, output)
+        self.progress.increment();
+        report.add(outcome, output)
     }
 }
 
 /// Parses the call of a line and merges its context with the common one.
-pub(super) fn record(text: &str, number: u64, context: &Map) -> Result<CallRecord, String> {
+pub(super) fn parse_record(text: &str, number: u64, context: &Map) -> Result<CallRecord, String> {
     let mut record = CallRecord::parse(text).map_err(|error| match error {
         CallRecordError::Json(error) => format!("invalid JSON: {} (column {})", error.kind, error.column),
         error => error.to_string(),
@@ -237,7 +239,7 @@ fn invalid_line_outcome(number: u64, problem: &str, revision: String) -> Outcome
 pub(super) fn warn_about_invalid_schemas(tools: &[ToolDescriptor]) {
     for tool in tools {
         if let Some(Err(error)) = tool.input_schema.as_ref().map(ArgumentSchema::compile) {
-            warn(format!("the schema of the tool `{}` can't be used: {error}", tool.name));
+            print_warning(format!("the schema of the tool `{}` can't be used: {error}", tool.name));
         }
     }
 }

@@ -7,10 +7,10 @@ use tokio::runtime::Runtime;
 use super::recorded_executor::RecordedExecutor;
 use crate::call::{CallRecord, Outcome};
 use crate::cli::exit::CommandError;
-use crate::cli::output::{grouped, warn};
+use crate::cli::output::{group_digits, print_warning};
 use crate::engine::Engine;
 use crate::json::Value;
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 use crate::session::Session;
 
 /// Maximum number of open sessions; beyond it, the one idle for longest is closed.
@@ -85,7 +85,7 @@ impl OpenSessions {
     /// # Errors
     /// If the state store already has the session and sessions are not resumed, or if it can't be read. None of the session's calls
     /// may be run then.
-    pub(in crate::cli) fn admit(&mut self, record: &mut CallRecord) -> Result<(), CommandError> {
+    pub(in crate::cli) fn prepare_session(&mut self, record: &mut CallRecord) -> Result<(), CommandError> {
         if self.keeping == SessionPersistence::Nowhere {
             return Ok(());
         }
@@ -93,29 +93,29 @@ impl OpenSessions {
         if self.open.contains_key(&record.session) || self.closed.contains(&name) {
             return Ok(());
         }
-        let session = self.engine.session().named(&name);
+        let session = self.engine.session().with_name(&name);
         let is_new = self
             .runtime
             .block_on(session.begin_recorded())
-            .map_err(|error| CommandError::trouble(error.to_string()))?;
+            .map_err(|error| CommandError::new(error.to_string()))?;
         match is_new || self.keeping == SessionPersistence::Resumed {
             true => Ok(()),
-            false => Err(CommandError::trouble(format!(
+            false => Err(CommandError::new(format!(
                 "the session `{}` is already in the state store; add `--resume` to resume it, or use another state store; none of \
                  its calls was run",
-                inert(&name)
+                escape_controls(&name)
             ))),
         }
     }
 
     /// Number of sessions opened so far.
-    pub(in crate::cli) fn opened(&self) -> usize {
+    pub(in crate::cli) fn opened_count(&self) -> usize {
         self.opened
     }
 
     /// Adds a call, and shows the outcomes of the round that it completes, and its own outcome unless it waits for its own round.
     /// `bytes` is the size of the call in memory.
-    pub(in crate::cli) fn take(
+    pub(in crate::cli) fn add_call(
         &mut self,
         record: CallRecord,
         bytes: usize,
@@ -133,9 +133,9 @@ impl OpenSessions {
         let full = open.round.len() >= MAX_ROUND_CALLS || self.waiting_bytes > MAX_WAITING_BYTES;
         if in_round && full && !self.warned_of_rounds {
             self.warned_of_rounds = true;
-            warn(format!(
+            print_warning(format!(
                 "a round is decided in parts: at most {} calls of a round, and {} MiB of calls of all rounds, can wait",
-                grouped(MAX_ROUND_CALLS),
+                group_digits(MAX_ROUND_CALLS),
                 MAX_WAITING_BYTES >> 20
             ));
         }
@@ -147,7 +147,7 @@ impl OpenSessions {
     }
 
     /// Completes and shows all remaining rounds.
-    pub(in crate::cli) fn end(&mut self, show: OutcomeSink<'_>) -> Result<(), CommandError> {
+    pub(in crate::cli) fn finish(&mut self, show: OutcomeSink<'_>) -> Result<(), CommandError> {
         while self.close_idlest(show)? {}
         Ok(())
     }
@@ -168,9 +168,9 @@ impl OpenSessions {
                 if self.open.len() >= MAX_OPEN {
                     if !self.warned_of_sessions {
                         self.warned_of_sessions = true;
-                        warn(format!(
+                        print_warning(format!(
                             "more than {} sessions are open at once: those idle for longest are closed, and a later call of one {}",
-                            grouped(MAX_OPEN),
+                            group_digits(MAX_OPEN),
                             match self.keeping {
                                 SessionPersistence::Nowhere => "begins a new, empty session",
                                 SessionPersistence::NewSessions | SessionPersistence::Resumed => "resumes it",
@@ -181,11 +181,14 @@ impl OpenSessions {
                 }
                 self.opened += 1;
                 let session = match name {
-                    Some(name) => self.engine.session().named(name),
+                    Some(name) => self.engine.session().with_name(name),
                     None => self.engine.session(),
                 };
-                let session =
-                    if self.keeping == SessionPersistence::Nowhere { session } else { session.recorded() };
+                let session = if self.keeping == SessionPersistence::Nowhere {
+                    session
+                } else {
+                    session.with_call_recording()
+                };
                 OpenSession { session, heard: self.now, round: Vec::new(), round_bytes: 0 }
             }
         };
@@ -211,7 +214,7 @@ impl OpenSessions {
             return Ok(());
         }
         self.waiting_bytes = self.waiting_bytes.saturating_sub(std::mem::take(&mut open.round_bytes));
-        let (calls, player) = RecordedExecutor::split(std::mem::take(&mut open.round));
+        let (calls, player) = RecordedExecutor::split_round(std::mem::take(&mut open.round));
         let outcomes = self.runtime.block_on(open.session.execute_round(calls, &player));
         outcomes.into_iter().try_for_each(show)
     }

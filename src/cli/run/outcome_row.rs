@@ -4,9 +4,11 @@ use std::io::{self, Write};
 
 use clap::builder::styling::{Effects, Style};
 
-use super::summary::{REPLAYED_LABEL, is_call, was_settled_before};
+use super::summary::{REPLAYED_LABEL, is_call, is_replayed};
 use crate::call::{Outcome, OutcomeKind};
-use crate::cli::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, columns, cut, one_line, wrap};
+use crate::cli::output::{
+    BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, display_width, escape_line, truncate, wrap,
+};
 
 /// Minimum width of a column for the reason; with less room, the reason is on separate lines below.
 const MIN_REASON_WIDTH: usize = 36;
@@ -34,14 +36,14 @@ pub(super) struct OutcomeRow {
 }
 
 impl OutcomeRow {
-    pub(super) fn of(outcome: &Outcome) -> Self {
-        let text = |text: &str| one_line(text).into_owned();
+    pub(super) fn from_outcome(outcome: &Outcome) -> Self {
+        let text = |text: &str| escape_line(text).into_owned();
         // A successful call needs no reason but the policy.
         let reason = match outcome.outcome {
             OutcomeKind::Executed | OutcomeKind::Cached | OutcomeKind::Answered => "",
             _ => &outcome.reason.message,
         };
-        let reason = match (was_settled_before(outcome), reason) {
+        let reason = match (is_replayed(outcome), reason) {
             (false, reason) => reason.to_owned(),
             (true, "") => REPLAYED_LABEL.to_owned(),
             (true, reason) => format!("{REPLAYED_LABEL}: {reason}"),
@@ -52,7 +54,7 @@ impl OutcomeRow {
             id: text(&outcome.id),
             tool: text(&outcome.tool),
             policy: outcome.reason.policy.as_deref().map(text).unwrap_or_default(),
-            time: if outcome.replayed { String::new() } else { duration(outcome.duration_us) },
+            time: if outcome.replayed { String::new() } else { format_duration(outcome.duration_us) },
             reason: text(&reason),
         }
     }
@@ -76,7 +78,7 @@ pub(super) struct TableLayout {
 
 impl TableLayout {
     /// Computes the widths for these rows and the length of the longest policy id.
-    pub(super) fn of(
+    pub(super) fn from_rows(
         rows: &[OutcomeRow],
         several_sessions: bool,
         longest_policy: usize,
@@ -85,15 +87,15 @@ impl TableLayout {
         // One or two rows, as from an open pipe, say little about later ones.
         let first_of_many = rows.len() <= 2;
         let longest = |usual: usize, head: &str, cell: fn(&OutcomeRow) -> &str| {
-            let least = if first_of_many { usual } else { columns(head) };
-            rows.iter().map(|row| columns(cell(row))).fold(least, usize::max).min(MAX_CELL_WIDTH)
+            let least = if first_of_many { usual } else { display_width(head) };
+            rows.iter().map(|row| display_width(cell(row))).fold(least, usize::max).min(MAX_CELL_WIDTH)
         };
         let mut layout = Self {
             session: several_sessions.then(|| longest(12, "SESSION", OutcomeRow::session)),
             only_session: rows.iter().find_map(|row| row.session.clone()),
             id: longest(12, "CALL", |row| &row.id),
             tool: longest(20, "TOOL", |row| &row.tool),
-            policy: longest_policy.clamp(columns("POLICY"), MAX_CELL_WIDTH),
+            policy: longest_policy.clamp(display_width("POLICY"), MAX_CELL_WIDTH),
             width,
         };
         layout.shrink();
@@ -143,7 +145,7 @@ impl TableLayout {
 
     /// Writes a row, with further lines for a long reason.
     pub(super) fn write(&self, row: &OutcomeRow, output: &mut Output) -> io::Result<()> {
-        let (mark, style) = appearance(row.kind);
+        let (mark, style) = mark_and_style(row.kind);
         let outcome = format!("{:OUTCOME$}", format!("{mark} {}", row.kind.name()));
         let session = self.session.map(|width| self.cell(row.session(), width)).unwrap_or_default();
         let line = [
@@ -187,7 +189,7 @@ impl TableLayout {
         if lines.len() > MAX_REASON_LINES {
             lines.truncate(MAX_REASON_LINES);
             if let Some(last) = lines.last_mut() {
-                *last = cut(&format!("{last} …"), width).into_owned();
+                *last = truncate(&format!("{last} …"), width).into_owned();
             }
         }
         lines
@@ -195,14 +197,14 @@ impl TableLayout {
 
     /// Pads or truncates a text to its column, followed by the gap.
     fn cell(&self, text: &str, width: usize) -> String {
-        let text = if self.width.is_some() { cut(text, width) } else { text.into() };
-        let padding = width.saturating_sub(columns(&text)) + GAP.len();
+        let text = if self.width.is_some() { truncate(text, width) } else { text.into() };
+        let padding = width.saturating_sub(display_width(&text)) + GAP.len();
         format!("{text}{}", " ".repeat(padding))
     }
 }
 
 /// The mark and the colour of an outcome; the mark identifies it without colour, too.
-pub(super) fn appearance(kind: OutcomeKind) -> (&'static str, Style) {
+pub(super) fn mark_and_style(kind: OutcomeKind) -> (&'static str, Style) {
     match kind {
         OutcomeKind::Executed => ("✓", GREEN),
         OutcomeKind::Cached | OutcomeKind::Answered => ("✓", CYAN),
@@ -216,7 +218,7 @@ pub(super) fn appearance(kind: OutcomeKind) -> (&'static str, Style) {
 }
 
 /// Formats a duration in a fitting unit: `41 µs`, `1.2 ms`, `3.4 s`.
-pub(super) fn duration(microseconds: u64) -> String {
+pub(super) fn format_duration(microseconds: u64) -> String {
     let (amount, unit) = match microseconds {
         0..1000 => return format!("{microseconds} µs"),
         1000..1_000_000 => (microseconds as f64 / 1e3, "ms"),
@@ -231,7 +233,7 @@ mod tests {
 
     #[test]
     fn durations_have_a_fitting_unit() {
-        let texts = [0, 999, 1200, 41_000, 999_999, 3_400_000].map(duration);
+        let texts = [0, 999, 1200, 41_000, 999_999, 3_400_000].map(format_duration);
         assert_eq!(texts, ["0 µs", "999 µs", "1.2 ms", "41 ms", "1000 ms", "3.4 s"]);
     }
 }

@@ -19,7 +19,7 @@ struct RecordedCall {
 
 impl RecordedExecutor {
     /// Splits a round into its calls and the executor that replays their results.
-    pub(super) fn split(round: Vec<CallRecord>) -> (Vec<ToolCall>, Self) {
+    pub(super) fn split_round(round: Vec<CallRecord>) -> (Vec<ToolCall>, Self) {
         let calls = round.iter().map(|record| record.call.clone()).collect();
         let answers = round.into_iter().map(|record| RecordedCall {
             call: record.call,

@@ -45,28 +45,28 @@ impl RunReport {
     }
 
     /// Adds an outcome, which is written now or with [`catch_up`](Self::catch_up).
-    pub(super) fn show(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), CommandError> {
+    pub(super) fn add(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), CommandError> {
         match self {
             Self::Json => {
-                let line = crate::json::to_string(outcome)
-                    .map_err(|error| CommandError::trouble(error.to_string()))?;
+                let line =
+                    crate::json::to_string(outcome).map_err(|error| CommandError::new(error.to_string()))?;
                 Ok(writeln!(output, "{line}")?)
             }
-            Self::Text(table) => table.show(outcome, output),
+            Self::Text(table) => table.add(outcome, output),
         }
     }
 
     /// Writes all buffered outcomes.
-    pub(super) fn catch_up(&mut self, output: &mut Output) -> Result<(), CommandError> {
+    pub(super) fn flush(&mut self, output: &mut Output) -> Result<(), CommandError> {
         if let Self::Text(table) = self {
-            table.catch_up(output)?;
+            table.flush(output)?;
         }
         Ok(output.flush()?)
     }
 
     /// Ends the report. `sessions` is the number of sessions.
-    pub(super) fn end(&mut self, sessions: usize, output: &mut Output) -> Result<(), CommandError> {
-        self.catch_up(output)?;
+    pub(super) fn finish(&mut self, sessions: usize, output: &mut Output) -> Result<(), CommandError> {
+        self.flush(output)?;
         match self {
             Self::Json => Ok(()),
             Self::Text(table) => table.summary.write(sessions, output),
@@ -75,9 +75,9 @@ impl RunReport {
 }
 
 impl OutcomeTable {
-    fn show(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), CommandError> {
-        self.summary.count(outcome);
-        let row = OutcomeRow::of(outcome);
+    fn add(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), CommandError> {
+        self.summary.add(outcome);
+        let row = OutcomeRow::from_outcome(outcome);
         match &self.layout {
             Some(layout) if layout.can_show(&row) => Ok(layout.write(&row, output)?),
             // The first row of a second session: from here on, the table has a column for sessions.
@@ -88,17 +88,17 @@ impl OutcomeTable {
             }
             None => {
                 self.waiting.push(row);
-                if self.waiting.len() >= MAX_WAITING { self.catch_up(output) } else { Ok(()) }
+                if self.waiting.len() >= MAX_WAITING { self.flush(output) } else { Ok(()) }
             }
         }
     }
 
-    fn catch_up(&mut self, output: &mut Output) -> Result<(), CommandError> {
+    fn flush(&mut self, output: &mut Output) -> Result<(), CommandError> {
         if self.waiting.is_empty() {
             return Ok(());
         }
         let several = self.summary.has_several_sessions();
-        let layout = TableLayout::of(&self.waiting, several, self.longest_policy, output.width);
+        let layout = TableLayout::from_rows(&self.waiting, several, self.longest_policy, output.width);
         layout.write_head(output)?;
         for row in self.waiting.drain(..) {
             layout.write(&row, output)?;

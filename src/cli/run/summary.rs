@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use super::outcome_row::{appearance, duration};
+use super::outcome_row::{format_duration, mark_and_style};
 use crate::call::{Outcome, OutcomeKind, Verdict, reason_code};
 use crate::cli::exit::CommandError;
 use crate::cli::output::{
-    BOLD, CYAN, DIM, Output, amount, columns, cut, format_time, grouped, one_line, quote_shell_word, wrap,
+    BOLD, CYAN, DIM, Output, count_noun, display_width, escape_line, format_time, group_digits,
+    quote_shell_word, truncate, wrap,
 };
 
 /// Maximum number of pending approvals listed; further ones are counted.
@@ -64,7 +65,7 @@ pub(super) fn is_call(outcome: &Outcome) -> bool {
 }
 
 /// Whether the outcome is that of an earlier run. A pending call has no final outcome yet.
-pub(super) fn was_settled_before(outcome: &Outcome) -> bool {
+pub(super) fn is_replayed(outcome: &Outcome) -> bool {
     outcome.replayed && outcome.outcome != OutcomeKind::Suspended
 }
 
@@ -74,13 +75,13 @@ impl RunSummary {
         Self { state, ..Self::default() }
     }
 
-    pub(super) fn count(&mut self, outcome: &Outcome) {
+    pub(super) fn add(&mut self, outcome: &Outcome) {
         self.calls += 1;
         if is_call(outcome) {
             let first = self.first_session.get_or_insert_with(|| outcome.session.clone());
             self.several_sessions |= *first != outcome.session;
         }
-        if was_settled_before(outcome) {
+        if is_replayed(outcome) {
             *self.settled_before.entry(outcome.outcome).or_default() += 1;
             return;
         }
@@ -95,9 +96,10 @@ impl RunSummary {
             }
             self.questions.push(ApprovalSummary {
                 id: approval.approval_id.clone(),
-                approval: one_line(&approval.approval_id).into_owned(),
-                session: outcome.session.as_deref().map(|name| one_line(name).into_owned()),
-                text: one_line(approval.message.as_deref().unwrap_or(&outcome.reason.message)).into_owned(),
+                approval: escape_line(&approval.approval_id).into_owned(),
+                session: outcome.session.as_deref().map(|name| escape_line(name).into_owned()),
+                text: escape_line(approval.message.as_deref().unwrap_or(&outcome.reason.message))
+                    .into_owned(),
                 policies: approval.policies.join(", "),
                 expires: approval.expires_at.as_deref().map(format_time),
             });
@@ -141,31 +143,32 @@ impl RunSummary {
         }
         let total = format!(
             "{} in {}, {} in total",
-            amount(self.calls, "call", "calls"),
-            amount(sessions, "session", "sessions"),
-            duration(self.microseconds)
+            count_noun(self.calls, "call", "calls"),
+            count_noun(sessions, "session", "sessions"),
+            format_duration(self.microseconds)
         );
         let total = output.paint(BOLD, &total).into_owned();
         writeln!(output, "\n{total}")?;
         for (kind, count) in &self.kinds {
-            let (mark, style) = appearance(*kind);
+            let (mark, style) = mark_and_style(*kind);
             let word = format!("{mark} {:13}", kind.name());
             let word = output.paint(style, &word).into_owned();
             let dry = match kind {
                 OutcomeKind::Executed if self.dry > 0 => {
-                    format!("  {} dry: no recorded result to replay", grouped(self.dry))
+                    format!("  {} dry: no recorded result to replay", group_digits(self.dry))
                 }
                 _ => String::new(),
             };
             let dry = output.paint(DIM, &dry).into_owned();
-            writeln!(output, "  {word} {:>7}{dry}", grouped(*count))?;
+            writeln!(output, "  {word} {:>7}{dry}", group_digits(*count))?;
         }
         if !self.settled_before.is_empty() {
-            let kinds = self.settled_before.iter().map(|(kind, count)| format!("{} {kind}", grouped(*count)));
+            let kinds =
+                self.settled_before.iter().map(|(kind, count)| format!("{} {kind}", group_digits(*count)));
             let kinds = kinds.collect::<Vec<_>>().join(", ");
             let kinds = output.paint(DIM, &kinds).into_owned();
             let count: usize = self.settled_before.values().sum();
-            writeln!(output, "  {REPLAYED_LABEL:15} {:>7}  {kinds}", grouped(count))?;
+            writeln!(output, "  {REPLAYED_LABEL:15} {:>7}  {kinds}", group_digits(count))?;
         }
         self.write_policies(output)?;
         self.write_approvals(output)
@@ -177,20 +180,20 @@ impl RunSummary {
         }
         let title = output.paint(BOLD, "By policy").into_owned();
         writeln!(output, "\n{title}")?;
-        let longest = self.policies.keys().map(|id| columns(id)).max().unwrap_or(0);
+        let longest = self.policies.keys().map(|id| display_width(id)).max().unwrap_or(0);
         for (id, counts) in &self.policies {
             let mut words: Vec<String> = counts
                 .kinds
                 .iter()
                 .map(|(kind, count)| {
-                    let text = format!("{} {}", grouped(*count), kind.name());
-                    output.paint(appearance(*kind).1, &text).into_owned()
+                    let text = format!("{} {}", group_digits(*count), kind.name());
+                    output.paint(mark_and_style(*kind).1, &text).into_owned()
                 })
                 .collect();
             if counts.would_stop > 0 {
-                words.push(format!("{} would be stopped (shadow)", grouped(counts.would_stop)));
+                words.push(format!("{} would be stopped (shadow)", group_digits(counts.would_stop)));
             }
-            let padding = " ".repeat(longest.saturating_sub(columns(id)));
+            let padding = " ".repeat(longest.saturating_sub(display_width(id)));
             let id = output.paint(CYAN, id).into_owned();
             writeln!(output, "  {id}{padding}  {}", words.join(", "))?;
         }
@@ -220,21 +223,21 @@ impl RunSummary {
         writeln!(output, "\n{title}")?;
         for question in &self.questions {
             let approval =
-                output.paint(appearance(OutcomeKind::Suspended).1, &question.approval).into_owned();
+                output.paint(mark_and_style(OutcomeKind::Suspended).1, &question.approval).into_owned();
             let mut about: Vec<String> = Vec::new();
             about.extend(question.session.as_ref().map(|name| format!("session {name}")));
             about.extend((!question.policies.is_empty()).then(|| question.policies.clone()));
             about.extend(question.expires.as_ref().map(|time| format!("until {time}")));
             let width = output.width.map_or(usize::MAX, |width| width - INDENT.len());
-            let room = width.saturating_sub(columns(&question.approval));
-            let about = output.paint(DIM, &cut(&about.join(" · "), room)).into_owned();
+            let room = width.saturating_sub(display_width(&question.approval));
+            let about = output.paint(DIM, &truncate(&about.join(" · "), room)).into_owned();
             writeln!(output, "  {approval}  {about}")?;
             for line in wrap(&question.text, width) {
                 writeln!(output, "{INDENT}{line}")?;
             }
         }
         if self.more_approvals > 0 {
-            writeln!(output, "  and {} more", grouped(self.more_approvals))?;
+            writeln!(output, "  and {} more", group_digits(self.more_approvals))?;
         }
         self.write_answer_hint(output)
     }

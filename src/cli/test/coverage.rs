@@ -15,13 +15,13 @@ impl TestArgs {
 }
 
 /// Parses the minimum percentage.
-pub(super) fn percent(text: &str) -> Result<f64, String> {
+pub(super) fn parse_percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').parse().ok().filter(|number| (0.0..=100.0).contains(number));
     number.ok_or_else(|| "must be a percentage from 0 to 100, such as `95`".to_owned())
 }
 
 /// Writes the coverage, if the format supports it. Returns whether it reaches the minimum.
-pub(super) fn write(
+pub(super) fn write_coverage(
     covered: &CoverageReport,
     arguments: &TestArgs,
     output: &mut Output,

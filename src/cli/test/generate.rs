@@ -9,7 +9,7 @@ use crate::call::CallRecord;
 use crate::cli::check;
 use crate::cli::exit::{CommandError, ExitStatus};
 use crate::cli::json_inputs::read_tools;
-use crate::cli::output::{Output, amount, note, print_build_errors, quote_shell_word};
+use crate::cli::output::{Output, count_noun, print_build_errors, print_note, quote_shell_word};
 use crate::engine;
 use crate::source::is_policy_test;
 use crate::suite::{self, GeneratedTests, RecordingSource, rules_paths};
@@ -32,8 +32,8 @@ pub(super) fn generate(
     let chains = match engine::load(&rules_paths(&arguments.paths)) {
         Ok(chains) => chains,
         Err(error) => {
-            print_build_errors(error.built());
-            return Ok(check::exit(&error.built().diagnostics));
+            print_build_errors(error.build_result());
+            return Ok(check::exit_status(&error.build_result().diagnostics));
         }
     };
     let directory = arguments.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
@@ -44,8 +44,8 @@ pub(super) fn generate(
         calls: if calls == Path::new("-") { "stdin" } else { &name },
         tools: named.as_ref().map(|(path, tools)| (path.as_str(), tools.as_slice())),
     };
-    let generated = suite::generate(records, &chains, origin)
-        .map_err(|error| CommandError::trouble(error.to_string()))?;
+    let generated =
+        suite::generate(records, &chains, origin).map_err(|error| CommandError::new(error.to_string()))?;
     match &arguments.output {
         Some(path) => write_new_file(path, &generated.text)?,
         None => write!(output, "{}", generated.text)?,
@@ -57,7 +57,7 @@ pub(super) fn generate(
 
 fn check_output(path: &Path) -> Result<(), CommandError> {
     if !is_policy_test(path) {
-        return Err(CommandError::trouble(format!(
+        return Err(CommandError::new(format!(
             "`{}` does not have a test file's name; use a name such as `recorded.test.yaml`",
             path.display()
         )));
@@ -69,7 +69,7 @@ fn check_output(path: &Path) -> Result<(), CommandError> {
 }
 
 fn exists(path: &Path) -> CommandError {
-    CommandError::trouble(format!(
+    CommandError::new(format!(
         "`{}` already exists and may have been reviewed; use another file",
         path.display()
     ))
@@ -78,7 +78,7 @@ fn exists(path: &Path) -> CommandError {
 fn write_new_file(path: &Path, text: &str) -> Result<(), CommandError> {
     let unwritable = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => exists(path),
-        _ => CommandError::trouble(format!("`{}` can't be written: {error}", path.display())),
+        _ => CommandError::new(format!("`{}` can't be written: {error}", path.display())),
     };
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(unwritable)?;
     file.write_all(text.as_bytes()).map_err(unwritable)
@@ -89,7 +89,7 @@ fn read_calls(path: &Path, filter: Option<&str>) -> Result<Vec<CallRecord>, Comm
     let mut lines = crate::cli::run::JsonLinesReader::open(path)?;
     let filter = filter.map(str::to_lowercase);
     let mut records = Vec::new();
-    while let Some(line) = lines.next(|| Ok(()))? {
+    while let Some(line) = lines.next_line(|| Ok(()))? {
         let number = line.number;
         let record = line.text.and_then(|text| CallRecord::parse(text).map_err(|error| error.to_string()));
         match record {
@@ -100,13 +100,13 @@ fn read_calls(path: &Path, filter: Option<&str>) -> Result<Vec<CallRecord>, Comm
                 }
             }
             Err(problem) => {
-                return Err(CommandError::trouble(format!("{}:{number}: {problem}", lines.name())));
+                return Err(CommandError::new(format!("{}:{number}: {problem}", lines.name())));
             }
         }
     }
     match (&filter, records.is_empty()) {
-        (Some(text), true) => Err(CommandError::trouble(format!("no session has `{text}` in its name"))),
-        (None, true) => Err(CommandError::trouble(format!("`{}` contains no calls", path.display()))),
+        (Some(text), true) => Err(CommandError::new(format!("no session has `{text}` in its name"))),
+        (None, true) => Err(CommandError::new(format!("`{}` contains no calls", path.display()))),
         _ => Ok(records),
     }
 }
@@ -127,19 +127,19 @@ fn tell(generated: &GeneratedTests, arguments: &TestArgs) {
     let GeneratedTests { cases, calls, redacted_by, .. } = generated;
     let written =
         arguments.output.as_ref().map_or_else(String::new, |path| format!(" in `{}`", path.display()));
-    note(format!(
+    print_note(format!(
         "{} generated from {}{written}; review them: they expect what the rules do now",
-        amount(*cases, "case", "cases"),
-        amount(*calls, "call", "calls")
+        count_noun(*cases, "case", "cases"),
+        count_noun(*calls, "call", "calls")
     ));
     if !redacted_by.is_empty() {
-        note(format!("values redacted by {} were not written", redacted_by.join(", ")));
+        print_note(format!("values redacted by {} were not written", redacted_by.join(", ")));
     }
     if let Some(path) = &arguments.output {
         let full = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let is_below = arguments.paths.iter().any(|above| full(path).starts_with(full(above)));
         let paths = rules_paths(&arguments.paths).into_iter().chain((!is_below).then(|| path.clone()));
         let words: Vec<String> = paths.map(|path| quote_shell_word(&path.display().to_string())).collect();
-        note(format!("run them with `callgate test {}`", words.join(" ")));
+        print_note(format!("run them with `callgate test {}`", words.join(" ")));
     }
 }

@@ -72,10 +72,11 @@ mod tests {
         let mut sources = SourceMap::default();
         let source = sources.add("a,b:c%\n.yaml", "x: 1\ny:\n  - z\n");
         let mut diagnostics = Diagnostics::default();
-        diagnostics
-            .push(Diagnostic::new(&UNKNOWN_KEY, Span::new(source, 0, 1), "::stop\n::error::100%").help("b"));
+        diagnostics.push(
+            Diagnostic::new(&UNKNOWN_KEY, Span::new(source, 0, 1), "::stop\n::error::100%").with_help("b"),
+        );
         diagnostics.push(Diagnostic::new(&UNKNOWN_TOOL, Span::new(source, 5, 13), "over lines"));
-        diagnostics.push(Diagnostic::of_file(&MISSING_PATH, "gone", "`gone` does not exist"));
+        diagnostics.push(Diagnostic::for_file(&MISSING_PATH, "gone", "`gone` does not exist"));
         assert_eq!(
             github(&diagnostics, &sources),
             "::error file=a%2Cb%3Ac%25%0A.yaml,line=1,endLine=1,col=1,endColumn=1,title=CG201 unknown-key::\

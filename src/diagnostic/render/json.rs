@@ -86,10 +86,10 @@ mod tests {
         let mut sources = SourceMap::default();
         let source = sources.add("é.yaml", "a: é\ntol: x\n");
         let mut diagnostics = Diagnostics::default();
-        diagnostics.push(Diagnostic::of_file(&MISSING_PATH, "gone", "`gone` does not exist"));
+        diagnostics.push(Diagnostic::for_file(&MISSING_PATH, "gone", "`gone` does not exist"));
         let mut at_key = Diagnostic::new(&UNKNOWN_KEY, Span::new(source, 6, 9), "unknown key `tol`")
-            .help("`tool`?")
-            .fix(Some(Fix::replace("write `tool`", Span::new(source, 6, 9), "tool")));
+            .with_help("`tool`?")
+            .with_fix(Some(Fix::replace("write `tool`", Span::new(source, 6, 9), "tool")));
         at_key.policy = Some("p".to_owned());
         diagnostics.push(at_key);
         let expected = r#"[{"code":"CG002","name":"missing-path","severity":"error","message":"`gone` does not exist","help":null,"file":"gone","line":null,"column":null,"end_line":null,"end_column":null,"policy":null,"fix":null},{"code":"CG201","name":"unknown-key","severity":"error","message":"unknown key `tol`","help":"`tool`?","file":"é.yaml","line":2,"column":1,"end_line":2,"end_column":4,"policy":"p","fix":{"title":"write `tool`","edits":[{"file":"é.yaml","line":2,"column":1,"end_line":2,"end_column":4,"text":"tool"}]}}]"#;

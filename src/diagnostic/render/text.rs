@@ -198,14 +198,14 @@ mod tests {
         let b = sources.add("b.yaml", "policies:\n  - id: x\n");
         let mut diagnostics = Diagnostics::default();
         let mut unknown = Diagnostic::new(&UNKNOWN_KEY, Span::new(a, 24, 27), "unknown key `tol`")
-            .help("did you mean `tool`?");
+            .with_help("did you mean `tool`?");
         unknown.policy = Some("x".to_owned());
         diagnostics.push(unknown);
         diagnostics.push(
             Diagnostic::new(&DUPLICATE_ID, Span::new(b, 18, 19), "the id `x` is taken")
-                .label(Span::new(a, 18, 19), "first here"),
+                .with_label(Span::new(a, 18, 19), "first here"),
         );
-        diagnostics.push(Diagnostic::of_file(&MISSING_PATH, "c", "`c` does not exist"));
+        diagnostics.push(Diagnostic::for_file(&MISSING_PATH, "c", "`c` does not exist"));
         assert_eq!(
             text(&diagnostics, &sources, false),
             "error[CG201]: unknown key `tol`
@@ -253,11 +253,11 @@ error[CG002]: `c` does not exist
         let mut diagnostics = Diagnostics::default();
         let mut diagnostic =
             Diagnostic::new(&UNKNOWN_KEY, Span::new(source, 0, 2), format!("key `{hostile}`"))
-                .label(Span::new(source, 2, 3), hostile)
-                .help(hostile);
+                .with_label(Span::new(source, 2, 3), hostile)
+                .with_help(hostile);
         diagnostic.policy = Some(hostile.to_owned());
         diagnostics.push(diagnostic);
-        diagnostics.push(Diagnostic::of_file(&MISSING_PATH, hostile, hostile));
+        diagnostics.push(Diagnostic::for_file(&MISSING_PATH, hostile, hostile));
         let written = text(&diagnostics, &sources, false);
         let acted_on: Vec<_> =
             written.chars().filter(|c| *c != '\n' && (c.is_control() || is_hidden(*c))).collect();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::single_flight::{Flight, landed};
 use super::{Next, Wrap, WrapResult, WrapperChain, space_name};
 use crate::call::Verdict;
-use crate::host::{BoxFuture, CacheEntry, CacheSpace, CacheLookup, ToolExecutor};
-use crate::kernel::{PolicyRef, Source, ToolResponse};
+use crate::host::{BoxFuture, CacheEntry, CacheLookup, CacheSpace, ToolExecutor};
+use crate::kernel::{CallResponse, PolicyRef, Source};
 use crate::middleware::Cache;
 
 impl Wrap for Cache {
@@ -69,11 +69,11 @@ impl Wrap for Cache {
 }
 
 impl<E> WrapperChain<'_, E> {
-    fn hit(&mut self, by: PolicyRef, found: &CacheLookup) -> Option<ToolResponse> {
+    fn hit(&mut self, by: PolicyRef, found: &CacheLookup) -> Option<CallResponse> {
         let CacheEntry { output, stored_at, .. } = found.entry.as_ref()?;
         self.trace.amend(by, Verdict::Answer);
         let age = self.context.services.clock.now().duration_since(*stored_at);
         let age = Duration::try_from(age).unwrap_or_default();
-        Some(ToolResponse { result: Ok(output.clone()), source: Source::Cache(by, age), dry: false })
+        Some(CallResponse { result: Ok(output.clone()), source: Source::Cache(by, age), dry: false })
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::nested_call::{self, NestedCall};
 use super::{Interruption, WrapResult, WrapperChain};
 use crate::call::{OutcomeKind, Reason, ToolCall, reason_code};
-use crate::host::{BoxFuture, ToolError, ToolExecutor, guarded};
+use crate::host::{BoxFuture, ToolError, ToolExecutor, catch_panic};
 use crate::json::Value;
-use crate::kernel::{Broken, Decision, ToolResponse, Wrapper};
+use crate::kernel::{Broken, CallResponse, Decision, Wrapper};
 use crate::lifecycle::{Middleware, Next, NextHandler};
 
 impl<E: ToolExecutor> WrapperChain<'_, E> {
@@ -34,7 +34,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
             let seen = runner.seen(call);
             let mut step = HookStep { chain: self, call, inner, wrappers, last: None, stopped: None };
             let around = async { hook.around(&seen, Next::new(call, &mut step)).await };
-            let returned = guarded(around).await;
+            let returned = catch_panic(around).await;
             let HookStep { chain, last, stopped, .. } = step;
             if let Some(stopped) = stopped {
                 return Err(stopped.into());
@@ -43,11 +43,11 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
                 // A result or an error that the hook passes on unchanged keeps its source.
                 (Ok(result), Some(Ok(response))) if result == response.result => Ok(response),
                 (Ok(Ok(output)), Some(Ok(response))) if response.is_executed() => {
-                    Ok(ToolResponse::executed(output, response.dry))
+                    Ok(CallResponse::executed(output, response.dry))
                 }
-                (Ok(Ok(output)), _) => Ok(ToolResponse::answered(output, vec![hook.id().to_owned()])),
+                (Ok(Ok(output)), _) => Ok(CallResponse::answered(output, vec![hook.id().to_owned()])),
                 (_, Some(Err(broken))) => Err(broken.into()),
-                (Ok(Err(error)), _) => Ok(ToolResponse::failed(error)),
+                (Ok(Err(error)), _) => Ok(CallResponse::failed(error)),
                 (Err(_), _) => {
                     runner.failed(hook, "around", "it panicked");
                     Err(panicked(hook, chain.attempts).into())
@@ -72,7 +72,7 @@ struct HookStep<'s, 'n, E> {
     inner: &'s [Arc<dyn Middleware>],
     wrappers: &'s [Wrapper],
     /// The last result of what is inside.
-    last: Option<Result<ToolResponse, Broken>>,
+    last: Option<Result<CallResponse, Broken>>,
     stopped: Option<Box<Decision<'static>>>,
 }
 
@@ -80,7 +80,7 @@ impl<E: ToolExecutor> NextHandler for HookStep<'_, '_, E> {
     fn run<'s>(&'s mut self, input: Value, options: Value) -> BoxFuture<'s, Result<Value, ToolError>> {
         Box::pin(async move {
             if let Some(stopped) = &self.stopped {
-                return Err(ToolError::new(stopped.reason().message).of_kind("stopped"));
+                return Err(ToolError::new(stopped.reason().message).with_kind("stopped"));
             }
             let is_own = input == self.call.input;
             let mut call = Cow::Borrowed(self.call);
@@ -99,18 +99,18 @@ impl<E: ToolExecutor> NextHandler for HookStep<'_, '_, E> {
                         self.chain.hooked(changed.as_deref().unwrap_or(&call), self.inner, &wrappers).await
                     }
                     NestedCall::Answered(response) => Ok(response),
-                    NestedCall::TooLate => Ok(ToolResponse::failed(nested_call::too_late())),
+                    NestedCall::TooLate => Ok(CallResponse::failed(nested_call::too_late())),
                     NestedCall::Stopped(stopped) => Err(stopped.into()),
-                    NestedCall::Refused(error, _) => Ok(ToolResponse::failed(error)),
+                    NestedCall::Refused(error, _) => Ok(CallResponse::failed(error)),
                 }
             };
             let (returned, last) = match result {
                 Ok(response) => (response.result.clone(), Ok(response)),
                 Err(Interruption::Broken(broken)) => {
-                    (Err(ToolError::new(broken.reason.message.clone()).of_kind("broken")), Err(broken))
+                    (Err(ToolError::new(broken.reason.message.clone()).with_kind("broken")), Err(broken))
                 }
                 Err(Interruption::Stopped(stopped)) => {
-                    let error = ToolError::new(stopped.reason().message).of_kind("stopped");
+                    let error = ToolError::new(stopped.reason().message).with_kind("stopped");
                     self.stopped = Some(stopped);
                     return Err(error);
                 }

@@ -14,11 +14,11 @@ use std::borrow::Cow;
 use super::admission::AcquiredLimits;
 use super::{CallAttempt, CallContext};
 use crate::call::{OutcomeKind, Reason, SessionState, ToolCall, reason_code};
-use crate::host::{BoxFuture, ToolError, ToolExecutor, before, guarded};
+use crate::host::{BoxFuture, ToolError, ToolExecutor, catch_panic, with_deadline};
 use crate::json::Value;
 use crate::kernel::{
-    Broken, Decision, Effect, Execution, HeldResources, PolicyHandle, Records, StoppedExecution,
-    ToolResponse, Trace, Wrapper,
+    Broken, CallResponse, Decision, Effect, Execution, HeldResources, PolicyHandle, Records,
+    StoppedExecution, Trace, Wrapper,
 };
 use crate::middleware::PolicyKind;
 
@@ -42,7 +42,7 @@ impl From<Box<Decision<'static>>> for Interruption {
 }
 
 /// The response of what a wrapper wraps, or of the wrapper.
-type WrapResult = Result<ToolResponse, Interruption>;
+type WrapResult = Result<CallResponse, Interruption>;
 
 /// A policy that wraps the execution of calls.
 trait Wrap {
@@ -122,7 +122,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
             self.call_tool(&call).await.map_err(Interruption::from)
         } else {
             // The host's clock may panic in here.
-            let result = guarded(self.hooked(&call, hooks, wrappers)).await;
+            let result = catch_panic(self.hooked(&call, hooks, wrappers)).await;
             result.unwrap_or_else(|_| Err(self.panicked().into()))
         };
         if self.is_outstanding {
@@ -139,7 +139,7 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         decision.put_trace(trace);
         let result = match result {
             // A call that may run only once has failed, and it is unknown whether it took effect.
-            Ok(ToolResponse { result: Err(error), source, .. }) if is_unknown => {
+            Ok(CallResponse { result: Err(error), source, .. }) if is_unknown => {
                 let code = error.kind.unwrap_or_else(|| reason_code::UNFINISHED.to_owned());
                 let reason = Reason { policy: None, code, message: error.message };
                 Err(Broken { policy: source.policy(), reason, kind: OutcomeKind::Indeterminate })
@@ -186,13 +186,13 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
     }
 
     /// Calls the tool once.
-    async fn call_tool(&mut self, call: &ToolCall) -> Result<ToolResponse, Broken> {
+    async fn call_tool(&mut self, call: &ToolCall) -> Result<CallResponse, Broken> {
         let run = self.context.hooks.run;
         let aborted = |message: String, kind: OutcomeKind| {
             let reason = Reason { policy: None, code: reason_code::ABORTED.to_owned(), message };
             Broken { policy: None, reason, kind }
         };
-        if let Some(why) = run.aborted() {
+        if let Some(why) = run.abort_reason() {
             let message = format!("the run was ended before `{}` was called ({why})", call.tool);
             return Err(aborted(message, OutcomeKind::Aborted));
         }
@@ -206,13 +206,13 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         // Before, for a call that is given up may have changed something; and after, for what was read meanwhile is outdated.
         let changed = self.context.kernel.invalidated_by(call);
         self.invalidate(&changed).await;
-        let answer = before(guarded(self.context.executor.execute(call)), || async {
+        let answer = with_deadline(catch_panic(self.context.executor.execute(call)), || async {
             run.wait_for_abort().await;
         })
         .await;
         self.invalidate(&changed).await;
         let Some(answer) = answer else {
-            let why = run.aborted().unwrap_or_default();
+            let why = run.abort_reason().unwrap_or_default();
             let message =
                 format!("the run was ended while `{}` ran ({why}); it may have taken effect", call.tool);
             let is_claimed = self.attempt.needs_claim();
@@ -223,10 +223,10 @@ impl<'n, E: ToolExecutor> WrapperChain<'n, E> {
         Ok(match answer {
             Ok(Ok(answer)) => {
                 self.is_interim |= answer.interim;
-                ToolResponse::executed(answer.output, answer.dry)
+                CallResponse::executed(answer.output, answer.dry)
             }
-            Ok(Err(error)) => ToolResponse::failed(error),
-            Err(_) => ToolResponse::failed(ToolError::new("the tool panicked").of_kind("panic")),
+            Ok(Err(error)) => CallResponse::failed(error),
+            Err(_) => CallResponse::failed(ToolError::new("the tool panicked").with_kind("panic")),
         })
     }
 

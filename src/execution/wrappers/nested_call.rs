@@ -5,14 +5,14 @@ use super::WrapperChain;
 use crate::call::ToolCall;
 use crate::execution::admission;
 use crate::host::{ToolError, ToolExecutor};
-use crate::kernel::{Decision, Effect, HeldResources, ToolResponse, Wrapper};
+use crate::kernel::{CallResponse, Decision, Effect, HeldResources, Wrapper};
 
 /// The decision on a nested call.
 pub(super) enum NestedCall {
     /// It may run: with these arguments if a policy changed them, inside of all these policies.
     Run { changed: Option<Box<ToolCall>>, wrappers: Vec<Wrapper> },
     /// A policy or a hook answers in its place.
-    Answered(ToolResponse),
+    Answered(CallResponse),
     /// It needs an approval, and the tool was called already.
     TooLate,
     /// It stops the whole call: it needs an approval, or halts the run.
@@ -56,13 +56,13 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
             Effect::Answer => NestedCall::Answered(
                 decision
                     .own_answer()
-                    .unwrap_or_else(|| ToolResponse::failed(ToolError::new("nothing answers"))),
+                    .unwrap_or_else(|| CallResponse::failed(ToolError::new("nothing answers"))),
             ),
             Effect::Suspend if self.attempts > 0 => NestedCall::TooLate,
             Effect::Suspend | Effect::Halt => NestedCall::Stopped(self.refused(decision)),
             Effect::Deny | Effect::Invalid => {
                 let kind = if decision.effect() == Effect::Invalid { "invalid" } else { "denied" };
-                let error = ToolError::new(decision.reason().message).of_kind(kind);
+                let error = ToolError::new(decision.reason().message).with_kind(kind);
                 NestedCall::Refused(error, self.refused(decision))
             }
         }
@@ -81,5 +81,5 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
 /// The error of a nested call that needs an approval after the tool was called: what the tool did can't be resumed later.
 pub(super) fn too_late() -> ToolError {
     ToolError::new("this needs an approval, which can't be requested after the tool was called")
-        .of_kind("denied")
+        .with_kind("denied")
 }

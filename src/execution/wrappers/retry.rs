@@ -2,7 +2,7 @@
 
 use super::{Next, Wrap, WrapResult};
 use crate::host::{BoxFuture, ToolError, ToolExecutor};
-use crate::kernel::{ErrorMatched, Event, tell};
+use crate::kernel::{ErrorMatched, Event, notify};
 use crate::middleware::Retry;
 
 impl Wrap for Retry {
@@ -14,8 +14,8 @@ impl Wrap for Retry {
             let policy = next.policy;
             let is_retried = |error: &ToolError| {
                 let asked = ErrorMatched { policy: policy.policy, layer: policy.layer(), error };
-                tell(kernel.listener, &Event::Error(asked));
-                self.on.concern(error)
+                notify(kernel.listener, &Event::Error(asked));
+                self.on.matches(error)
             };
             let mut attempt = 1;
             loop {

@@ -10,7 +10,7 @@ use crate::approval::ScriptJournal;
 use crate::call::{OutcomeKind, Reason, ToolCall, Verdict, reason_code};
 use crate::host::{BoxFuture, CacheEntry, CacheSpace, ToolError, ToolExecutor};
 use crate::json::{Value, json};
-use crate::kernel::{Broken, Decision, Effect as Decided, PolicyHandle, Source, ToolResponse, Wrapper};
+use crate::kernel::{Broken, CallResponse, Decision, Effect as Decided, PolicyHandle, Source, Wrapper};
 use crate::middleware::Around;
 use crate::script::{
     Answer, ExportedValue, Journal, ReplayResult, ScriptEffect, ScriptException, ScriptRunError,
@@ -75,7 +75,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
                 return script.failed(&failure, &[]);
             }
         };
-        let hides_results = self.context.kernel.hides_results(call);
+        let hides_results = self.context.kernel.redacts_results(call);
         // A person is only asked before the tool was called, so nothing in a kept journal came from it.
         let mut origins: Vec<Origin> = (0..journal.len()).map(|_| Origin::Aside).collect();
         loop {
@@ -135,7 +135,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
             let call = arguments.call(script.call);
             // Each run of the tool counts for the session.
             self.is_counted = false;
-            let is_own = arguments.input.is(&script.call.input);
+            let is_own = arguments.input.is_same_instance(&script.call.input);
             if arguments.is_first && (is_own || **arguments.input == script.call.input) {
                 return Ok(answer(self.wrapped(&call, script.inner).await?));
             }
@@ -228,8 +228,8 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
     /// The name and key under which a script keeps a value.
     fn cache_key(&self, script: Script<'_>, key: &Value) -> Option<(String, String)> {
         let view = self.context.kernel.view(script.call, self.state);
-        let key = script.around.key(key, &view, self.context.session.unique_name)?;
-        Some((space_name(script.by, &script.around.scope()), key))
+        let key = script.around.storage_key(key, &view, self.context.session.unique_name)?;
+        Some((space_name(script.by, &script.around.scope_name()), key))
     }
 
     /// The response of a script that ended with an output. `from`: the answer that it passes on unchanged.
@@ -239,20 +239,20 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
         output: Value,
         from: Option<usize>,
         origins: &[Origin],
-    ) -> ToolResponse {
+    ) -> CallResponse {
         let by = script.by.reference;
         let (response, verdict) = match from.and_then(|index| origins.get(index)) {
             Some(Origin::Result { source, dry }) => {
-                (ToolResponse { result: Ok(output), source: source.clone(), dry: *dry }, Verdict::Pass)
+                (CallResponse { result: Ok(output), source: source.clone(), dry: *dry }, Verdict::Pass)
             }
             // A result that a script made out of what the tool really gave just now is the tool's. One that stands in for a
             // failure or for a call that was never made, or has an old result in it, is the script's.
             _ if origins.iter().any(Origin::is_executed)
                 && origins.iter().all(|origin| origin.is_executed() || origin.is_aside()) =>
             {
-                (ToolResponse::executed(output, is_dry(origins)), Verdict::Rewrite)
+                (CallResponse::executed(output, is_dry(origins)), Verdict::Rewrite)
             }
-            _ => (ToolResponse::by_policy(by, output), Verdict::Answer),
+            _ => (CallResponse::by_policy(by, output), Verdict::Answer),
         };
         self.trace.amend(by, verdict);
         response
@@ -270,8 +270,8 @@ struct NextArguments<'a> {
 impl NextArguments<'_> {
     /// The call to make: the script's own, if nothing in it is changed.
     fn call<'c>(&self, own: &'c ToolCall) -> Cow<'c, ToolCall> {
-        let options = self.options.filter(|options| !options.is(&own.options));
-        if options.is_none() && self.input.is(&own.input) {
+        let options = self.options.filter(|options| !options.is_same_instance(&own.options));
+        if options.is_none() && self.input.is_same_instance(&own.input) {
             return Cow::Borrowed(own);
         }
         let mut call = own.with_input(Value::clone(self.input));
@@ -309,13 +309,13 @@ impl Script<'_> {
         let ScriptException { message, kind, from } = thrown;
         match from.filter(|index| *index < origins.len()).map(|index| origins.swap_remove(index)) {
             Some(Origin::Error { error, source }) => {
-                Ok(ToolResponse { result: Err(error), source, dry: false })
+                Ok(CallResponse { result: Err(error), source, dry: false })
             }
             Some(Origin::Refused(decision)) => Err(decision.into()),
             _ => {
                 let kind = kind.unwrap_or_else(|| reason_code::THROWN.to_owned());
-                let error = ToolError::new(message).of_kind(kind);
-                Ok(ToolResponse::failed_by(self.by.reference, error))
+                let error = ToolError::new(message).with_kind(kind);
+                Ok(CallResponse::failed_by(self.by.reference, error))
             }
         }
     }
@@ -324,12 +324,13 @@ impl Script<'_> {
     fn failed(self, failure: &ScriptRunError, origins: &[Origin]) -> WrapResult {
         // If no tool exists behind the calls, a script finds nothing to work on.
         if is_dry(origins) {
-            return Ok(ToolResponse::executed(Value::Null, true));
+            return Ok(CallResponse::executed(Value::Null, true));
         }
         let ran = origins.iter().any(|origin| origin.is_executed() || matches!(origin, Origin::Error { .. }));
         let when = if ran { "after the tool was called" } else { "before the tool was called" };
         let id = &self.by.policy.id;
-        let message = format!("the script of `{id}` failed {when}: {}", self.around.explain(failure));
+        let message =
+            format!("the script of `{id}` failed {when}: {}", self.around.describe_failure(failure));
         let is_cut_short = failure.mismatch || failure.limit;
         let kind = if is_cut_short && ran { OutcomeKind::Indeterminate } else { OutcomeKind::Failed };
         let code = match work_limit::is_exceeded() {
@@ -361,8 +362,8 @@ fn too_late() -> (Answer, Origin) {
 }
 
 /// The script's answer of a call of what it wraps. An answer of people or hooks has no source that a script could pass on.
-fn answer(response: ToolResponse) -> (Answer, Origin) {
-    let ToolResponse { result, source, dry } = response;
+fn answer(response: CallResponse) -> (Answer, Origin) {
+    let CallResponse { result, source, dry } = response;
     match result {
         Ok(output) => {
             let origin = match source {

@@ -2,15 +2,15 @@
 
 use super::{Next, Wrap, WrapResult};
 use crate::call::Verdict;
-use crate::host::{BoxFuture, ToolError, ToolExecutor, before};
-use crate::kernel::ToolResponse;
+use crate::host::{BoxFuture, ToolError, ToolExecutor, with_deadline};
+use crate::kernel::CallResponse;
 use crate::middleware::Timeout;
 
 impl Wrap for Timeout {
     fn wrap<'a, E: ToolExecutor>(&'a self, mut next: Next<'a, '_, E>) -> BoxFuture<'a, WrapResult> {
         Box::pin(async move {
             let (clock, leads) = (&next.chain.context.services.clock, next.chain.leads);
-            if let Some(result) = before(next.run(), || clock.sleep(self.after)).await {
+            if let Some(result) = with_deadline(next.run(), || clock.sleep(self.after)).await {
                 return result;
             }
             // Flights that were led inside were given up with the rest.
@@ -21,7 +21,7 @@ impl Wrap for Timeout {
                 "`{}` took longer than {} and was given up; it may still have taken effect",
                 next.call.tool, self.words
             );
-            Ok(ToolResponse::failed_by(by, ToolError::new(message).of_kind("timeout")))
+            Ok(CallResponse::failed_by(by, ToolError::new(message).with_kind("timeout")))
         })
     }
 }

@@ -1,14 +1,14 @@
 //! Renders a snippet: the line of a location in a rules file, underlined.
 
-use super::terminal_writer::{CYAN, DIM, TerminalWriter, visible};
+use super::terminal_writer::{CYAN, DIM, TerminalWriter, escape_invisible};
 use crate::diagnostic::{Location, SourceMap};
 
 /// The maximum length of a displayed line, in bytes.
 const MAX_LINE_BYTES: usize = 400;
 
 /// Writes the location and, if the file is known, its line with the text underlined.
-pub fn snippet(page: &mut TerminalWriter, indent: usize, at: &Location, sources: Option<&SourceMap>) {
-    let place = page.paint(DIM, &place(at));
+pub fn write_snippet(page: &mut TerminalWriter, indent: usize, at: &Location, sources: Option<&SourceMap>) {
+    let place = page.paint(DIM, &format_location(at));
     page.line(indent, &place);
     let source = sources
         .and_then(|sources| sources.iter().map(|(_, source)| source).find(|source| source.name() == at.file));
@@ -21,17 +21,18 @@ pub fn snippet(page: &mut TerminalWriter, indent: usize, at: &Location, sources:
     let leading = characters.iter().take_while(|c| c.is_whitespace()).count().min(start);
     let shown: String = characters.iter().skip(leading).collect();
     let number = at.line.to_string();
-    let before = visible(&characters.iter().skip(leading).take(start - leading).collect::<String>());
-    let words = visible(&characters.iter().skip(start).take(end.saturating_sub(start)).collect::<String>());
+    let before = escape_invisible(&characters.iter().skip(leading).take(start - leading).collect::<String>());
+    let words =
+        escape_invisible(&characters.iter().skip(start).take(end.saturating_sub(start)).collect::<String>());
     let gap = " ".repeat(before.chars().count());
     let under = page.paint(CYAN, &"^".repeat(words.chars().count().max(1)));
     let bar = page.paint(DIM, &format!("{number} |"));
-    page.line(indent, &format!("{bar} {}", visible(&shown)));
+    page.line(indent, &format!("{bar} {}", escape_invisible(&shown)));
     let bar = page.paint(DIM, &format!("{} |", " ".repeat(number.len())));
     page.line(indent, &format!("{bar} {gap}{under}"));
 }
 
 /// `rules.yaml:7:31`
-pub fn place(at: &Location) -> String {
-    visible(&format!("{}:{}:{}", at.file, at.line, at.column))
+pub fn format_location(at: &Location) -> String {
+    escape_invisible(&format!("{}:{}:{}", at.file, at.line, at.column))
 }

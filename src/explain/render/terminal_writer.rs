@@ -21,7 +21,7 @@ impl TerminalWriter {
         Self { text: String::new(), colour }
     }
 
-    pub fn end(self) -> String {
+    pub fn into_text(self) -> String {
         self.text
     }
 
@@ -41,7 +41,7 @@ impl TerminalWriter {
 }
 
 /// An untrusted string on one line, with control and invisible characters escaped.
-pub fn visible(text: &str) -> String {
+pub fn escape_invisible(text: &str) -> String {
     let hidden = |c: char| c.is_control() || is_hidden(c);
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
         match c {
@@ -54,7 +54,7 @@ pub fn visible(text: &str) -> String {
 }
 
 /// The text, padded with spaces to `width` characters.
-pub fn padded(text: &str, width: usize) -> String {
+pub fn pad(text: &str, width: usize) -> String {
     let missing = width.saturating_sub(text.chars().count());
     format!("{text}{}", " ".repeat(missing))
 }

@@ -1,11 +1,11 @@
 //! Renders an explanation as text: the outcome and its reason, then every policy by phase.
 
-use super::snippet::{place, snippet};
-use super::terminal_writer::{BOLD, CYAN, DIM, GREEN, TerminalWriter, RED, YELLOW, padded, visible};
+use super::snippet::{format_location, write_snippet};
+use super::terminal_writer::{BOLD, CYAN, DIM, GREEN, RED, TerminalWriter, YELLOW, escape_invisible, pad};
 use crate::call::{Phase, Verdict};
 use crate::diagnostic::SourceMap;
 use crate::explain::phrases::{self, layer_name};
-use crate::explain::{ValueChange, Explanation, MatchResult, PolicyStep, WhyNot, WhyNotReason};
+use crate::explain::{Explanation, MatchResult, PolicyStep, ValueChange, WhyNot, WhyNotReason};
 
 /// The maximum width of all columns but the last.
 const MAX_COLUMN_WIDTH: usize = 36;
@@ -40,7 +40,7 @@ pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool
     }
     write_nested_calls(&mut page, explanation);
     write_footer(&mut page, explanation, all);
-    page.end()
+    page.into_text()
 }
 
 /// Renders why a policy had no effect. `sources` and `colour`: as for [`text`].
@@ -51,33 +51,35 @@ pub fn why_not(why_not: &WhyNot, sources: Option<&SourceMap>, colour: bool) -> S
         WhyNotReason::Stricter | WhyNotReason::Shadow => ("~", YELLOW),
         _ => ("·", DIM),
     };
-    let (mark, policy) = (page.paint(style, mark), page.paint(BOLD, &visible(&why_not.policy)));
-    page.line(0, &format!("{mark} {policy}: {}", visible(&why_not.words)));
+    let (mark, policy) = (page.paint(style, mark), page.paint(BOLD, &escape_invisible(&why_not.policy)));
+    page.line(0, &format!("{mark} {policy}: {}", escape_invisible(&why_not.words)));
     if let Some(at) = &why_not.at {
         page.line(0, "");
-        snippet(&mut page, 2, at, sources);
+        write_snippet(&mut page, 2, at, sources);
     }
-    page.end()
+    page.into_text()
 }
 
 fn head(page: &mut TerminalWriter, explanation: &Explanation, sources: Option<&SourceMap>) {
     let (word, mark, style) = ending(explanation);
     let call = &explanation.call;
-    let server = call.server.as_deref().map(|server| format!(" of {}", visible(server))).unwrap_or_default();
+    let server =
+        call.server.as_deref().map(|server| format!(" of {}", escape_invisible(server))).unwrap_or_default();
     let (ending, tool) =
-        (page.paint(style, &format!("{mark} {word}")), page.paint(BOLD, &visible(&call.tool)));
-    let id = page.paint(DIM, &visible(&call.id));
+        (page.paint(style, &format!("{mark} {word}")), page.paint(BOLD, &escape_invisible(&call.tool)));
+    let id = page.paint(DIM, &escape_invisible(&call.id));
     page.line(0, &format!("{ending}  {tool}{server}  {id}"));
-    page.line(2, &visible(&explanation.why));
+    page.line(2, &escape_invisible(&explanation.why));
     let reason = &explanation.reason;
     let stopped = !matches!(explanation.decision, "run" | "answer");
     if stopped && !reason.message.is_empty() && reason.message != explanation.why {
-        let message = format!("message: {} [{}]", visible(&reason.message), visible(&reason.code));
+        let message =
+            format!("message: {} [{}]", escape_invisible(&reason.message), escape_invisible(&reason.code));
         page.line(2, &page.paint(DIM, &message));
     }
     if let Some(at) = explanation.decisive().and_then(|step| step.decisive_location().or(step.at.as_ref())) {
         page.line(0, "");
-        snippet(page, 2, at, sources);
+        write_snippet(page, 2, at, sources);
     }
 }
 
@@ -119,15 +121,15 @@ fn is_folded(step: &PolicyStep) -> bool {
 
 fn write_step(page: &mut TerminalWriter, step: &PolicyStep, (policy_width, kind_width): (usize, usize)) {
     let (mark, style) = appearance(step);
-    let policy = padded(&visible(&step.policy), policy_width);
-    let kind = page.paint(DIM, &padded(step.kind, kind_width));
+    let policy = pad(&escape_invisible(&step.policy), policy_width);
+    let kind = page.paint(DIM, &pad(step.kind, kind_width));
     let layer = if step.layer == 0 { String::new() } else { format!(" [{}]", layer_name(step.layer)) };
     let idle = step.verdict.is_none();
     let policy = if step.decisive { page.paint(BOLD, &policy) } else { policy };
-    let words = visible(&step.words);
+    let words = escape_invisible(&step.words);
     let words = if idle { page.paint(DIM, &words) } else { words };
     let at = match step.decisive_location().or(step.at.as_ref()) {
-        Some(at) => page.paint(DIM, &format!("  {}", place(at))),
+        Some(at) => page.paint(DIM, &format!("  {}", format_location(at))),
         None => String::new(),
     };
     let mark = page.paint(style, mark);
@@ -138,8 +140,11 @@ fn write_step(page: &mut TerminalWriter, step: &PolicyStep, (policy_width, kind_
 }
 
 fn write_change(page: &mut TerminalWriter, change: &ValueChange) {
-    let path = visible(&change.path);
-    let (before, after) = (visible(&phrases::value(&change.before)), visible(&phrases::value(&change.after)));
+    let path = escape_invisible(&change.path);
+    let (before, after) = (
+        escape_invisible(&phrases::format_value(&change.before)),
+        escape_invisible(&phrases::format_value(&change.after)),
+    );
     let line = match change.how {
         "added" => format!("{path}  {}", page.paint(GREEN, &format!("+ {after}"))),
         "removed" => format!("{path}  {}", page.paint(RED, &format!("- {before}"))),
@@ -167,7 +172,8 @@ fn write_skipped(page: &mut TerminalWriter, steps: &[&PolicyStep]) {
     reasons.sort_unstable();
     reasons.dedup();
     for reason in reasons {
-        let names = steps.iter().filter(|step| step.words == reason).map(|step| visible(&step.policy));
+        let names =
+            steps.iter().filter(|step| step.words == reason).map(|step| escape_invisible(&step.policy));
         let names: Vec<String> = names.collect();
         let who = match names.as_slice() {
             [first, second, third, more @ ..] if !more.is_empty() => {
@@ -175,7 +181,7 @@ fn write_skipped(page: &mut TerminalWriter, steps: &[&PolicyStep]) {
             }
             names => names.join(", "),
         };
-        let line = page.paint(DIM, &format!("· {who}: {}", visible(reason)));
+        let line = page.paint(DIM, &format!("· {who}: {}", escape_invisible(reason)));
         page.line(2, &line);
     }
 }
@@ -184,11 +190,14 @@ fn write_skipped(page: &mut TerminalWriter, steps: &[&PolicyStep]) {
 fn write_nested_calls(page: &mut TerminalWriter, explanation: &Explanation) {
     for again in &explanation.again {
         page.line(0, "");
-        let head =
-            format!("called again with {}: {}", visible(&phrases::value(&again.input)), again.decision);
+        let head = format!(
+            "called again with {}: {}",
+            escape_invisible(&phrases::format_value(&again.input)),
+            again.decision
+        );
         let head = page.paint(BOLD, &head);
         page.line(0, &head);
-        page.line(2, &visible(&again.reason.message));
+        page.line(2, &escape_invisible(&again.reason.message));
         for step in &again.steps {
             write_step(page, step, (0, 0));
         }
@@ -223,7 +232,7 @@ fn write_footer(page: &mut TerminalWriter, explanation: &Explanation, all: bool)
         told.push(amount(of_run, "acts on the run", "act on the run"));
     }
     if !explanation.off.is_empty() {
-        let names: Vec<String> = explanation.off.iter().map(|id| visible(id)).collect();
+        let names: Vec<String> = explanation.off.iter().map(|id| escape_invisible(id)).collect();
         told.push(format!("{}: {}", amount(explanation.off.len(), "is off", "are off"), names.join(", ")));
     }
     if told.is_empty() && explanation.steps.is_empty() {

@@ -99,14 +99,14 @@ fn replaces_only_lone_surrogates_and_only_on_request() {
         (r#""\ud83d\n""#, "\u{fffd}\n"),
         (r#""\\\ud83d""#, "\\\u{fffd}"),
     ] {
-        assert_eq!(parse_with(text, LoneSurrogates::Replace).unwrap(), expected, "{text}");
+        assert_eq!(parse_with_surrogates(text, LoneSurrogates::Replace).unwrap(), expected, "{text}");
         assert_eq!(parse(text).unwrap_err().kind, Kind::LoneSurrogate, "{text}");
     }
     for text in [r#""\u+d80""#, r#""\ud80""#, r#""\Ud800""#, r#""\ud83d\ude00\""#, r#""\ud83d\u""#] {
-        assert!(parse_with(text, LoneSurrogates::Replace).is_err(), "{text}");
+        assert!(parse_with_surrogates(text, LoneSurrogates::Replace).is_err(), "{text}");
     }
     let doubled = r#"{"\ud800":1,"\udc00":2}"#;
-    let error = parse_with(doubled, LoneSurrogates::Replace).unwrap_err();
+    let error = parse_with_surrogates(doubled, LoneSurrogates::Replace).unwrap_err();
     assert_eq!(error.kind, Kind::DuplicateKey("\u{fffd}".to_owned()));
 }
 

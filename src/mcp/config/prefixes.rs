@@ -2,7 +2,7 @@
 
 use super::ConfigReader;
 use crate::diagnostic::{CONFLICTING_KEYS, Diagnostic, Span};
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 use crate::source::YamlNode;
 
 impl ConfigReader<'_> {
@@ -20,7 +20,8 @@ impl ConfigReader<'_> {
                 overlap && !prefix.is_empty() && !theirs.is_empty() && *other != name
             });
             if let Some((other, theirs, first)) = alike {
-                let [ours, theirs, other] = [&prefix, theirs, *other].map(|text| cut(&inert(text)));
+                let [ours, theirs, other] =
+                    [&prefix, theirs, *other].map(|text| truncate(&escape_controls(text)));
                 let message = match (ours == theirs, prefix.starts_with(&theirs)) {
                     (true, _) => format!("`{ours}` is also the prefix of `{other}`"),
                     (_, true) => format!("`{ours}` begins with the prefix of `{other}`, `{theirs}`"),
@@ -28,8 +29,8 @@ impl ConfigReader<'_> {
                 };
                 let help = "give one of them another `prefix`: calls are routed by prefix, so none may begin with another";
                 let diagnostic =
-                    Diagnostic::new(&CONFLICTING_KEYS, span, message).label(*first, "the other prefix");
-                self.reader.report(diagnostic.help(help));
+                    Diagnostic::new(&CONFLICTING_KEYS, span, message).with_label(*first, "the other prefix");
+                self.reader.report(diagnostic.with_help(help));
             }
             known.push((name, prefix, span));
         }

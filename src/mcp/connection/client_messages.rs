@@ -23,14 +23,14 @@ impl ClientConnection {
         outlet: &ClientSender,
     ) {
         match frame.kind().clone() {
-            MessageKind::Request(id) => self.request(frame, id, outlet).await,
-            MessageKind::Notification => self.notification(frame).await,
+            MessageKind::Request(id) => self.handle_request(frame, id, outlet).await,
+            MessageKind::Notification => self.handle_notification(frame).await,
             MessageKind::Response(id) => self.handle_client_response(frame, &id).await,
             MessageKind::UnidentifiedError => self.gateway.log("the client could not parse a message"),
         }
     }
 
-    pub(super) async fn request(
+    pub(super) async fn handle_request(
         self: &Arc<Self>,
         frame: JsonRpcMessage,
         id: RequestId,
@@ -38,7 +38,7 @@ impl ClientConnection {
     ) {
         let asked = ClientRequest {
             outlet: outlet.clone(),
-            progress: frame.meta("progressToken").and_then(RequestId::of),
+            progress: frame.meta("progressToken").and_then(RequestId::from_value),
             subscribes_to_tools: frame.method() == method::LISTEN
                 && frame.param_at(&["notifications", "toolsListChanged"]) == Some(&Value::Bool(true)),
             sent: Vec::new(),
@@ -58,14 +58,16 @@ impl ClientConnection {
         if is_taken {
             // Their responses could not be distinguished.
             let message = "a request with this id is still pending";
-            return outlet.send(JsonRpcMessage::error(Some(&id), code::INVALID_REQUEST, message, None)).await;
+            return outlet
+                .send(JsonRpcMessage::error_response(Some(&id), code::INVALID_REQUEST, message, None))
+                .await;
         }
         match frame.method() {
             method::TOOLS_CALL => {
                 let (link, outlet) = (Arc::clone(self), outlet.clone());
                 let mut call = Box::pin(async move {
-                    match tool_calls::call(&link, frame, &id, &outlet, cancelled).await {
-                        Some(answer) => link.finish(&id, &outlet, answer).await,
+                    match tool_calls::call_tool(&link, frame, &id, &outlet, cancelled).await {
+                        Some(answer) => link.respond(&id, &outlet, answer).await,
                         None => drop(locked(&link.asked).remove(&id)),
                     }
                 });
@@ -78,26 +80,27 @@ impl ClientConnection {
             }
             method if method::resembles_tools_call(method) => {
                 let message = "unknown method; call tools by `tools/call`";
-                let answer = JsonRpcMessage::error(Some(&id), code::METHOD_NOT_FOUND, message, None);
-                self.finish(&id, outlet, answer).await;
+                let answer = JsonRpcMessage::error_response(Some(&id), code::METHOD_NOT_FOUND, message, None);
+                self.respond(&id, outlet, answer).await;
             }
             method => {
-                if let Some(message) = tasks::misread(&frame) {
-                    let answer = JsonRpcMessage::error(Some(&id), code::INVALID_REQUEST, &message, None);
-                    return self.finish(&id, outlet, answer).await;
+                if let Some(message) = tasks::find_ambiguity(&frame) {
+                    let answer =
+                        JsonRpcMessage::error_response(Some(&id), code::INVALID_REQUEST, &message, None);
+                    return self.respond(&id, outlet, answer).await;
                 }
                 if method == method::INITIALIZE {
-                    self.client.greet(&frame);
+                    self.client.set_initialize(&frame);
                 }
-                let task = tasks::subject(&frame);
+                let task = tasks::task_id(&frame);
                 if self.servers.len() > 1 {
                     let (link, outlet) = (Arc::clone(self), outlet.clone());
                     tokio::spawn(async move {
-                        let mut answer = multiplexing::answer(&link, frame, &id).await;
+                        let mut answer = multiplexing::handle_request(&link, frame, &id).await;
                         if let Some(task) = task {
-                            answer = tasks::hidden(&link, &task, answer);
+                            answer = tasks::redact(&link, &task, answer);
                         }
-                        link.finish(&id, &outlet, answer).await;
+                        link.respond(&id, &outlet, answer).await;
                     });
                     return;
                 }
@@ -109,27 +112,27 @@ impl ClientConnection {
                     }
                     None => ResponseProcessing::Nothing,
                 };
-                self.relay(0, frame, id, outlet, then).await;
+                self.forward_request(0, frame, id, outlet, then).await;
             }
         }
     }
 
     /// Sends the response to a request of the client.
-    pub(super) async fn finish(&self, id: &RequestId, outlet: &ClientSender, answer: JsonRpcMessage) {
+    pub(super) async fn respond(&self, id: &RequestId, outlet: &ClientSender, answer: JsonRpcMessage) {
         locked(&self.asked).remove(id);
         outlet.send(answer.with_id(id)).await;
     }
 
     /// Answers a request of the client with an error, unless the client cancelled it.
-    pub(super) async fn fail(&self, id: &RequestId, outlet: &ClientSender, why: &str) {
+    pub(super) async fn respond_with_error(&self, id: &RequestId, outlet: &ClientSender, why: &str) {
         let asked = locked(&self.asked).remove(id);
         if asked.is_none_or(|asked| !*asked.cancel.borrow()) {
-            outlet.send(JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, why, None)).await;
+            outlet.send(JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, why, None)).await;
         }
     }
 
     /// Forwards a request to a server.
-    pub(super) async fn relay(
+    pub(super) async fn forward_request(
         &self,
         index: usize,
         frame: JsonRpcMessage,
@@ -139,7 +142,7 @@ impl ClientConnection {
     ) {
         let waits = ServerResponseReceiver::Client { id: id.clone(), outlet: outlet.clone(), then };
         if let Err(ConnectionClosed(why)) = self.send_request(index, frame, &id, waits).await {
-            self.fail(&id, outlet, &why).await;
+            self.respond_with_error(&id, outlet, &why).await;
         }
     }
 
@@ -167,9 +170,9 @@ impl ClientConnection {
         }
     }
 
-    pub(super) async fn notification(&self, frame: JsonRpcMessage) {
+    pub(super) async fn handle_notification(&self, frame: JsonRpcMessage) {
         if frame.method() == method::CANCELLED {
-            let Some(id) = frame.param("requestId").and_then(RequestId::of) else { return };
+            let Some(id) = frame.param("requestId").and_then(RequestId::from_value) else { return };
             if let Some(asked) = locked(&self.asked).get(&id) {
                 asked.cancel.send_replace(true);
             }

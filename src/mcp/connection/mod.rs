@@ -143,7 +143,7 @@ impl ClientConnection {
         who: &ClientContext,
         general: ClientSender,
     ) -> Result<Arc<Self>, ConnectionClosed> {
-        Self::open_in_session(gateway, gateway.session(who, false), who.context.clone(), general)
+        Self::open_in_session(gateway, gateway.open_session(who, false), who.context.clone(), general)
     }
 
     /// Connects a client to all servers, in a session that other connections may share. `context`: the verified context of its calls.
@@ -192,7 +192,7 @@ impl ClientConnection {
         });
         gateway.add_connection(&link);
         for (index, heard) in heard.into_iter().enumerate() {
-            tokio::spawn(server_messages::listen(Arc::downgrade(&link), index, 0, heard));
+            tokio::spawn(server_messages::handle_events(Arc::downgrade(&link), index, 0, heard));
         }
         Ok(link)
     }
@@ -211,11 +211,11 @@ impl ClientConnection {
 
     /// A new id that no peer uses.
     fn new_id(&self) -> RequestId {
-        RequestId::text(&format!("{}-{}", self.secret, self.count.fetch_add(1, Ordering::Relaxed)))
+        RequestId::from_text(&format!("{}-{}", self.secret, self.count.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// A new call id, unique in the store.
-    pub(super) fn call_id(&self) -> String {
+    pub(super) fn new_call_id(&self) -> String {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         format!("{}-{count}", self.secret.trim_start_matches("callgate-").get(..8).unwrap_or("call"))
     }
@@ -255,7 +255,7 @@ impl ClientConnection {
     }
 
     /// Stores an approved call whose server requested input.
-    pub(super) fn may_go_on(&self, call: ApprovedContinuation) {
+    pub(super) fn add_continuation(&self, call: ApprovedContinuation) {
         let mut going_on = locked(&self.going_on);
         going_on.push_back(call);
         if going_on.len() > GOING_ON {
@@ -264,7 +264,7 @@ impl ClientConnection {
     }
 
     /// Takes the approved call that this one continues.
-    pub(super) fn goes_on(
+    pub(super) fn take_continuation(
         &self,
         call: &ToolCall,
         frame: &JsonRpcMessage,
@@ -276,8 +276,8 @@ impl ClientConnection {
     }
 
     /// Notifies the client that its tool list may have changed: on the general stream after a handshake, and on its subscriptions.
-    pub(super) async fn tell_tools_changed(&self) {
-        if self.client.greeting().is_some() {
+    pub(super) async fn notify_tools_changed(&self) {
+        if self.client.initialize().is_some() {
             self.general.send(JsonRpcMessage::notification(method::TOOLS_CHANGED, json!({}))).await;
         }
         let listening: Vec<(RequestId, ClientSender)> = {
@@ -292,8 +292,8 @@ impl ClientConnection {
     }
 
     /// Whether policies redact results of any server.
-    pub(super) fn hides_results(&self) -> bool {
-        self.servers.iter().any(|server| self.session.hides_results(&server.spec.name))
+    pub(super) fn redacts_results(&self) -> bool {
+        self.servers.iter().any(|server| self.session.redacts_results(&server.spec.name))
     }
 
     /// Whether the client has pending requests that it did not cancel.

@@ -14,7 +14,7 @@ use crate::mcp::http_headers::META_SUBSCRIPTION;
 use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::mcp::upstream_server::{ConnectionClosed, UpstreamEvent};
 use crate::mcp::{approval_channels, method, tasks, tool_list};
-use crate::safe_text::inert;
+use crate::safe_text::escape_controls;
 
 impl ClientConnection {
     pub(super) async fn handle_server_event(
@@ -33,12 +33,15 @@ impl ClientConnection {
                         continue;
                     }
                     let message = "the server's response is malformed";
-                    let answer = JsonRpcMessage::error(Some(&id), code::INTERNAL_ERROR, message, None);
+                    let answer =
+                        JsonRpcMessage::error_response(Some(&id), code::INTERNAL_ERROR, message, None);
                     self.handle_server_response(index, server, answer, &id).await;
                 }
             }
-            UpstreamEvent::Trouble(why) => self.log_server(index, &inert(&why)),
-            UpstreamEvent::Gone(ConnectionClosed(why)) => self.lost(index, generation, &why).await,
+            UpstreamEvent::Trouble(why) => self.log_server(index, &escape_controls(&why)),
+            UpstreamEvent::Gone(ConnectionClosed(why)) => {
+                self.handle_lost_connection(index, generation, &why).await
+            }
             UpstreamEvent::Frame { frame, about } => {
                 server.has_timed_out.store(false, Ordering::Relaxed);
                 match frame.kind().clone() {
@@ -48,11 +51,11 @@ impl ClientConnection {
                     }
                     MessageKind::Notification => {
                         if frame.method() == method::TOOLS_CHANGED {
-                            server.tools.forget();
+                            server.tools.invalidate();
                         }
                         let outlet = self.select_sender(&frame, about.as_ref());
-                        let frame = match tasks::subject(&frame) {
-                            Some(task) => tasks::hidden(self, &task, frame),
+                        let frame = match tasks::task_id(&frame) {
+                            Some(task) => tasks::redact(self, &task, frame),
                             None => frame,
                         };
                         outlet.send(frame).await;
@@ -88,10 +91,10 @@ impl ClientConnection {
                 let frame = match then {
                     ResponseProcessing::Nothing => frame,
                     ResponseProcessing::Handshake => tool_list::declare_list_changed(self, frame),
-                    ResponseProcessing::FilterTools => tool_list::shown(self, index, frame),
-                    ResponseProcessing::RedactTask(task) => tasks::hidden(self, &task, frame),
+                    ResponseProcessing::FilterTools => tool_list::filter_tools(self, index, frame),
+                    ResponseProcessing::RedactTask(task) => tasks::redact(self, &task, frame),
                 };
-                self.finish(&id, &outlet, frame).await;
+                self.respond(&id, &outlet, frame).await;
             }
         }
     }
@@ -103,7 +106,8 @@ impl ClientConnection {
         id: RequestId,
         about: Option<&RequestId>,
     ) {
-        if frame.method() == method::ELICIT && frame.param("message").is_some_and(approval_channels::imitates)
+        if frame.method() == method::ELICIT
+            && frame.param("message").is_some_and(approval_channels::imitates_callgate)
         {
             // Only the gateway may ask in its own name.
             self.log_server(
@@ -112,7 +116,7 @@ impl ClientConnection {
             );
             let message = "a request that mentions Callgate is not forwarded";
             let _ = self
-                .send(index, JsonRpcMessage::error(Some(&id), code::INVALID_REQUEST, message, None))
+                .send(index, JsonRpcMessage::error_response(Some(&id), code::INVALID_REQUEST, message, None))
                 .await;
             return;
         }
@@ -130,10 +134,10 @@ impl ClientConnection {
     /// the general queue; or, if the client does not read that, the queue of the only pending request.
     pub(super) fn select_sender(&self, frame: &JsonRpcMessage, about: Option<&RequestId>) -> ClientSender {
         let asked = locked(&self.asked);
-        let token = frame.param("progressToken").and_then(RequestId::of);
+        let token = frame.param("progressToken").and_then(RequestId::from_value);
         let by_token =
             token.and_then(|token| asked.values().find(|asked| asked.progress.as_ref() == Some(&token)));
-        let subscription = frame.meta(META_SUBSCRIPTION).and_then(RequestId::of);
+        let subscription = frame.meta(META_SUBSCRIPTION).and_then(RequestId::from_value);
         let by_request = || {
             let about = about.or(subscription.as_ref())?;
             asked.values().find(|asked| asked.sent.iter().any(|(_, id)| id == about))
@@ -148,7 +152,7 @@ impl ClientConnection {
 }
 
 /// Handles a server's events until its connection or the client's is closed.
-pub(super) async fn listen(
+pub(super) async fn handle_events(
     link: Weak<ClientConnection>,
     index: usize,
     generation: u64,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{RwLockReadGuard, mpsc, oneshot};
 
-use super::server_messages::listen;
+use super::server_messages::handle_events;
 use super::{
     ClientConnection, ClientResponseReceiver, ConnectedServer, ServerResponseReceiver, TransportState, locked,
 };
@@ -128,12 +128,12 @@ impl ClientConnection {
     }
 
     /// Handles the end of a server's connection: pending requests fail, and the next message to the server restarts it.
-    pub(super) async fn lost(&self, index: usize, generation: u64, why: &str) {
+    pub(super) async fn handle_lost_connection(&self, index: usize, generation: u64, why: &str) {
         let Some(server) = self.servers.get(index) else { return };
         let why = format!("the connection to the server `{}` was lost: {why}", server.spec.name);
         // First the pending requests: a restart in progress waits for a response while it holds the connection's lock.
         self.fail_pending_requests(server, generation, &why).await;
-        server.tools.forget();
+        server.tools.invalidate();
         let mut connected = server.connected.write().await;
         if connected.generation == generation && connected.connection.take().is_some() {
             self.gateway.log(&why);
@@ -152,7 +152,7 @@ impl ClientConnection {
         };
         for waits in waiting {
             if let ServerResponseReceiver::Client { id, outlet, .. } = waits {
-                self.fail(&id, &outlet, why).await;
+                self.respond_with_error(&id, &outlet, why).await;
             }
         }
     }
@@ -187,8 +187,8 @@ impl ClientConnection {
             self.log_server(index, &why);
             gone("it can't be started")
         })?;
-        tokio::spawn(listen(Weak::clone(&self.me), index, generation, heard));
-        if let Some(greeting) = self.client.greeting() {
+        tokio::spawn(handle_events(Weak::clone(&self.me), index, generation, heard));
+        if let Some(greeting) = self.client.initialize() {
             let id = self.new_id();
             let (tell, told) = oneshot::channel();
             locked(&server.awaiting).insert(id.clone(), (generation, ServerResponseReceiver::Gateway(tell)));
@@ -213,7 +213,7 @@ impl ClientConnection {
             let ClientResponseReceiver::Server(index, id) = waits else { continue };
             let Some(server) = self.servers.get(index) else { continue };
             let message = "the client has closed the connection";
-            let answer = JsonRpcMessage::error(Some(&id), code::INTERNAL_ERROR, message, None);
+            let answer = JsonRpcMessage::error_response(Some(&id), code::INTERNAL_ERROR, message, None);
             // A lost server is not restarted for this.
             if let Some(connection) = &server.connected.read().await.connection {
                 let _ = connection.send(answer).await;

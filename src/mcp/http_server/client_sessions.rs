@@ -13,7 +13,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
 use super::conversations::{ConversationKey, ConversationStart, Conversations};
-use super::headers::said;
+use super::headers::single_value;
 use crate::host::Account;
 use crate::json::{self, Map, Value, json};
 use crate::mcp::client_sender::ClientSender;
@@ -62,7 +62,7 @@ impl SessionNameSource {
     /// The name is too long or not a string.
     pub(super) fn read(&self, headers: &HeaderMap, frame: &JsonRpcMessage) -> Result<Option<String>, String> {
         let name = match self {
-            Self::Header(name) => said(headers, name)?.map(str::to_owned),
+            Self::Header(name) => single_value(headers, name)?.map(str::to_owned),
             Self::Meta(key) => match frame.meta(key) {
                 None | Some(Value::Null) => None,
                 Some(Value::String(text)) => Some(text.clone()),
@@ -122,12 +122,12 @@ impl ConnectedClient {
     }
 
     /// The messages that belong to none of its requests, for one reader at a time.
-    pub(super) fn general(&self) -> Option<OwnedMutexGuard<mpsc::Receiver<JsonRpcMessage>>> {
+    pub(super) fn general_messages(&self) -> Option<OwnedMutexGuard<mpsc::Receiver<JsonRpcMessage>>> {
         Arc::clone(self.general.as_ref()?).try_lock_owned().ok()
     }
 
     /// A number unique among its requests.
-    pub(super) fn number(&self) -> u64 {
+    pub(super) fn next_request_number(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -212,7 +212,7 @@ impl ClientRegistry {
     }
 
     /// Begins a session with a handshake, in a conversation of its caller; returns the session id.
-    pub(super) fn begin(
+    pub(super) fn begin_session(
         &self,
         caller: &Caller,
         name: Option<String>,
@@ -238,7 +238,11 @@ impl ClientRegistry {
     }
 
     /// The shared client of a caller's conversation; connects it if necessary.
-    pub(super) fn shared(&self, caller: &Caller, name: Option<String>) -> Result<ClientGuard, ClientError> {
+    pub(super) fn shared_client(
+        &self,
+        caller: &Caller,
+        name: Option<String>,
+    ) -> Result<ClientGuard, ClientError> {
         let conversation = ConversationKey { caller: self.name_of(caller), name };
         let key = ClientKey::Shared(conversation.clone());
         let mut table = locked(&self.table);
@@ -253,7 +257,7 @@ impl ClientRegistry {
     }
 
     /// Ends a session. Returns `false` if it does not exist or belongs to another caller.
-    pub(super) async fn end(&self, name: &str, caller: &Caller) -> bool {
+    pub(super) async fn end_session(&self, name: &str, caller: &Caller) -> bool {
         let key = ClientKey::Session(name.to_owned());
         let client = {
             let mut table = locked(&self.table);
@@ -295,7 +299,7 @@ impl ClientRegistry {
         let name = format!("http-{}", json::digest(&json!([conversation.caller, conversation.name])));
         let who = ClientContext { context: context.clone(), session: Some(name), requester };
         let session = table.conversations.session(conversation, account, |beginning| {
-            self.gateway.session(&who, beginning == ConversationStart::MayBeEvicted)
+            self.gateway.open_session(&who, beginning == ConversationStart::MayBeEvicted)
         });
         session.set_context(context.clone());
         let link = ClientConnection::open_in_session(&self.gateway, session, context, outlet)

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::host::Account;
 use crate::session::ConcurrentSession;
-use crate::state::heaviest;
+use crate::state::heaviest_accounts;
 
 /// The default maximum number of conversations of one caller.
 pub const DEFAULT_MAX_CONVERSATIONS: usize = 4096;
@@ -94,7 +94,7 @@ impl Conversations {
             self.evict(|of| of == conversation.caller);
         } else if self.known.len() > self.most {
             let held = self.callers.values().map(|caller| (caller.account, caller.conversations));
-            let heaviest = heaviest(held);
+            let heaviest = heaviest_accounts(held);
             let names = self.callers.iter().filter(|(_, caller)| heaviest.contains(&caller.account));
             let names: HashSet<String> = names.map(|(name, _)| name.clone()).collect();
             self.evict(|of| names.contains(of));

@@ -11,7 +11,7 @@ use crate::mcp::method;
 ///
 /// # Errors
 /// There are several values, or the value is not text.
-pub(super) fn said<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, String> {
+pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, String> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
@@ -40,7 +40,7 @@ pub(super) fn accepts_both(headers: &HeaderMap) -> bool {
 
 /// Whether the content type of the body is JSON.
 pub(super) fn has_json_body(headers: &HeaderMap) -> bool {
-    let kind = said(headers, header::CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
+    let kind = single_value(headers, header::CONTENT_TYPE.as_str()).ok().flatten().unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(JSON)
 }
 
@@ -66,7 +66,7 @@ pub(super) fn find_mismatch(headers: &HeaderMap, frame: &JsonRpcMessage) -> Opti
     ];
     let mismatch = |why: String| Some((code::HEADER_MISMATCH, why));
     for (name, body, is_required) in of_body {
-        let value = match said(headers, name) {
+        let value = match single_value(headers, name) {
             Ok(value) => value,
             Err(why) => return mismatch(why),
         };
@@ -93,8 +93,8 @@ pub(super) fn find_argument_mismatch(
 ) -> Option<String> {
     let none = Value::Null;
     let arguments = frame.param("arguments").unwrap_or(&none);
-    repeated.of(arguments).find_map(|(name, body)| {
-        let value = match said(headers, name) {
+    repeated.headers(arguments).find_map(|(name, body)| {
+        let value = match single_value(headers, name) {
             Ok(value) => value,
             Err(why) => return Some(why),
         };

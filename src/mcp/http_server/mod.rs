@@ -27,7 +27,7 @@ use tokio::sync::watch;
 
 use self::client_sessions::ClientRegistry;
 use self::origin_policy::OriginPolicy;
-use self::responses::status;
+use self::responses::rejection;
 use crate::mcp::gateway::Gateway;
 use crate::mcp::http_headers;
 use crate::mcp::identity::{
@@ -96,7 +96,7 @@ impl HttpServer {
 
     /// Requires authentication; policies see the authenticated caller.
     #[must_use]
-    pub fn with_identity(mut self, identity: Authenticator) -> Self {
+    pub fn with_authenticator(mut self, identity: Authenticator) -> Self {
         self.identity = Some(ReloadableAuthenticator::fixed(identity));
         self
     }
@@ -105,7 +105,7 @@ impl HttpServer {
     /// is rejected from then on, and open streams of its callers end.
     #[must_use]
     pub fn with_identity_file(mut self, file: IdentityFile) -> Self {
-        let (identity, followed) = ReloadableAuthenticator::of_file(file);
+        let (identity, followed) = ReloadableAuthenticator::from_file(file);
         (self.identity, self.followed) = (Some(identity), Some(followed));
         self
     }
@@ -153,7 +153,7 @@ impl HttpServer {
     ///
     /// # Errors
     /// The address is reachable from other machines, and no identities are configured.
-    pub fn check(&self, address: SocketAddr) -> Result<(), String> {
+    pub fn check_address(&self, address: SocketAddr) -> Result<(), String> {
         if address.ip().is_loopback() || self.identity.is_some() {
             return Ok(());
         }
@@ -174,12 +174,12 @@ impl HttpServer {
     ) -> Result<(), String> {
         let trouble = |error: std::io::Error| format!("the socket fails: {error}");
         let address = listener.local_addr().map_err(trouble)?;
-        self.check(address)?;
+        self.check_address(address)?;
         let clients = ClientRegistry::new(&self.gateway, self.most_clients, self.most_conversations);
         let identity = self.identity.map(Arc::new);
         let following = identity.clone().zip(self.followed).map(|(identity, followed)| {
             let gateway = Arc::clone(&self.gateway);
-            tokio::spawn(async move { identity.follow(followed, |text| gateway.log(text)).await })
+            tokio::spawn(async move { identity.watch(followed, |text| gateway.log(text)).await })
         });
         let (close, closing) = watch::channel(false);
         let entrance = Arc::new(ServerState {
@@ -223,7 +223,7 @@ async fn enter(State(entrance): State<Arc<ServerState>>, request: Request<Body>)
     let origin = request.headers().get(header::ORIGIN).cloned();
     let mut response = match entrance.visitors.check(request.headers()) {
         Ok(()) => Arc::clone(&entrance).serve(request).await,
-        Err(why) => return status(403, &why),
+        Err(why) => return rejection(403, &why),
     };
     // Allowed pages may also read the response.
     if let Some(origin) = origin {
@@ -248,14 +248,14 @@ impl ServerState {
             Ok(caller) => caller,
             Err(response) => return *response,
         };
-        let is_modern = headers::said(request.headers(), http_headers::VERSION)
-            .is_ok_and(|version| version.is_some_and(http_headers::is_modern));
+        let is_modern = headers::single_value(request.headers(), http_headers::VERSION)
+            .is_ok_and(|version| version.is_some_and(http_headers::is_stateless_version));
         match *request.method() {
-            Method::POST => self.post(request, caller).await,
+            Method::POST => self.handle_post(request, caller).await,
             Method::GET if !is_modern => self.open_stream(request.headers(), &caller),
             Method::DELETE if !is_modern => self.end_session(request.headers(), &caller).await,
             _ => {
-                let mut response = status(405, "send messages by POST");
+                let mut response = rejection(405, "send messages by POST");
                 let allowed = if is_modern { "POST" } else { "POST, GET, DELETE" };
                 response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
                 response
@@ -266,7 +266,7 @@ impl ServerState {
     /// Becomes true when a caller's credential is revoked.
     fn revoked(&self, caller: &Caller) -> watch::Receiver<bool> {
         match &self.identity {
-            Some(identity) => identity.revoked(caller),
+            Some(identity) => identity.watch_revocation(caller),
             // Never: the sender is gone.
             None => watch::channel(false).1,
         }
@@ -276,20 +276,21 @@ impl ServerState {
     fn caller(&self, request: &Request<Body>) -> Result<Caller, Box<Response>> {
         let Some(identity) = &self.identity else { return Ok(Caller::anonymous()) };
         // Of two headers, parsers could choose different ones.
-        let said = headers::said(request.headers(), header::AUTHORIZATION.as_str());
+        let said = headers::single_value(request.headers(), header::AUTHORIZATION.as_str());
         let known = match said {
-            Ok(said) => identity.caller(said),
+            Ok(said) => identity.authenticate(said),
             Err(why) => Err(AuthenticationError::Refused(why)),
         };
         known.map_err(|unknown| {
             let challenge = match unknown {
                 AuthenticationError::Silent => "Bearer",
                 AuthenticationError::Refused(why) => {
-                    self.gateway.log(&format!("authentication failed: {}", crate::safe_text::inert(&why)));
+                    self.gateway
+                        .log(&format!("authentication failed: {}", crate::safe_text::escape_controls(&why)));
                     "Bearer error=\"invalid_token\""
                 }
             };
-            let mut response = status(401, "authentication required: send a valid bearer token");
+            let mut response = rejection(401, "authentication required: send a valid bearer token");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
             Box::new(response)
         })

@@ -8,9 +8,9 @@ use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
 use super::ServerState;
 use super::client_sessions::{ClientError, ClientGuard};
-use super::headers::{accepts, said};
-use super::responses::{empty, status};
-use super::sse_response::{MessageSource, stream};
+use super::headers::{accepts, single_value};
+use super::responses::{empty, rejection};
+use super::sse_response::{MessageSource, stream_response};
 use crate::mcp::http_headers::{EVENT_STREAM, SESSION};
 use crate::mcp::identity::Caller;
 use crate::mcp::jsonrpc::JsonRpcMessage;
@@ -27,42 +27,42 @@ impl MessageSource for GeneralMessages {
 impl ServerState {
     /// The client of the session that a request names.
     pub(super) fn session(&self, headers: &HeaderMap, caller: &Caller) -> Result<ClientGuard, Box<Response>> {
-        match said(headers, SESSION) {
+        match single_value(headers, SESSION) {
             Ok(Some(name)) => {
                 self.clients.session(name, caller).map_err(|why| Box::new(client_error_response(&why)))
             }
-            Ok(None) => Err(Box::new(status(
+            Ok(None) => Err(Box::new(rejection(
                 400,
                 "the header `mcp-session-id` is missing; begin a session with `initialize`",
             ))),
-            Err(why) => Err(Box::new(status(400, &why))),
+            Err(why) => Err(Box::new(rejection(400, &why))),
         }
     }
 
     pub(super) fn open_stream(&self, headers: &HeaderMap, caller: &Caller) -> Response {
         if !accepts(headers, EVENT_STREAM) {
-            return status(406, "`Accept` must contain `text/event-stream`");
+            return rejection(406, "`Accept` must contain `text/event-stream`");
         }
         let client = match self.session(headers, caller) {
             Ok(client) => client,
             Err(response) => return *response,
         };
-        match client.general() {
+        match client.general_messages() {
             Some(messages) => {
                 let ends = either(client.closed(), self.closing.clone());
                 let ends = either(ends, self.revoked(caller));
-                stream(GeneralMessages(messages), caller.lasts(), ends)
+                stream_response(GeneralMessages(messages), caller.remaining_validity(), ends)
             }
-            None => status(409, "the stream of this session is already open"),
+            None => rejection(409, "the stream of this session is already open"),
         }
     }
 
     pub(super) async fn end_session(&self, headers: &HeaderMap, caller: &Caller) -> Response {
-        match said(headers, SESSION) {
-            Ok(Some(name)) if self.clients.end(name, caller).await => empty(200),
+        match single_value(headers, SESSION) {
+            Ok(Some(name)) if self.clients.end_session(name, caller).await => empty(200),
             Ok(Some(_)) => client_error_response(&ClientError::Unknown),
-            Ok(None) => status(400, "the header `mcp-session-id` is missing"),
-            Err(why) => status(400, &why),
+            Ok(None) => rejection(400, "the header `mcp-session-id` is missing"),
+            Err(why) => rejection(400, &why),
         }
     }
 }
@@ -90,8 +90,8 @@ async fn wait_until_true(mut what: watch::Receiver<bool>) {
 /// The response if no client is available.
 pub(super) fn client_error_response(why: &ClientError) -> Response {
     match why {
-        ClientError::Unknown => status(404, "unknown session; begin one with `initialize`"),
-        ClientError::TooManyClients => status(503, "too many active clients; try again later"),
-        ClientError::Failed(why) => status(502, why),
+        ClientError::Unknown => rejection(404, "unknown session; begin one with `initialize`"),
+        ClientError::TooManyClients => rejection(503, "too many active clients; try again later"),
+        ClientError::Failed(why) => rejection(502, why),
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
 
-use super::headers::said;
+use super::headers::single_value;
 use super::responses;
 
 /// The allowed origins and host names.
@@ -28,7 +28,7 @@ impl OriginPolicy {
     /// # Errors
     /// The reason why the request is rejected.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), String> {
-        if let Some(origin) = said(headers, header::ORIGIN.as_str())? {
+        if let Some(origin) = single_value(headers, header::ORIGIN.as_str())? {
             let origin = origin.to_ascii_lowercase();
             let host = origin.parse::<Uri>().ok().and_then(|uri| uri.host().map(is_loopback_name));
             let is_let_in = self.origins.contains(&origin) || (self.is_local && host == Some(true));
@@ -40,7 +40,7 @@ impl OriginPolicy {
             return Ok(());
         }
         // DNS rebinding: a page whose name was made to resolve to this machine sends that name.
-        let host = said(headers, header::HOST.as_str())?.unwrap_or_default().to_ascii_lowercase();
+        let host = single_value(headers, header::HOST.as_str())?.unwrap_or_default().to_ascii_lowercase();
         let name = format!("http://{host}").parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
         let is_allowed = |name: &str| {
             let of_origin = |origin: &String| {

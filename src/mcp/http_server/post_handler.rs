@@ -15,8 +15,8 @@ use super::client_sessions::ClientGuard;
 use super::headers;
 use super::notification_stream::{client_error_response, either};
 use super::request_ids::RequestIds;
-use super::responses::{empty, http_status, message, status};
-use super::sse_response::{MessageSource, stream};
+use super::responses::{empty, http_status, message, rejection};
+use super::sse_response::{MessageSource, stream_response};
 use crate::json::json;
 use crate::mcp::client_sender::ClientSender;
 use crate::mcp::http_headers::{self, HANDSHAKE_VERSIONS, SESSION};
@@ -33,34 +33,34 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const HANDSHAKE: Duration = Duration::from_secs(60);
 
 impl ServerState {
-    pub(super) async fn post(self: Arc<Self>, request: Request<Body>, caller: Caller) -> Response {
+    pub(super) async fn handle_post(self: Arc<Self>, request: Request<Body>, caller: Caller) -> Response {
         let (parts, body) = request.into_parts();
         let headers = parts.headers;
         if !headers::has_json_body(&headers) {
-            return status(415, "the content type must be `application/json`");
+            return rejection(415, "the content type must be `application/json`");
         }
         if !headers::accepts_both(&headers) {
-            return status(406, "`Accept` must contain both `application/json` and `text/event-stream`");
+            return rejection(406, "`Accept` must contain both `application/json` and `text/event-stream`");
         }
         let body = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, self.max_message_size)).await {
             Ok(Ok(body)) => body,
             Ok(Err(_)) => {
                 let longest = self.max_message_size;
-                return status(413, &format!("the body is incomplete, or longer than {longest} bytes"));
+                return rejection(413, &format!("the body is incomplete, or longer than {longest} bytes"));
             }
-            Err(_) => return status(408, "the body took too long to arrive"),
+            Err(_) => return rejection(408, "the body took too long to arrive"),
         };
         let frame = match http_headers::read_message(&body) {
             Ok(frame) => frame,
-            Err(why) => return message(400, &why.answer()),
+            Err(why) => return message(400, &why.to_response()),
         };
-        let said = match headers::said(&headers, http_headers::VERSION) {
+        let said = match headers::single_value(&headers, http_headers::VERSION) {
             Ok(said) => said,
             Err(why) => return refused(&frame, code::HEADER_MISMATCH, &why),
         };
         let in_body = http_headers::protocol_version(&frame);
-        let is_modern =
-            said.is_some_and(http_headers::is_modern) || in_body.is_some_and(http_headers::is_modern);
+        let is_modern = said.is_some_and(http_headers::is_stateless_version)
+            || in_body.is_some_and(http_headers::is_stateless_version);
         if is_modern {
             return self.handle_stateless(frame, &headers, &caller).await;
         }
@@ -93,7 +93,7 @@ impl ServerState {
                 };
             }
             MessageKind::Response(_) | MessageKind::UnidentifiedError => {
-                return status(400, "this protocol version does not allow responses by POST");
+                return rejection(400, "this protocol version does not allow responses by POST");
             }
         };
         if let Some((code, why)) = headers::find_mismatch(headers, &frame) {
@@ -103,12 +103,12 @@ impl ServerState {
             Ok(client) => client,
             Err(response) => return *response,
         };
-        if let Some(repeated) = tool_list::repeated_arguments(&client.link, &frame).await
+        if let Some(repeated) = tool_list::header_arguments(&client.link, &frame).await
             && let Some(why) = headers::find_argument_mismatch(headers, &frame, &repeated)
         {
             return refused(&frame, code::HEADER_MISMATCH, &why);
         }
-        let (names, frame) = RequestIds::of(frame, &id, client.number());
+        let (names, frame) = RequestIds::rewrite(frame, &id, client.next_request_number());
         self.answer(frame, ActiveRequest { client, names, is_alone: true, is_answered: false }, caller).await
     }
 
@@ -119,7 +119,7 @@ impl ServerState {
         caller: &Caller,
     ) -> Result<ClientGuard, Box<Response>> {
         let name = self.conversation(frame, headers)?;
-        self.clients.shared(caller, name).map_err(|why| Box::new(client_error_response(&why)))
+        self.clients.shared_client(caller, name).map_err(|why| Box::new(client_error_response(&why)))
     }
 
     /// The name of the caller's conversation, if the request has one.
@@ -143,7 +143,7 @@ impl ServerState {
         };
         match frame.kind().clone() {
             MessageKind::Request(id) => {
-                let names = RequestIds::kept(&id);
+                let names = RequestIds::unchanged(&id);
                 self.answer(
                     frame,
                     ActiveRequest { client, names, is_alone: false, is_answered: false },
@@ -160,23 +160,23 @@ impl ServerState {
 
     async fn begin_session(&self, frame: JsonRpcMessage, headers: &HeaderMap, caller: &Caller) -> Response {
         let MessageKind::Request(id) = frame.kind().clone() else {
-            return status(400, "`initialize` must be a request with an `id`");
+            return rejection(400, "`initialize` must be a request with an `id`");
         };
         let conversation = match self.conversation(&frame, headers) {
             Ok(name) => name,
             Err(response) => return *response,
         };
-        let (name, client) = match self.clients.begin(caller, conversation) {
+        let (name, client) = match self.clients.begin_session(caller, conversation) {
             Ok(begun) => begun,
             Err(why) => return client_error_response(&why),
         };
-        let names = RequestIds::kept(&id);
+        let names = RequestIds::unchanged(&id);
         let asked = ActiveRequest { client, names, is_alone: false, is_answered: false };
         let begun = self.begin(frame, asked, HANDSHAKE).await;
         if let Some(refusal) = begun.answer().filter(|answer| answer.error_value().is_some()).cloned() {
             // A failed handshake leaves no session.
             drop(begun);
-            self.clients.end(&name, caller).await;
+            self.clients.end_session(&name, caller).await;
             return message(200, &refusal);
         }
         let mut response = self.finish(begun, caller);
@@ -194,7 +194,7 @@ impl ServerState {
 
     /// Sends a request to the servers, and waits for the first message that belongs to it.
     async fn begin(&self, frame: JsonRpcMessage, asked: ActiveRequest, patience: Duration) -> StartedRequest {
-        let (outlet, mut messages, given_up) = ClientSender::of_several();
+        let (outlet, mut messages, given_up) = ClientSender::with_timeout();
         // A subscription is answered when it ends, if ever.
         let goes_on = frame.method() == method::LISTEN;
         let link = Arc::clone(&asked.client.link);
@@ -210,18 +210,18 @@ impl ServerState {
 
     /// Responds by one message if the first message is the response and its server did not stream it, else by a stream.
     fn finish(&self, begun: StartedRequest, caller: &Caller) -> Response {
-        if let Some(answer) = begun.answer().filter(|answer| !answer.is_event()).cloned() {
+        if let Some(answer) = begun.answer().filter(|answer| !answer.is_stream_event()).cloned() {
             let mut asked = begun.answer.asked;
             asked.is_answered = true;
-            let answer = asked.names.for_client(answer);
+            let answer = asked.names.restore(answer);
             return message(if asked.is_alone { http_status(&answer) } else { 200 }, &answer);
         }
         let StartedRequest { answer, goes_on, closed, given_up } = begun;
         // The stream ends when the client's session is closed.
         let ends = if goes_on { either(closed, self.closing.clone()) } else { closed };
         let ends = either(either(ends, given_up), self.revoked(caller));
-        let lasts = goes_on.then(|| caller.lasts()).flatten();
-        stream(answer, lasts, ends)
+        let lasts = goes_on.then(|| caller.remaining_validity()).flatten();
+        stream_response(answer, lasts, ends)
     }
 }
 
@@ -237,7 +237,7 @@ struct StartedRequest {
 impl StartedRequest {
     /// The response, if it is the first message.
     fn answer(&self) -> Option<&JsonRpcMessage> {
-        self.answer.first.as_ref().filter(|frame| self.answer.asked.names.is_answer(frame))
+        self.answer.first.as_ref().filter(|frame| self.answer.asked.names.is_response(frame))
     }
 }
 
@@ -283,8 +283,8 @@ impl MessageSource for ResponseMessages {
             None => ready!(self.messages.poll_recv(context)),
         };
         let Some(frame) = next else { return Poll::Ready(None) };
-        self.asked.is_answered = self.asked.names.is_answer(&frame);
-        Poll::Ready(Some(self.asked.names.for_client(frame)))
+        self.asked.is_answered = self.asked.names.is_response(&frame);
+        Poll::Ready(Some(self.asked.names.restore(frame)))
     }
 }
 
@@ -294,5 +294,5 @@ fn refused(frame: &JsonRpcMessage, code: i64, why: &str) -> Response {
         MessageKind::Request(id) => Some(id),
         _ => None::<&RequestId>,
     };
-    message(400, &JsonRpcMessage::error(id, code, why, None))
+    message(400, &JsonRpcMessage::error_response(id, code, why, None))
 }

@@ -17,13 +17,13 @@ pub(super) struct RequestIds {
 
 impl RequestIds {
     /// Keeps the id of a request.
-    pub(super) fn kept(id: &RequestId) -> Self {
+    pub(super) fn unchanged(id: &RequestId) -> Self {
         Self { own: id.clone(), client: id.clone(), progress: None }
     }
 
     /// Rewrites the id and the progress token of a request.
-    pub(super) fn of(frame: JsonRpcMessage, id: &RequestId, number: u64) -> (Self, JsonRpcMessage) {
-        let own = RequestId::of(&json!(number)).unwrap_or_else(|| id.clone());
+    pub(super) fn rewrite(frame: JsonRpcMessage, id: &RequestId, number: u64) -> (Self, JsonRpcMessage) {
+        let own = RequestId::from_value(&json!(number)).unwrap_or_else(|| id.clone());
         let progress = frame.meta("progressToken").cloned();
         let mut frame = frame.with_id(&own);
         if progress.is_some() {
@@ -33,12 +33,12 @@ impl RequestIds {
     }
 
     /// Whether a message answers the request.
-    pub(super) fn is_answer(&self, frame: &JsonRpcMessage) -> bool {
+    pub(super) fn is_response(&self, frame: &JsonRpcMessage) -> bool {
         *frame.kind() == MessageKind::Response(self.own.clone())
     }
 
     /// Restores the client's id and progress token in a message.
-    pub(super) fn for_client(&self, mut frame: JsonRpcMessage) -> JsonRpcMessage {
+    pub(super) fn restore(&self, mut frame: JsonRpcMessage) -> JsonRpcMessage {
         if self.own == self.client && self.progress.is_none() {
             return frame;
         }
@@ -60,7 +60,7 @@ impl RequestIds {
         {
             *said = self.client.to_json();
         }
-        if self.is_answer(&frame) { frame.with_id(&self.client) } else { frame }
+        if self.is_response(&frame) { frame.with_id(&self.client) } else { frame }
     }
 }
 
@@ -71,11 +71,11 @@ mod tests {
     #[test]
     fn restores_the_ids_of_the_client() {
         let request = JsonRpcMessage::request(
-            &RequestId::text("a"),
+            &RequestId::from_text("a"),
             "subscriptions/listen",
             json!({ "_meta": { "progressToken": "mine", "x": 1 } }),
         );
-        let (names, sent) = RequestIds::of(request, &RequestId::text("a"), 7);
+        let (names, sent) = RequestIds::rewrite(request, &RequestId::from_text("a"), 7);
         assert_eq!(
             sent.to_string(),
             r#"{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"_meta":{"progressToken":7,"x":1}}}"#
@@ -97,12 +97,12 @@ mod tests {
                 r#"{"requestId":"a"}"#,
             ),
         ] {
-            let message = names.for_client(message).into_json();
+            let message = names.restore(message).into_json();
             assert_eq!(message["params"].to_string(), expected);
         }
-        let answer = JsonRpcMessage::result(&names.own, json!({ "_meta": { META_SUBSCRIPTION: 7 } }));
+        let answer = JsonRpcMessage::response(&names.own, json!({ "_meta": { META_SUBSCRIPTION: 7 } }));
         assert_eq!(
-            names.for_client(answer).to_string(),
+            names.restore(answer).to_string(),
             r#"{"jsonrpc":"2.0","id":"a","result":{"_meta":{"io.modelcontextprotocol/subscriptionId":"a"}}}"#
         );
     }

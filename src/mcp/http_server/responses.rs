@@ -24,8 +24,8 @@ pub(super) fn message(status: u16, frame: &JsonRpcMessage) -> Response {
 }
 
 /// The response to a request that is rejected before its message is handled.
-pub(super) fn status(status: u16, why: &str) -> Response {
-    message(status, &JsonRpcMessage::error(None, code::INVALID_REQUEST, why, None))
+pub(super) fn rejection(status: u16, why: &str) -> Response {
+    message(status, &JsonRpcMessage::error_response(None, code::INVALID_REQUEST, why, None))
 }
 
 /// The HTTP status of the response to a stateless request.

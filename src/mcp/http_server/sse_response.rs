@@ -33,7 +33,7 @@ struct SseBody<M> {
 }
 
 /// Creates a streamed response. `lasts`: its maximum duration. `closing`: ends it when it becomes true.
-pub(super) fn stream(
+pub(super) fn stream_response(
     messages: impl MessageSource,
     lasts: Option<Duration>,
     mut closing: watch::Receiver<bool>,

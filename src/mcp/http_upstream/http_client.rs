@@ -33,7 +33,7 @@ impl HttpSpec {
     ///
     /// # Errors
     /// The URL is invalid or not HTTP, or a header is invalid.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn validate(&self) -> Result<(), String> {
         self.url().and(self.headers()).map(drop)
     }
 
@@ -152,14 +152,14 @@ impl HttpResponse {
     }
 
     /// Whether its body has this content type.
-    pub(super) fn is(&self, content_type: &str) -> bool {
+    pub(super) fn has_content_type(&self, content_type: &str) -> bool {
         let said = self.header("content-type").unwrap_or_default();
         let said = said.split(';').next().unwrap_or_default().trim();
         said.eq_ignore_ascii_case(content_type)
     }
 
     /// The next bytes of its body; `None` at its end.
-    pub(super) async fn bytes(&mut self) -> Result<Option<Vec<u8>>, String> {
+    pub(super) async fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, String> {
         match self.0.chunk().await {
             Ok(bytes) => Ok(bytes.map(Vec::from)),
             Err(error) => Err(format!("its response broke off: {}", error_chain(&error.without_url()))),

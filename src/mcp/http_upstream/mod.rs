@@ -83,7 +83,7 @@ impl HttpUpstream {
     pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), ConnectionClosed> {
         let talk = &self.talk;
         match frame.kind().clone() {
-            MessageKind::Request(id) => talk.ask(frame, id),
+            MessageKind::Request(id) => talk.send_request(frame, id),
             MessageKind::Notification if frame.method() == method::CANCELLED && talk.stop(&frame) => {}
             MessageKind::Notification if frame.method() == method::INITIALIZED => {
                 let talk = Arc::clone(talk);
@@ -92,7 +92,7 @@ impl HttpUpstream {
                     let told = tokio::time::timeout(GRACE, talk.tell(&frame)).await;
                     drop(first);
                     if told == Ok(true) {
-                        talk.listen().await;
+                        talk.read_notifications().await;
                     }
                 });
             }
@@ -142,7 +142,7 @@ impl SharedConnection {
     /// Answers a request with an error on behalf of the server.
     async fn fail(&self, id: &RequestId, why: &str, status: Option<u16>) {
         let data = status.map(|status| json!({ "httpStatus": status }));
-        self.say(JsonRpcMessage::error(Some(id), code::INTERNAL_ERROR, why, data), Some(id)).await;
+        self.say(JsonRpcMessage::error_response(Some(id), code::INTERNAL_ERROR, why, data), Some(id)).await;
     }
 
     /// Sends a message that needs no response. Returns whether the server accepted it.
@@ -163,7 +163,7 @@ impl SharedConnection {
 
     async fn post(&self, frame: &JsonRpcMessage) -> Result<http_client::HttpResponse, String> {
         let own = self.peer.headers(frame);
-        let repeated = self.peer.repeated(frame);
+        let repeated = self.peer.argument_headers(frame);
         let mut headers =
             vec![("content-type", JSON.to_owned()), ("accept", format!("{JSON}, {EVENT_STREAM}"))];
         headers.extend(own);
@@ -173,7 +173,7 @@ impl SharedConnection {
 
     /// Cancels the request that a notification names by closing its stream. Returns `false` if the notification must be sent instead.
     fn stop(&self, cancellation: &JsonRpcMessage) -> bool {
-        let Some(id) = cancellation.param("requestId").and_then(RequestId::of) else { return false };
+        let Some(id) = cancellation.param("requestId").and_then(RequestId::from_value) else { return false };
         let mut under_way = self.under_way();
         if under_way.get(&id).is_none_or(|request| !request.is_modern) {
             return false;

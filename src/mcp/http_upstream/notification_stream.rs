@@ -12,7 +12,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 impl SharedConnection {
     /// Reads the stream until the connection is closed, or the server has no such stream. Returns at once if another task reads it.
-    pub(super) async fn listen(&self) {
+    pub(super) async fn read_notifications(&self) {
         let Ok(_listening) = self.listening.try_lock() else { return };
         tokio::select! {
             () = self.read_notifications_with_retry() => {}
@@ -25,7 +25,7 @@ impl SharedConnection {
         let mut failures = 0;
         loop {
             match self.open_stream(&cursor).await {
-                Ok(reply) if reply.is_success() && reply.is(EVENT_STREAM) => {
+                Ok(reply) if reply.is_success() && reply.has_content_type(EVENT_STREAM) => {
                     failures = if self.hear(reply, &mut cursor).await { 0 } else { failures };
                 }
                 // It has no such stream, or has lost the session, which the next request detects. 429 (too many requests) is temporary.
@@ -40,7 +40,7 @@ impl SharedConnection {
 
     /// Forwards the messages of one response. Returns whether there were any.
     async fn hear(&self, reply: super::http_client::HttpResponse, cursor: &mut StreamCursor) -> bool {
-        let mut messages = ResponseReader::of(reply, self.limit, cursor);
+        let mut messages = ResponseReader::new(reply, self.limit, cursor);
         let mut heard = false;
         loop {
             match messages.next().await {

@@ -22,9 +22,9 @@ const STREAM_END_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl SharedConnection {
     /// Sends a request; its response and messages go to the events.
-    pub(super) fn ask(self: &Arc<Self>, frame: JsonRpcMessage, id: RequestId) {
+    pub(super) fn send_request(self: &Arc<Self>, frame: JsonRpcMessage, id: RequestId) {
         let (stop, stopped) = oneshot::channel();
-        let is_modern = server_session::is_modern(&frame);
+        let is_modern = server_session::is_stateless(&frame);
         self.under_way().insert(id.clone(), UpstreamRequest { is_modern, stop });
         let talk = Arc::clone(self);
         tokio::spawn(async move {
@@ -45,7 +45,7 @@ impl SharedConnection {
             Ok(reply) => reply,
             Err(why) => return self.fail(id, &why, None).await,
         };
-        self.peer.answered(frame, &reply);
+        self.peer.store_session(frame, &reply);
         if !reply.is_success() {
             return self.refused(frame, id, reply).await;
         }
@@ -63,7 +63,7 @@ impl SharedConnection {
             Some(session)
                 if reply.status() == 404
                     && frame.method() != method::INITIALIZE
-                    && !server_session::is_modern(frame) =>
+                    && !server_session::is_stateless(frame) =>
             {
                 self.renew_session(&session).await?;
                 self.post(frame).await
@@ -75,13 +75,13 @@ impl SharedConnection {
     /// Handles an HTTP error: forwards its body if that is a JSON-RPC error, else creates one.
     async fn refused(&self, request: &JsonRpcMessage, id: &RequestId, mut reply: HttpResponse) {
         let (status, text) = (reply.status(), reply.status_text());
-        let body = response_reader::body(&mut reply, self.limit).await.unwrap_or_default();
+        let body = response_reader::read_body(&mut reply, self.limit).await.unwrap_or_default();
         let answer = read_message(&body).ok();
         match answer.as_ref().and_then(JsonRpcMessage::error_value) {
             Some(error) if is_header_mismatch(error) && request.method() == method::TOOLS_CALL => {
                 self.retry_with_headers(request, id, error).await;
             }
-            Some(error) => self.say(JsonRpcMessage::failed(id, error.clone()), Some(id)).await,
+            Some(error) => self.say(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
             None => {
                 let mut why = format!("it responds with {text}");
                 if let (300..=399, Some(place)) = (status, reply.header("location")) {
@@ -103,9 +103,9 @@ impl SharedConnection {
         );
         let mut cursor = StreamCursor::default();
         if let Ok(reply) = self.post(&list).await {
-            let mut messages = ResponseReader::of(reply, self.limit, &mut cursor);
+            let mut messages = ResponseReader::new(reply, self.limit, &mut cursor);
             while let ResponseItem::Frame(frame) = messages.next().await {
-                self.peer.said(&list, &frame);
+                self.peer.store_result(&list, &frame);
             }
         }
         match self.post(request).await {
@@ -115,7 +115,7 @@ impl SharedConnection {
                     self.fail(id, &why, None).await;
                 }
             }
-            _ => self.say(JsonRpcMessage::failed(id, error.clone()), Some(id)).await,
+            _ => self.say(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
         }
     }
 
@@ -135,7 +135,7 @@ impl SharedConnection {
                 Ok(()) => return None,
                 Err(why) => why,
             };
-            if server_session::is_modern(request) || cursor.last.is_none() {
+            if server_session::is_stateless(request) || cursor.last.is_none() {
                 return Some(why);
             }
             failures = if cursor.last == before { failures + 1 } else { 0 };
@@ -145,7 +145,7 @@ impl SharedConnection {
                 }
                 tokio::time::sleep(cursor.retry).await;
                 match self.open_stream(cursor).await {
-                    Ok(reply) if reply.is_success() && reply.is(EVENT_STREAM) => break reply,
+                    Ok(reply) if reply.is_success() && reply.has_content_type(EVENT_STREAM) => break reply,
                     Ok(reply) if reply.status() < 500 => return Some(why),
                     _ => failures += 1,
                 }
@@ -164,12 +164,12 @@ impl SharedConnection {
         reply: HttpResponse,
         cursor: &mut StreamCursor,
     ) -> Result<(), String> {
-        let is_stream = reply.is(EVENT_STREAM);
-        let mut messages = ResponseReader::of(reply, self.limit, cursor);
+        let is_stream = reply.has_content_type(EVENT_STREAM);
+        let mut messages = ResponseReader::new(reply, self.limit, cursor);
         loop {
             match messages.next().await {
                 ResponseItem::Frame(frame) if *frame.kind() == MessageKind::Response(id.clone()) => {
-                    self.peer.said(request, &frame);
+                    self.peer.store_result(request, &frame);
                     self.say(frame, Some(id)).await;
                     let tail = async { while !matches!(messages.next().await, ResponseItem::End(_)) {} };
                     let _ = tokio::time::timeout(STREAM_END_TIMEOUT, tail).await;
@@ -179,7 +179,7 @@ impl SharedConnection {
                 ResponseItem::Frame(frame) => {
                     let error = frame.error_value().cloned();
                     let Some(error) = error else { return Err("it responds to another request".to_owned()) };
-                    self.say(JsonRpcMessage::failed(id, error), Some(id)).await;
+                    self.say(JsonRpcMessage::error_response_from(id, error), Some(id)).await;
                     return Ok(());
                 }
                 ResponseItem::Malformed(why) if is_stream => {
@@ -215,13 +215,13 @@ impl SharedConnection {
         if !reply.is_success() {
             return Err(format!("{}, and responds with {} to a new handshake", lost(), reply.status_text()));
         }
-        self.peer.answered(&initialize, &reply);
+        self.peer.store_session(&initialize, &reply);
         let mut cursor = StreamCursor::default();
-        let mut messages = ResponseReader::of(reply, self.limit, &mut cursor);
+        let mut messages = ResponseReader::new(reply, self.limit, &mut cursor);
         loop {
             match messages.next().await {
                 ResponseItem::Frame(frame) if frame.result_value().is_some() => {
-                    self.peer.said(&initialize, &frame);
+                    self.peer.store_result(&initialize, &frame);
                     break;
                 }
                 ResponseItem::Frame(frame) if frame.error_value().is_some() => return Err(lost()),
@@ -232,7 +232,7 @@ impl SharedConnection {
         drop(messages);
         if self.tell(&JsonRpcMessage::notification(method::INITIALIZED, json!({}))).await {
             let talk = Arc::clone(self);
-            tokio::spawn(async move { talk.listen().await });
+            tokio::spawn(async move { talk.read_notifications().await });
         }
         self.trouble("it had lost the session; a new one was started".to_owned()).await;
         // A restarted server may have other tools.

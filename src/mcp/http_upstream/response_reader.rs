@@ -48,8 +48,8 @@ pub(super) struct ResponseReader<'c> {
 
 impl<'c> ResponseReader<'c> {
     /// Creates a reader. `limit`: the maximum size of a message, in bytes.
-    pub(super) fn of(reply: HttpResponse, limit: usize, cursor: &'c mut StreamCursor) -> Self {
-        let parser = reply.is(EVENT_STREAM).then(|| SseParser::new(limit));
+    pub(super) fn new(reply: HttpResponse, limit: usize, cursor: &'c mut StreamCursor) -> Self {
+        let parser = reply.has_content_type(EVENT_STREAM).then(|| SseParser::new(limit));
         Self { reply, parser, waiting: std::collections::VecDeque::new(), cursor, limit, is_over: false }
     }
 
@@ -67,7 +67,7 @@ impl<'c> ResponseReader<'c> {
                     return next;
                 }
             }
-            let bytes = match self.reply.bytes().await {
+            let bytes = match self.reply.next_chunk().await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return self.end(None),
                 Err(why) => return self.end(Some(why)),
@@ -101,14 +101,14 @@ impl<'c> ResponseReader<'c> {
             return None;
         }
         Some(match http_headers::read_message(&event.data) {
-            Ok(frame) => ResponseItem::Frame(frame.into_event()),
+            Ok(frame) => ResponseItem::Frame(frame.into_stream_event()),
             Err(why) => ResponseItem::Malformed(why.message),
         })
     }
 
     /// Reads a body that is one message.
     async fn whole(&mut self) -> ResponseItem {
-        match body(&mut self.reply, self.limit).await {
+        match read_body(&mut self.reply, self.limit).await {
             Err(why) => ResponseItem::End(Some(why)),
             Ok(body) if body.iter().all(u8::is_ascii_whitespace) => ResponseItem::End(None),
             Ok(body) => match http_headers::read_message(&body) {
@@ -120,9 +120,9 @@ impl<'c> ResponseReader<'c> {
 }
 
 /// Reads the whole body of a response.
-pub(super) async fn body(reply: &mut HttpResponse, limit: usize) -> Result<Vec<u8>, String> {
+pub(super) async fn read_body(reply: &mut HttpResponse, limit: usize) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
-    while let Some(bytes) = reply.bytes().await? {
+    while let Some(bytes) = reply.next_chunk().await? {
         if body.len() + bytes.len() > limit {
             return Err(format!("its response is longer than {limit} bytes"));
         }

@@ -52,7 +52,8 @@ impl ServerSession {
     /// The headers for a message.
     pub(super) fn headers(&self, frame: &JsonRpcMessage) -> Vec<(&'static str, String)> {
         let mut known = self.known();
-        let said = http_headers::protocol_version(frame).filter(|version| http_headers::is_modern(version));
+        let said = http_headers::protocol_version(frame)
+            .filter(|version| http_headers::is_stateless_version(version));
         if let Some(version) = said {
             known.stateless_version = Some(version.to_owned());
         }
@@ -74,14 +75,14 @@ impl ServerSession {
     }
 
     /// The headers that repeat a call's arguments, as sent to the server, not as received from the client.
-    pub(super) fn repeated(&self, frame: &JsonRpcMessage) -> Vec<(String, String)> {
+    pub(super) fn argument_headers(&self, frame: &JsonRpcMessage) -> Vec<(String, String)> {
         if frame.method() != method::TOOLS_CALL || http_headers::protocol_version(frame).is_none() {
             return Vec::new();
         }
         let known = self.known();
         let tool = frame.param("name").and_then(Value::as_str).and_then(|name| known.repeated.get(name));
         let (Some(tool), Some(arguments)) = (tool, frame.param("arguments")) else { return Vec::new() };
-        let said = tool.of(arguments);
+        let said = tool.headers(arguments);
         said.filter_map(|(header, text)| Some((header.to_owned(), http_headers::encode(&text?)))).collect()
     }
 
@@ -93,7 +94,7 @@ impl ServerSession {
     }
 
     /// Stores the session from the headers of a response.
-    pub(super) fn answered(&self, request: &JsonRpcMessage, reply: &HttpResponse) {
+    pub(super) fn store_session(&self, request: &JsonRpcMessage, reply: &HttpResponse) {
         if request.method() == method::INITIALIZE && reply.is_success() {
             let mut known = self.known();
             known.session = reply.header(http_headers::SESSION).map(str::to_owned);
@@ -102,7 +103,7 @@ impl ServerSession {
     }
 
     /// Stores the protocol version, or the arguments that tools require in headers, from a response.
-    pub(super) fn said(&self, request: &JsonRpcMessage, answer: &JsonRpcMessage) {
+    pub(super) fn store_result(&self, request: &JsonRpcMessage, answer: &JsonRpcMessage) {
         let Some(result) = answer.result_value() else { return };
         match request.method() {
             method::INITIALIZE => {
@@ -116,7 +117,7 @@ impl ServerSession {
                     if let (Some(name), Some(schema)) =
                         (tool.get("name").and_then(Value::as_str), tool.get("inputSchema"))
                     {
-                        known.repeated.insert(name.to_owned(), HeaderArguments::of_schema(schema));
+                        known.repeated.insert(name.to_owned(), HeaderArguments::from_schema(schema));
                     }
                 }
             }
@@ -137,6 +138,6 @@ impl ServerSessionData {
 }
 
 /// Whether a request is stateless: it has its protocol version itself, and is cancelled by closing its stream.
-pub(super) fn is_modern(frame: &JsonRpcMessage) -> bool {
-    http_headers::protocol_version(frame).is_some_and(http_headers::is_modern)
+pub(super) fn is_stateless(frame: &JsonRpcMessage) -> bool {
+    http_headers::protocol_version(frame).is_some_and(http_headers::is_stateless_version)
 }

@@ -22,7 +22,7 @@ impl ClaimMapping {
     ///
     /// # Errors
     /// There is no principal, or a mapped claim has the wrong type.
-    pub(super) fn context(&self, claims: &Map) -> Result<Map, String> {
+    pub(super) fn map_claims(&self, claims: &Map) -> Result<Map, String> {
         let mut context = self.context.clone();
         let principal = text(claims, &self.principal)?
             .ok_or_else(|| format!("the token lacks the claim `{}`, the principal", self.principal))?;
@@ -90,7 +90,7 @@ mod tests {
             shown: vec!["email".into()],
             context: Map::from_iter([("team".to_owned(), json!("red"))]),
         };
-        mapping.context(claims.as_object().unwrap()).map(Value::Object)
+        mapping.map_claims(claims.as_object().unwrap()).map(Value::Object)
     }
 
     #[test]

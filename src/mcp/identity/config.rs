@@ -50,18 +50,18 @@ impl Authenticator {
     /// # Errors
     /// The file is invalid; the error has all problems.
     pub fn from_file(path: &Path) -> Result<Self, IdentityError> {
-        Self::read(path).map(|(identity, _)| identity)
+        Self::from_file_with_sources(path).map(|(identity, _)| identity)
     }
 
     /// Reads an identity file; also returns the sources of all files.
-    pub(super) fn read(path: &Path) -> Result<(Self, SourceMap), IdentityError> {
+    pub(super) fn from_file_with_sources(path: &Path) -> Result<(Self, SourceMap), IdentityError> {
         let loaded = source::load_trusted(path);
         let (mut sources, mut diagnostics) = (loaded.sources, loaded.diagnostics);
         let mut identity = match Self::new() {
             Ok(identity) => Some(identity),
             Err(why) => {
                 let name = path.display().to_string();
-                diagnostics.push(Diagnostic::of_file(&UNKNOWN_VALUE, name, why));
+                diagnostics.push(Diagnostic::for_file(&UNKNOWN_VALUE, name, why));
                 None
             }
         };
@@ -97,7 +97,7 @@ impl IdentityReader<'_> {
         identity.issuers.extend(issuers.iter().filter_map(|node| self.issuer(node)));
         if root.entries().is_some() && tokens.is_empty() && issuers.is_empty() {
             let diagnostic = Diagnostic::new(&MISSING_KEY, root.span, "no identities are configured")
-                .help("list bearer tokens in `tokens`, or trusted issuers in `jwt`");
+                .with_help("list bearer tokens in `tokens`, or trusted issuers in `jwt`");
             self.reader.report(diagnostic);
         }
     }
@@ -115,7 +115,7 @@ impl IdentityReader<'_> {
                 issuer.get("prefix").filter(|prefix| prefix.as_str().is_some_and(|it| !it.is_empty()))
             else {
                 let diagnostic = Diagnostic::new(&MISSING_KEY, issuer.span, "`prefix` is missing")
-                    .help(
+                    .with_help(
                         "with several sources of principals, two callers could get the same name: set a string that is prepended to each \
                          principal of this issuer, such as `prefix: \"staff:\"`",
                     );
@@ -190,7 +190,7 @@ impl IdentityReader<'_> {
         let algorithms: Vec<Algorithm> =
             texts("algorithms").iter().filter_map(|name| name.parse().ok()).collect();
         let keys = self.keys(node, &algorithms);
-        let leeway = node.get("leeway").and_then(|node| self.reader.duration(node)).unwrap_or(LEEWAY);
+        let leeway = node.get("leeway").and_then(|node| self.reader.read_duration(node)).unwrap_or(LEEWAY);
         let mapping = ClaimMapping {
             principal: text("principal").unwrap_or_else(|| "sub".to_owned()),
             prefix: text("prefix").unwrap_or_default(),
@@ -223,7 +223,7 @@ impl IdentityReader<'_> {
             let message = format!("not all of these algorithms can be used with `{kind}`");
             let help = "a public key must never be used as a shared secret: use `secret_env` for `HS256`, `HS384` and `HS512`, \
                 `jwks` for the others, `pem` for algorithms of one key type";
-            self.reader.report(Diagnostic::new(&CONFLICTING_KEYS, at, message).help(help));
+            self.reader.report(Diagnostic::new(&CONFLICTING_KEYS, at, message).with_help(help));
             return None;
         }
         if kind == "secret_env" {
@@ -233,9 +233,9 @@ impl IdentityReader<'_> {
                 self.wrong(named, &message, "a short secret can be found by brute force: use a longer one");
                 return None;
             }
-            return Some(vec![VerificationKey::secret(secret.as_bytes())]);
+            return Some(vec![VerificationKey::from_secret(secret.as_bytes())]);
         }
-        let (_, text) = self.reader.draw_file(named, "")?;
+        let (_, text) = self.reader.read_referenced_file(named, "")?;
         let keys = match kind {
             "jwks" => VerificationKey::from_jwks(&text),
             _ => VerificationKey::from_pem(&text, first).map(|key| vec![key]),
@@ -267,14 +267,14 @@ impl IdentityReader<'_> {
             (Some(only), None) => Some(only),
             (None, _) => {
                 let diagnostic = Diagnostic::new(&MISSING_KEY, node.span, format!("{} is missing", names()))
-                    .help("add one of them");
+                    .with_help("add one of them");
                 self.reader.report(diagnostic);
                 None
             }
             (Some(_), Some((_, second))) => {
                 let message = format!("only one of {} is allowed", names());
                 self.reader
-                    .report(Diagnostic::new(&CONFLICTING_KEYS, second.span, message).help("remove one"));
+                    .report(Diagnostic::new(&CONFLICTING_KEYS, second.span, message).with_help("remove one"));
                 None
             }
         }
@@ -304,7 +304,8 @@ impl IdentityReader<'_> {
             if RESERVED_MEMBERS.contains(&entry.key.as_str()) {
                 let message = format!("`{}` is not allowed in `context`", entry.key);
                 let help = "move it out of `context`, to the key of that name";
-                self.reader.report(Diagnostic::new(&CONFLICTING_KEYS, entry.key_span, message).help(help));
+                self.reader
+                    .report(Diagnostic::new(&CONFLICTING_KEYS, entry.key_span, message).with_help(help));
             }
         }
         match said.to_json() {
@@ -314,7 +315,7 @@ impl IdentityReader<'_> {
     }
 
     fn wrong(&mut self, node: &YamlNode, message: &str, help: &str) {
-        self.reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, message).help(help));
+        self.reader.report(Diagnostic::new(&UNKNOWN_VALUE, node.span, message).with_help(help));
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct VerificationKey {
 }
 
 impl VerificationKey {
-    pub(super) fn secret(secret: &[u8]) -> Self {
+    pub(super) fn from_secret(secret: &[u8]) -> Self {
         Self { id: None, algorithm: None, key: DecodingKey::from_secret(secret) }
     }
 
@@ -77,7 +77,7 @@ impl VerificationKey {
 ///
 /// # Errors
 /// The reason why the token is rejected.
-pub(super) fn caller(issuers: &[Issuer], token: &str) -> Result<Caller, String> {
+pub(super) fn authenticate(issuers: &[Issuer], token: &str) -> Result<Caller, String> {
     signature_verification::install();
     // Parsed strictly before any signature is verified, so that all parsers of the token agree on its content.
     let claims = jwt::claims(token)?;
@@ -87,7 +87,7 @@ pub(super) fn caller(issuers: &[Issuer], token: &str) -> Result<Caller, String> 
     }
     let mut why = "the token is not signed by a trusted issuer".to_owned();
     for issuer in issuers {
-        match issuer.caller(token, &header, &claims) {
+        match issuer.authenticate(token, &header, &claims) {
             Ok(caller) => return Ok(caller),
             Err(Some(refused)) => why = refused,
             Err(None) => {}
@@ -101,7 +101,7 @@ impl Issuer {
     ///
     /// # Errors
     /// The reason why a token of this issuer is rejected; `None` if the issuer has not signed it.
-    fn caller(&self, token: &str, header: &Header, claims: &Map) -> Result<Caller, Option<String>> {
+    fn authenticate(&self, token: &str, header: &Header, claims: &Map) -> Result<Caller, Option<String>> {
         if !self.algorithms.contains(&header.alg) {
             return Err(None);
         }
@@ -116,7 +116,7 @@ impl Issuer {
             match decode::<IgnoredAny>(token, &key.key, &validation) {
                 Ok(_) => {
                     let expires = jwt::check_dates(claims, self.leeway).map_err(Some)?;
-                    let mut context = self.mapping.context(claims).map_err(Some)?;
+                    let mut context = self.mapping.map_claims(claims).map_err(Some)?;
                     context.insert("issuer".to_owned(), self.name.as_str().into());
                     let mut caller = Caller::new(&self.name, context);
                     caller.expires = Some(expires);

@@ -95,7 +95,7 @@ impl Caller {
     }
 
     /// The remaining validity of its credential. `None` if it does not expire.
-    pub(super) fn lasts(&self) -> Option<Duration> {
+    pub(super) fn remaining_validity(&self) -> Option<Duration> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.expires.map(|expires| expires.saturating_sub(now))
     }
@@ -123,7 +123,7 @@ impl Authenticator {
     }
 
     /// Authenticates the caller by the `Authorization` header of the request.
-    pub(super) fn caller(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
+    pub(super) fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
         let refused = |why: &str| Err(AuthenticationError::Refused(why.to_owned()));
         let Some(authorization) = authorization else { return Err(AuthenticationError::Silent) };
         let (scheme, token) = authorization.split_once(' ').unwrap_or((authorization, ""));
@@ -145,7 +145,7 @@ impl Authenticator {
         let mut caller = match found {
             Some(caller) => caller.clone(),
             None if self.issuers.is_empty() => return refused("the token is unknown"),
-            None => issuer::caller(&self.issuers, token).map_err(AuthenticationError::Refused)?,
+            None => issuer::authenticate(&self.issuers, token).map_err(AuthenticationError::Refused)?,
         };
         caller.credential = Some(authorization.into());
         Ok(caller)
@@ -153,7 +153,7 @@ impl Authenticator {
 
     /// Whether a caller's credential still authenticates the same caller with the same context.
     fn still_authenticates(&self, caller: &Caller) -> bool {
-        self.caller(caller.credential.as_deref())
+        self.authenticate(caller.credential.as_deref())
             .is_ok_and(|now| now.context_digest() == caller.context_digest())
     }
 }

@@ -34,7 +34,7 @@ impl IdentityFile {
     /// # Errors
     /// The file is invalid; the error has all problems.
     pub fn open(path: &Path) -> Result<Self, IdentityError> {
-        let (identity, sources) = Authenticator::read(path)?;
+        let (identity, sources) = Authenticator::from_file_with_sources(path)?;
         Ok(Self { path: path.to_owned(), identity, contents: digest(&sources) })
     }
 }
@@ -58,22 +58,27 @@ impl ReloadableAuthenticator {
     }
 
     /// The identities of a file, and the state for [`follow`](Self::follow).
-    pub(in crate::mcp) fn of_file(file: IdentityFile) -> (Self, WatchedFile) {
+    pub(in crate::mcp) fn from_file(file: IdentityFile) -> (Self, WatchedFile) {
         let followed = WatchedFile { path: file.path, contents: file.contents };
         (Self::fixed(file.identity), followed)
     }
 
     /// Authenticates a caller by the `Authorization` header of its request.
-    pub(in crate::mcp) fn caller(&self, authorization: Option<&str>) -> Result<Caller, AuthenticationError> {
-        self.identity.load().caller(authorization)
+    pub(in crate::mcp) fn authenticate(
+        &self,
+        authorization: Option<&str>,
+    ) -> Result<Caller, AuthenticationError> {
+        self.identity.load().authenticate(authorization)
     }
 
     /// Reloads the file whenever it changes; never returns. A file with errors is rejected and logged once.
-    pub(in crate::mcp) async fn follow(self: Arc<Self>, mut followed: WatchedFile, log: impl Fn(&str)) {
+    pub(in crate::mcp) async fn watch(self: Arc<Self>, mut followed: WatchedFile, log: impl Fn(&str)) {
         loop {
             tokio::time::sleep(INTERVAL).await;
             let path = followed.path.clone();
-            let Ok(read) = tokio::task::spawn_blocking(move || Authenticator::read(&path)).await else {
+            let Ok(read) =
+                tokio::task::spawn_blocking(move || Authenticator::from_file_with_sources(&path)).await
+            else {
                 continue;
             };
             let contents = match &read {
@@ -99,7 +104,7 @@ impl ReloadableAuthenticator {
     }
 
     /// Becomes true when a caller's credential is revoked, or its verified context changes.
-    pub(in crate::mcp) fn revoked(self: &Arc<Self>, caller: &Caller) -> watch::Receiver<bool> {
+    pub(in crate::mcp) fn watch_revocation(self: &Arc<Self>, caller: &Caller) -> watch::Receiver<bool> {
         let (revoke, revoked) = watch::channel(false);
         // Subscribed before the first check, so that no change in between is missed.
         let (mut changes, current, caller) = (self.changed.subscribe(), Arc::clone(self), caller.clone());

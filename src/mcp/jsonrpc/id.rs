@@ -10,12 +10,12 @@ pub struct RequestId(String);
 
 impl RequestId {
     /// Creates a string id.
-    pub fn text(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         Self(Value::from(text).to_string())
     }
 
     /// Reads an id from the value of a member. Returns `None` if it is not a valid id.
-    pub fn of(value: &Value) -> Option<Self> {
+    pub fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::String(_) => Some(Self(value.to_string())),
             // Parsers may read an exponent or a fraction as different numbers, and return `-0` as `0`.

@@ -3,7 +3,7 @@
 use super::{JsonRpcMessage, RequestId};
 use crate::json::{ParseError, ParseErrorKind};
 use crate::mcp::malformed_recovery;
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 
 /// The codes of JSON-RPC errors.
 pub mod code {
@@ -42,18 +42,18 @@ impl MessageError {
     }
 
     /// Creates the error of text that is not a message, with the id of its request if that can be determined.
-    pub(in crate::mcp) fn unreadable(text: &str, message: impl Into<String>) -> Self {
+    pub(in crate::mcp) fn unparsable(text: &str, message: impl Into<String>) -> Self {
         Self::new(malformed_recovery::recover_request_id(text), code::PARSE_ERROR, message)
     }
 
     /// Creates the error of invalid JSON.
     pub(super) fn invalid_json(text: &str, error: &ParseError) -> Self {
-        Self::unreadable(text, format!("invalid JSON: {}", problem(error)))
+        Self::unparsable(text, format!("invalid JSON: {}", problem(error)))
     }
 
     /// The error response.
-    pub fn answer(&self) -> JsonRpcMessage {
-        JsonRpcMessage::error(self.id.as_ref(), self.code, &self.message, None)
+    pub fn to_response(&self) -> JsonRpcMessage {
+        JsonRpcMessage::error_response(self.id.as_ref(), self.code, &self.message, None)
     }
 }
 
@@ -61,7 +61,7 @@ impl MessageError {
 fn problem(error: &ParseError) -> String {
     match &error.kind {
         ParseErrorKind::DuplicateKey(key) => {
-            let kind = ParseErrorKind::DuplicateKey(inert(&cut(key)));
+            let kind = ParseErrorKind::DuplicateKey(escape_controls(&truncate(key)));
             ParseError { kind, ..error.clone() }.to_string()
         }
         _ => error.to_string(),

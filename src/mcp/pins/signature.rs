@@ -10,7 +10,7 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 
 use crate::json;
-use crate::seal::{SecretFileError, decode_hex, hex, read_or_create_secret};
+use crate::seal::{SecretFileError, decode_hex, encode_hex, read_or_create_secret};
 
 /// The prefix of a public key in text form.
 const PREFIX: &str = "ed25519:";
@@ -40,7 +40,7 @@ pub struct PublicKey(Vec<u8>);
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{PREFIX}{}", hex(&self.0))
+        write!(f, "{PREFIX}{}", encode_hex(&self.0))
     }
 }
 
@@ -112,7 +112,7 @@ impl Signers {
 
     /// Adds a signer.
     #[must_use]
-    pub fn with(mut self, key: PublicKey) -> Self {
+    pub fn with_signer(mut self, key: PublicKey) -> Self {
         self.0.push(key);
         self
     }
@@ -164,16 +164,16 @@ impl SigningKey {
     }
 
     /// The public key that verifies signatures of this key.
-    pub fn public(&self) -> PublicKey {
+    pub fn public_key(&self) -> PublicKey {
         PublicKey(self.0.public_key().as_ref().to_vec())
     }
 
     pub(super) fn sign(&self, content: &Value) -> Signature {
-        let signature = hex(self.0.sign(&message(content)).as_ref());
-        Signature { key: self.public().to_string(), signature }
+        let signature = encode_hex(self.0.sign(&message(content)).as_ref());
+        Signature { key: self.public_key().to_string(), signature }
     }
 }
 
 fn message(content: &Value) -> Vec<u8> {
-    json::canonical(&json::json!([SIGNATURE_CONTEXT, content])).into_bytes()
+    json::canonical_text(&json::json!([SIGNATURE_CONTEXT, content])).into_bytes()
 }

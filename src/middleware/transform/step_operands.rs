@@ -9,7 +9,7 @@ use crate::rules_schema::PolicyReader;
 use crate::source::YamlNode;
 
 /// Reads the new name of a member.
-pub(super) fn name(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<String> {
+pub(super) fn read_new_name(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<String> {
     let name = node.as_str()?;
     if name.starts_with("$.") || name.is_empty() {
         let last = name.rsplit(['.', '\'', '"', ']', '[']).find(|word| !word.is_empty()).unwrap_or("query");
@@ -19,7 +19,7 @@ pub(super) fn name(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Str
                 node.span,
                 "`rename` needs the new name of the member, not a path",
             )
-            .help(format!("write for example `{last}`")),
+            .with_help(format!("write for example `{last}`")),
         );
         return None;
     }
@@ -27,7 +27,7 @@ pub(super) fn name(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Str
 }
 
 /// Reads the bounds of `clamp`.
-pub(super) fn bounds(
+pub(super) fn read_bounds(
     node: &YamlNode,
     reader: &mut PolicyReader<'_>,
 ) -> Option<(Option<Number>, Option<Number>)> {
@@ -44,7 +44,8 @@ pub(super) fn bounds(
             false => (&OUT_OF_RANGE, "`min` is greater than `max`"),
         };
         reader.report(
-            Diagnostic::new(code, node.span, message).help("write `min`, `max`, or both in ascending order"),
+            Diagnostic::new(code, node.span, message)
+                .with_help("write `min`, `max`, or both in ascending order"),
         );
         return None;
     }
@@ -52,11 +53,11 @@ pub(super) fn bounds(
 }
 
 /// Reads `replace`: the pattern, and the replacement, whose `$1` and `$name` must be groups of the pattern.
-pub(in crate::middleware) fn replacement(
+pub(in crate::middleware) fn read_replacement(
     node: &YamlNode,
     reader: &mut PolicyReader<'_>,
 ) -> Option<(Regex, String)> {
-    let pattern = reader.regex(node.get("pattern")?)?;
+    let pattern = reader.read_regex(node.get("pattern")?)?;
     let with_node = node.get("with")?;
     let with = with_node.as_str()?;
     for name in groups(with) {
@@ -67,8 +68,9 @@ pub(in crate::middleware) fn replacement(
         if !known {
             let message = format!("the pattern has no group `{name}`");
             reader.report(
-                Diagnostic::new(&INVALID_OPERAND, with_node.span, message)
-                    .help("`$1` is the first group, `${1}` the same before a letter, `$$` a dollar sign"),
+                Diagnostic::new(&INVALID_OPERAND, with_node.span, message).with_help(
+                    "`$1` is the first group, `${1}` the same before a letter, `$$` a dollar sign",
+                ),
             );
             return None;
         }

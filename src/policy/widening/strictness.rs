@@ -29,14 +29,14 @@ pub(super) fn less_strict_members(
     let matcher_is_fine = match &after.kind {
         PolicyKind::Approval(_) if around.approval_permits => member_is_equal(before, after, "match"),
         PolicyKind::Allow(_) => covers(before, after),
-        kind if kind.entry().polarity == Polarity::Restricting => covers(after, before),
+        kind if kind.definition().polarity == Polarity::Restricting => covers(after, before),
         _ => member_is_equal(before, after, "match"),
     };
     // A `halt` that loses its conditions no longer applies to the run, but to calls.
     if !matcher_is_fine || before.concerns_run && !after.concerns_run {
         looser.push("match");
     }
-    let kind = after.kind.entry().name;
+    let kind = after.kind.definition().name;
     let (was, is) = (before.written.get(kind), after.written.get(kind));
     looser.extend(less_strict_settings(&after.kind, was, is, around));
     if looser.is_empty() && only_files_differ(before, after) {
@@ -192,7 +192,7 @@ fn less_strict_settings(
             })
         }
         _ => {
-            let name = kind.entry().name;
+            let name = kind.definition().name;
             if same(was, is) { Vec::new() } else { vec![name] }
         }
     }

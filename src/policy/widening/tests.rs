@@ -7,7 +7,7 @@ fn chains(texts: &[&str]) -> CompiledPolicies {
 }
 
 fn found(old: &str, new: &str) -> Vec<String> {
-    widenings(&chains(&[old]), &chains(&[new])).into_iter().map(|widening| widening.what).collect()
+    find_widenings(&chains(&[old]), &chains(&[new])).into_iter().map(|widening| widening.what).collect()
 }
 
 fn rules(policies: &str) -> String {
@@ -211,7 +211,7 @@ fn message_names_what_is_newly_allowed() {
         with("match: t, rate_limit: { limit: 5, per: 1m }"),
         with("match: t, rate_limit: { limit: 6, per: 1m }"),
     );
-    let said: Vec<String> = widenings(&five, &six).iter().map(ToString::to_string).collect();
+    let said: Vec<String> = find_widenings(&five, &six).iter().map(ToString::to_string).collect();
     assert_eq!(said, ["`a` (rate_limit) is changed (`limit`): more calls may run than it permitted"]);
 }
 
@@ -294,7 +294,7 @@ fn reports_less_strict_defaults_and_reload_settings() {
 fn reports_only_order_changes_that_matter() {
     let order = |first: &str, second: &str| {
         let (first, second) = (rules(first), rules(second));
-        widenings(&chains(&[&first, &second]), &chains(&[&second, &first])).len()
+        find_widenings(&chains(&[&first, &second]), &chains(&[&second, &first])).len()
     };
     let policy = |id: &str, kind: &str| format!("{{ id: {id}, match: t, {kind} }}");
     let set = policy("set", "transform: { input: [ { path: $.input.a, set: 1 } ] }");

@@ -20,7 +20,7 @@ fn keeps_ordinary_values() {
         "path/to/file.txt",
         "e\u{301}",
     ] {
-        assert_eq!(unmarked(text), text);
+        assert_eq!(escape_markup(text), text);
     }
 }
 
@@ -54,13 +54,13 @@ fn escapes_possible_markup() {
         ("''a'b\u{2019}\u{2019}", r"\u0027\u0027a'b\u2019\u2019"),
         ("…［3", r"…\uff3b3"),
     ] {
-        assert_eq!(unmarked(text), shown, "{text:?}");
+        assert_eq!(escape_markup(text), shown, "{text:?}");
     }
 }
 
 #[test]
 fn escaping_a_message_is_idempotent() {
-    let message = format!("Pay {} to\n  {}?", unmarked("<1>"), unmarked("a\\b\nc"));
+    let message = format!("Pay {} to\n  {}?", escape_markup("<1>"), escape_markup("a\\b\nc"));
     assert_eq!(escape_message(&message, 100).text, r"Pay \u003c1\u003e to a\u005cb\nc?");
     assert_eq!(escape_message(r"a\*b", 100).text, r"a\u005c\u002ab");
 }
@@ -69,7 +69,7 @@ fn escaping_a_message_is_idempotent() {
 fn truncates_between_escapes_and_counts_the_rest() {
     let cut = |text, limit| escape_markup_up_to(text, limit).to_string();
     assert_eq!(cut("ab<c", 7), "ab…[1 character not shown]…c");
-    assert_eq!(cut("ab<c", 9), unmarked("ab<c"));
+    assert_eq!(cut("ab<c", 9), escape_markup("ab<c"));
     assert_eq!(cut("abcdefghijklmnop", 9), "abcdef…[7 characters not shown]…nop");
     assert_eq!(escape_json(&json!([1, "a"]), 4).to_string(), "[1,…[4 characters not shown]…]");
 }

@@ -47,7 +47,7 @@ impl Positions {
 
     fn state_with<'c>(&self, changes: impl Iterator<Item = (&'c usize, &'c SessionChanges)>) -> SessionState {
         let mut state = self.before.clone();
-        changes.for_each(|(_, changes)| state.apply(changes));
+        changes.for_each(|(_, changes)| state.apply_changes(changes));
         state
     }
 }

@@ -119,7 +119,7 @@ impl LimitDecoder<'_> {
 }
 
 /// Encodes a limit with the allowance of its latest acquisition.
-pub fn write(spent: &LimitUsage, allowance: &Allowance) -> Vec<u8> {
+pub fn encode(spent: &LimitUsage, allowance: &Allowance) -> Vec<u8> {
     let mut writer = LimitEncoder(vec![FORMAT]);
     writer.allowance(allowance);
     match spent {
@@ -133,7 +133,7 @@ pub fn write(spent: &LimitUsage, allowance: &Allowance) -> Vec<u8> {
 
 /// Decodes what [`write`] wrote. Returns `None` for anything else: treating it as an unused limit would admit what the
 /// limit forbids.
-pub fn read(bytes: &[u8]) -> Option<(LimitUsage, Allowance)> {
+pub fn decode(bytes: &[u8]) -> Option<(LimitUsage, Allowance)> {
     let (&FORMAT, rest) = bytes.split_first()? else { return None };
     let mut reader = LimitDecoder(rest);
     let allowance = reader.allowance()?;

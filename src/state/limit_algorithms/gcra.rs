@@ -23,7 +23,7 @@ impl Gcra {
 
     /// Drains the bucket up to now. If `burst` has decreased, the excess is dropped too: otherwise a reload to a slower
     /// limit could block for many of its periods.
-    pub fn settle(&mut self, now: Micros, limit: Amount, per: Micros, burst: Amount) {
+    pub fn drain(&mut self, now: Micros, limit: Amount, per: Micros, burst: Amount) {
         if per != self.per {
             self.level = self.level.div_ceil(wide(self.per)) * wide(per);
             self.per = per;
@@ -33,7 +33,7 @@ impl Gcra {
         self.at = now;
     }
 
-    pub fn answer(&self, limit: Amount, burst: Amount, cost: u128) -> LimitAnswer {
+    pub fn check(&self, limit: Amount, burst: Amount, cost: u128) -> LimitAnswer {
         let Some(room) = u128::from(burst.millionths()).checked_sub(cost) else { return LimitAnswer::Never };
         let over = self.level.saturating_sub(room * wide(self.per));
         if over == 0 {
@@ -45,7 +45,7 @@ impl Gcra {
         }
     }
 
-    pub fn take(&mut self, cost: u64) {
+    pub fn acquire(&mut self, cost: u64) {
         self.level = self.level.saturating_add(self.scaled(cost));
     }
 

@@ -73,15 +73,15 @@ impl LimitUsage {
     fn answer(&mut self, allowance: &Allowance, now: Micros, cost: u128) -> Option<LimitAnswer> {
         Some(match (self, allowance) {
             (Self::Gcra(gcra), Allowance::Gcra { limit, per, burst }) => {
-                gcra.settle(now, *limit, micros(*per), *burst);
-                gcra.answer(*limit, *burst, cost)
+                gcra.drain(now, *limit, micros(*per), *burst);
+                gcra.check(*limit, *burst, cost)
             }
             (Self::Window(count), Allowance::FixedWindow { limit, per }) => {
                 count.check_window(now, *limit, micros(*per), cost)
             }
             (Self::Sliding(sliding), Allowance::SlidingWindow { limit, per }) => {
-                sliding.settle(now, micros(*per));
-                sliding.answer(now, *limit, micros(*per), cost)
+                sliding.remove_expired(now, micros(*per));
+                sliding.check(now, *limit, micros(*per), cost)
             }
             (Self::Total(count), Allowance::Total { limit, keep }) => {
                 count.check_total(now, *limit, micros(*keep), cost)
@@ -98,11 +98,11 @@ impl LimitUsage {
     }
 
     /// Acquires the amount that [`peek`](Self::peek) has just admitted.
-    pub fn take(&mut self, now: Micros, cost: u64) {
+    pub fn acquire(&mut self, now: Micros, cost: u64) {
         match self {
-            Self::Gcra(gcra) => gcra.take(cost),
-            Self::Window(count) | Self::Total(count) => count.take(now, cost),
-            Self::Sliding(sliding) => sliding.take(now, cost),
+            Self::Gcra(gcra) => gcra.acquire(cost),
+            Self::Window(count) | Self::Total(count) => count.acquire(now, cost),
+            Self::Sliding(sliding) => sliding.acquire(now, cost),
             Self::Slots(held) => *held = held.saturating_add(cost),
         }
     }

@@ -47,7 +47,7 @@ impl ResettableCount {
         }
     }
 
-    pub fn take(&mut self, now: Micros, cost: u64) {
+    pub fn acquire(&mut self, now: Micros, cost: u64) {
         self.taken = self.taken.saturating_add(cost);
         self.last = now;
     }

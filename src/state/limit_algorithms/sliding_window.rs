@@ -19,13 +19,13 @@ pub struct SlidingLog {
 
 impl SlidingLog {
     /// Removes entries that are older than `per`. If `per` has increased, the remaining entries count for longer.
-    pub fn settle(&mut self, now: Micros, per: Micros) {
+    pub fn remove_expired(&mut self, now: Micros, per: Micros) {
         while let Some((_, amount)) = self.log.pop_front_if(|(time, _)| *time + per <= now) {
             self.sum = self.sum.saturating_sub(amount);
         }
     }
 
-    pub fn answer(&self, now: Micros, limit: Amount, per: Micros, cost: u128) -> LimitAnswer {
+    pub fn check(&self, now: Micros, limit: Amount, per: Micros, cost: u128) -> LimitAnswer {
         let limit = u128::from(limit.millionths());
         let over = (u128::from(self.sum) + cost).saturating_sub(limit);
         if over == 0 {
@@ -44,7 +44,7 @@ impl SlidingLog {
         LimitAnswer::Never
     }
 
-    pub fn take(&mut self, now: Micros, cost: u64) {
+    pub fn acquire(&mut self, now: Micros, cost: u64) {
         self.sum = self.sum.saturating_add(cost);
         self.remember(now, cost);
         if self.log.len() > MAX_LOG_LENGTH {

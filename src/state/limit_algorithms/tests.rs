@@ -24,7 +24,7 @@ fn total(limit: u64) -> Allowance {
 fn take(spent: &mut LimitUsage, allowance: &Allowance, now: Micros, cost: u64) -> LimitAnswer {
     let answer = spent.peek(allowance, now, u128::from(cost));
     if answer == LimitAnswer::Admitted {
-        spent.take(now, cost);
+        spent.acquire(now, cost);
     }
     answer
 }
@@ -199,13 +199,13 @@ proptest! {
         let mut spent = LimitUsage::new(&fixed(1), 0);
         for (allowance, now, cost) in steps {
             take(&mut spent, &allowance, now, cost);
-            let written = encoding::write(&spent, &allowance);
-            let (read, by) = encoding::read(&written).unwrap();
+            let written = encoding::encode(&spent, &allowance);
+            let (read, by) = encoding::decode(&written).unwrap();
             prop_assert_eq!(by, allowance);
             prop_assert_eq!(format!("{read:?}"), format!("{spent:?}"));
             let cut = &written[..cut.index(written.len())];
             // Only the last times of a sliding window may be missing.
-            prop_assert!(encoding::read(cut).is_none() || matches!(read, LimitUsage::Sliding(_)));
+            prop_assert!(encoding::decode(cut).is_none() || matches!(read, LimitUsage::Sliding(_)));
         }
     }
 
@@ -219,7 +219,7 @@ proptest! {
     ) {
         for kind in 0..5 {
             let bytes: Vec<u8> = [1, kind].iter().chain(&bytes).copied().collect();
-            if let Some((mut spent, by)) = encoding::read(&bytes) {
+            if let Some((mut spent, by)) = encoding::decode(&bytes) {
                 spent.reset_at(&by);
                 take(&mut spent, &by, now, 1);
                 take(&mut spent, &allowance, now, 1);

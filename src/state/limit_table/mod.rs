@@ -60,7 +60,11 @@ impl LimitTable {
     }
 
     /// Acquires all or nothing. Returns the limits without enough left.
-    pub fn take(&mut self, time: Micros, takes: &[LimitAcquisition]) -> Result<Vec<LimitRefusal>, StoreError> {
+    pub fn acquire(
+        &mut self,
+        time: Micros,
+        takes: &[LimitAcquisition],
+    ) -> Result<Vec<LimitRefusal>, StoreError> {
         self.reach(time);
         self.remove_some_due();
         let takes = || takes.iter().enumerate().filter(|(_, take)| cost(&take.allowance, take.cost) > 0);
@@ -97,7 +101,7 @@ impl LimitTable {
     }
 
     /// The amount that could be acquired now.
-    pub fn left(&mut self, time: Micros, take: &LimitAcquisition) -> Amount {
+    pub fn available(&mut self, time: Micros, take: &LimitAcquisition) -> Amount {
         self.reach(time);
         // Binary search for the largest admitted cost: if a cost is admitted, so is every smaller one.
         let (mut admitted, mut refused) = (0, u64::MAX);
@@ -109,13 +113,13 @@ impl LimitTable {
             }
         }
         match take.allowance {
-            Allowance::Slots { .. } => Amount::whole(admitted),
+            Allowance::Slots { .. } => Amount::from_whole(admitted),
             _ => Amount::from_millionths(admitted),
         }
     }
 
     /// Releases a slot.
-    pub fn give_back(&mut self, key: &str) {
+    pub fn release(&mut self, key: &str) {
         let Some(TrackedLimit { spent: LimitUsage::Slots(held), .. }) = self.keys.get_mut(key) else {
             return;
         };
@@ -137,7 +141,7 @@ impl LimitTable {
             // What was refilled before the step stays refilled.
             tracked.spent.peek(&tracked.allowance, before, 0);
             tracked.spent.clamp_to(time);
-            tracked.charges.follow(&mut self.shares, tracked.spent.size(), &Account::NOBODY);
+            tracked.charges.update(&mut self.shares, tracked.spent.size(), &Account::NOBODY);
             tracked.due = tracked.spent.reset_at(&tracked.allowance);
             self.due.extend(tracked.due.map(|due| (due, Arc::clone(key))));
         }
@@ -158,11 +162,11 @@ impl LimitTable {
         if !self.keys.contains_key(key.as_str()) {
             let spent = LimitUsage::new(allowance, now);
             let mut charges = AccountCharges::default();
-            charges.follow(&mut self.shares, spent.size(), account);
+            charges.update(&mut self.shares, spent.size(), account);
             let tracked = TrackedLimit { spent, charges, allowance: *allowance, due: None };
             self.keys.insert(Arc::from(key.as_str()), tracked);
         }
-        self.change(key, account, |tracked| tracked.spent.take(now, cost(allowance, take.cost)));
+        self.change(key, account, |tracked| tracked.spent.acquire(now, cost(allowance, take.cost)));
     }
 
     /// Changes a tracked limit, and updates the shares and the due time. Growth is charged to the account.
@@ -174,7 +178,7 @@ impl LimitTable {
     ) -> Option<T> {
         let tracked = self.keys.get_mut(key)?;
         let answer = change(tracked);
-        tracked.charges.follow(&mut self.shares, tracked.spent.size(), account);
+        tracked.charges.update(&mut self.shares, tracked.spent.size(), account);
         let reset_at = tracked.spent.reset_at(&tracked.allowance);
         if reset_at.is_some_and(|reset_at| tracked.due.is_none_or(|due| reset_at < due)) {
             self.schedule(key, reset_at);

@@ -51,12 +51,12 @@ impl SharedLimitState {
 
 impl LimitTable {
     /// A subset without any limit yet.
-    pub fn part(whole: SharedLimitState) -> Self {
+    pub fn subset(whole: SharedLimitState) -> Self {
         Self { keys: HashMap::new(), due: BTreeSet::new(), shares: whole.shares, now: whole.now }
     }
 
     /// Loads a limit; the shares already include its size.
-    pub fn bring(&mut self, key: &str, brought: LoadedLimit, due: Option<Micros>) {
+    pub fn load(&mut self, key: &str, brought: LoadedLimit, due: Option<Micros>) {
         let key: Arc<str> = Arc::from(key);
         self.due.extend(due.map(|due| (due, Arc::clone(&key))));
         let LoadedLimit { spent, charges, allowance } = brought;
@@ -64,14 +64,14 @@ impl LimitTable {
     }
 
     /// The current state of a limit that was loaded or acquired. Returns `None` if it was removed.
-    pub fn brought(&self, key: &str) -> Option<LimitView<'_>> {
+    pub fn get(&self, key: &str) -> Option<LimitView<'_>> {
         let tracked = self.keys.get(key)?;
         let TrackedLimit { spent, charges, allowance, due } = tracked;
         Some(LimitView { spent, charges, allowance, due: *due })
     }
 
     /// The current shared state.
-    pub fn whole(&self) -> SharedLimitState {
+    pub fn shared_state(&self) -> SharedLimitState {
         SharedLimitState { shares: self.shares.clone(), now: self.now }
     }
 }

@@ -48,11 +48,11 @@ fn assert_in_step(limits: &LimitTable) {
 #[test]
 fn a_full_store_admits_a_new_limit_after_another_one_is_reset() {
     let mut limits = room_for(2);
-    assert_eq!(limits.take(0, &[one("a", gcra(1)), one("b", gcra(2))]), Ok(Vec::new()));
-    assert!(limits.take(49, &[one("c", gcra(1))]).is_err(), "all are in use");
-    assert_eq!(limits.take(49, &[one("b", gcra(2))]), Ok(Vec::new()), "a tracked one is counted on");
-    assert_eq!(limits.take(49, &[one("a", gcra(1))]).unwrap().len(), 1, "and refused");
-    assert_eq!(limits.take(100, &[one("c", gcra(1))]), Ok(Vec::new()));
+    assert_eq!(limits.acquire(0, &[one("a", gcra(1)), one("b", gcra(2))]), Ok(Vec::new()));
+    assert!(limits.acquire(49, &[one("c", gcra(1))]).is_err(), "all are in use");
+    assert_eq!(limits.acquire(49, &[one("b", gcra(2))]), Ok(Vec::new()), "a tracked one is counted on");
+    assert_eq!(limits.acquire(49, &[one("a", gcra(1))]).unwrap().len(), 1, "and refused");
+    assert_eq!(limits.acquire(100, &[one("c", gcra(1))]), Ok(Vec::new()));
     assert_in_step(&limits);
 }
 
@@ -60,10 +60,10 @@ fn a_full_store_admits_a_new_limit_after_another_one_is_reset() {
 fn a_batch_without_room_acquires_nothing() {
     let mut limits = room_for(2);
     let batch = [one("a", gcra(1)), one("b", gcra(1)), one("c", gcra(1))];
-    assert!(limits.take(0, &batch).is_err());
-    assert_eq!(limits.take(0, &batch[..2]), Ok(Vec::new()));
+    assert!(limits.acquire(0, &batch).is_err());
+    assert_eq!(limits.acquire(0, &batch[..2]), Ok(Vec::new()));
     assert_eq!(
-        limits.take(0, &[LimitAcquisition { cost: Amount::ZERO, ..one("c", gcra(1)) }]),
+        limits.acquire(0, &[LimitAcquisition { cost: Amount::ZERO, ..one("c", gcra(1)) }]),
         Ok(Vec::new())
     );
 }
@@ -72,10 +72,10 @@ fn a_batch_without_room_acquires_nothing() {
 fn a_key_removed_by_its_own_batch_needs_room_again() {
     let keys = |keys: std::ops::Range<usize>| keys.map(|key| one(key, gcra(1))).collect::<Vec<_>>();
     let mut limits = room_for(DUE_CHECKS + 2);
-    assert_eq!(limits.take(0, &keys(0..DUE_CHECKS + 2)), Ok(Vec::new()));
-    assert!(limits.take(100, &keys(DUE_CHECKS..2 * DUE_CHECKS + 3)).is_err());
+    assert_eq!(limits.acquire(0, &keys(0..DUE_CHECKS + 2)), Ok(Vec::new()));
+    assert!(limits.acquire(100, &keys(DUE_CHECKS..2 * DUE_CHECKS + 3)).is_err());
     assert_in_step(&limits);
-    assert_eq!(limits.take(100, &keys(0..DUE_CHECKS + 2)), Ok(Vec::new()));
+    assert_eq!(limits.acquire(100, &keys(0..DUE_CHECKS + 2)), Ok(Vec::new()));
     assert_in_step(&limits);
 }
 
@@ -83,11 +83,11 @@ fn a_key_removed_by_its_own_batch_needs_room_again() {
 fn each_logged_time_of_a_sliding_window_takes_room() {
     let mut limits = room_for(3);
     for now in [0, 1, 1, 2] {
-        assert_eq!(limits.take(now, &[one("a", sliding(9))]), Ok(Vec::new()));
+        assert_eq!(limits.acquire(now, &[one("a", sliding(9))]), Ok(Vec::new()));
     }
-    assert!(limits.take(3, &[one("a", sliding(9))]).is_err());
-    assert!(limits.take(3, &[one("b", gcra(9))]).is_err());
-    assert_eq!(limits.take(100, &[one("a", sliding(9))]), Ok(Vec::new()));
+    assert!(limits.acquire(3, &[one("a", sliding(9))]).is_err());
+    assert!(limits.acquire(3, &[one("b", gcra(9))]).is_err());
+    assert_eq!(limits.acquire(100, &[one("a", sliding(9))]), Ok(Vec::new()));
     assert_in_step(&limits);
 }
 
@@ -95,7 +95,7 @@ fn each_logged_time_of_a_sliding_window_takes_room() {
 fn limits_that_are_used_once_are_removed() {
     let mut limits = room_for(1_000);
     for key in 0..20_000 {
-        assert_eq!(limits.take(key, &[one(key, gcra(1))]), Ok(Vec::new()));
+        assert_eq!(limits.acquire(key, &[one(key, gcra(1))]), Ok(Vec::new()));
         assert!(limits.keys.len() <= 101);
     }
     assert_in_step(&limits);
@@ -106,8 +106,8 @@ fn a_released_slot_leaves_nothing_behind() {
     let slots = Allowance::Slots { max: 1 };
     let mut limits = room_for(1);
     for key in 0..10 {
-        assert_eq!(limits.take(0, &[one(key, slots)]), Ok(Vec::new()));
-        limits.give_back(&key.to_string());
+        assert_eq!(limits.acquire(0, &[one(key, slots)]), Ok(Vec::new()));
+        limits.release(&key.to_string());
     }
     assert!(limits.keys.is_empty() && limits.due.is_empty() && limits.shares.used() == 0);
 }
@@ -115,9 +115,9 @@ fn a_released_slot_leaves_nothing_behind() {
 #[test]
 fn keys_are_removed_in_time_after_the_clock_steps_back() {
     let mut limits = room_for(1);
-    assert_eq!(limits.take(1 << 40, &[one("a", gcra(1))]), Ok(Vec::new()));
-    assert!(limits.take(0, &[one("b", gcra(1))]).is_err());
-    assert_eq!(limits.take(100, &[one("b", gcra(1))]), Ok(Vec::new()));
+    assert_eq!(limits.acquire(1 << 40, &[one("a", gcra(1))]), Ok(Vec::new()));
+    assert!(limits.acquire(0, &[one("b", gcra(1))]).is_err());
+    assert_eq!(limits.acquire(100, &[one("b", gcra(1))]), Ok(Vec::new()));
 }
 
 fn account(name: &str) -> Account {
@@ -131,13 +131,13 @@ fn a_caller_that_invents_keys_exhausts_only_its_own_share() {
         ..one(format!("{name}{key}"), gcra(9))
     };
     let mut limits = LimitTable::new(90);
-    let taken = (0..1_000).take_while(|key| limits.take(0, &[of("hostile", *key)]).is_ok()).count();
+    let taken = (0..1_000).take_while(|key| limits.acquire(0, &[of("hostile", *key)]).is_ok()).count();
     assert_eq!(taken, 30);
     for key in 0..10 {
-        assert_eq!(limits.take(0, &[of("honest", key)]), Ok(Vec::new()), "{key}");
+        assert_eq!(limits.acquire(0, &[of("honest", key)]), Ok(Vec::new()), "{key}");
     }
-    assert_eq!(limits.take(0, &[of("hostile", 0)]), Ok(Vec::new()), "what is tracked is counted on");
-    assert!(limits.take(0, &[of("hostile", 1_000)]).is_err());
+    assert_eq!(limits.acquire(0, &[of("hostile", 0)]), Ok(Vec::new()), "what is tracked is counted on");
+    assert!(limits.acquire(0, &[of("hostile", 1_000)]).is_err());
     assert_in_step(&limits);
 }
 
@@ -146,17 +146,17 @@ fn growth_of_a_shared_window_is_charged_to_its_cause() {
     let of = |name: &str, key: &str| LimitAcquisition { account: account(name), ..one(key, sliding(1_000)) };
     let mut limits = LimitTable::new(90);
     // The hostile caller creates it, and fills its share with other keys.
-    assert_eq!(limits.take(0, &[of("hostile", "shared")]), Ok(Vec::new()));
-    let full = (0..).take_while(|key| limits.take(0, &[of("hostile", &key.to_string())]).is_ok()).count();
+    assert_eq!(limits.acquire(0, &[of("hostile", "shared")]), Ok(Vec::new()));
+    let full = (0..).take_while(|key| limits.acquire(0, &[of("hostile", &key.to_string())]).is_ok()).count();
     assert_eq!(full, 29);
-    assert!(limits.take(1, &[of("hostile", "shared")]).is_err());
+    assert!(limits.acquire(1, &[of("hostile", "shared")]).is_err());
     for now in 1..10 {
-        assert_eq!(limits.take(now, &[of("honest", "shared")]), Ok(Vec::new()), "{now}");
+        assert_eq!(limits.acquire(now, &[of("honest", "shared")]), Ok(Vec::new()), "{now}");
     }
     assert_in_step(&limits);
     // What was refilled is released for the account that was charged for it.
-    assert_eq!(limits.take(100, &[of("honest", "shared")]), Ok(Vec::new()));
-    assert_eq!(limits.take(101, &[of("hostile", "new")]), Ok(Vec::new()));
+    assert_eq!(limits.acquire(100, &[of("honest", "shared")]), Ok(Vec::new()));
+    assert_eq!(limits.acquire(101, &[of("hostile", "new")]), Ok(Vec::new()));
     assert_in_step(&limits);
 }
 
@@ -191,8 +191,8 @@ proptest! {
         for (wait, batch) in steps {
             now += wait;
             let batch: Vec<LimitAcquisition> = batch.into_iter().map(|key| one(key, allowances[key])).collect();
-            if let Ok(answer) = small.take(now, &batch) {
-                prop_assert_eq!(large.take(now, &batch), Ok(answer));
+            if let Ok(answer) = small.acquire(now, &batch) {
+                prop_assert_eq!(large.acquire(now, &batch), Ok(answer));
             } else {
                 large.reach(now);
             }
@@ -211,12 +211,12 @@ proptest! {
         for (wait, key, allowance, give_back) in steps {
             now += wait;
             let refused = one("refuses", gcra(0));
-            let _ = limits.take(now, &[one(key, allowance), refused]);
+            let _ = limits.acquire(now, &[one(key, allowance), refused]);
             assert_in_step(&limits);
-            let _ = limits.take(now, &[one(key, allowance)]);
+            let _ = limits.acquire(now, &[one(key, allowance)]);
             assert_in_step(&limits);
             if give_back {
-                limits.give_back(&key.to_string());
+                limits.release(&key.to_string());
                 assert_in_step(&limits);
             }
         }

@@ -10,9 +10,10 @@ use jiff::Timestamp;
 use super::altered;
 use super::envelope::Envelope;
 use crate::host::{
-    Account, Allowance, Amount, Clock, LimitAcquisition, RecordKey, LimitRefusal, StateStore, StoreError, ConditionalWrite,
+    Account, Allowance, Amount, Clock, ConditionalWrite, LimitAcquisition, LimitRefusal, RecordKey,
+    StateStore, StoreError,
 };
-use crate::json::{Value, canonical, json};
+use crate::json::{Value, canonical_text, json};
 
 /// The space of serial numbers.
 const RECORDS: &str = "records";
@@ -85,7 +86,11 @@ impl Anchor {
     }
 
     /// Acquires the limits that the store has granted.
-    pub async fn take(&self, now: Timestamp, takes: &[LimitAcquisition]) -> Result<Vec<LimitRefusal>, StoreError> {
+    pub async fn acquire(
+        &self,
+        now: Timestamp,
+        takes: &[LimitAcquisition],
+    ) -> Result<Vec<LimitRefusal>, StoreError> {
         self.counted_at.store(now.as_microsecond(), Ordering::Relaxed);
         self.store.take(now, takes).await
     }
@@ -100,12 +105,12 @@ impl Anchor {
         // Never admitted.
         let nothing = Allowance::Total { limit: Amount::ZERO, keep: Duration::from_secs(1) };
         let (key, account) = (String::new(), Account::NOBODY);
-        let take = LimitAcquisition { key, account, allowance: nothing, cost: Amount::whole(1) };
+        let take = LimitAcquisition { key, account, allowance: nothing, cost: Amount::from_whole(1) };
         self.store.take(now, &[take]).await.map(|_| ())
     }
 
     /// The store that the anchor belongs to, and the version of that record.
-    pub async fn bound(&self) -> Result<Option<(AnchorLink, u64)>, StoreError> {
+    pub async fn link(&self) -> Result<Option<(AnchorLink, u64)>, StoreError> {
         let Some(record) = self.store.record(BOUND).await? else { return Ok(None) };
         let text = |name: &str| Some(record.value.get(name)?.as_str()?.to_owned());
         let read = || {
@@ -116,14 +121,14 @@ impl Anchor {
     }
 
     /// Records the store that the anchor belongs to. Returns `false` after a concurrent write.
-    pub async fn bind(&self, bound: &AnchorLink, over: Option<u64>) -> Result<bool, StoreError> {
+    pub async fn write_link(&self, bound: &AnchorLink, over: Option<u64>) -> Result<bool, StoreError> {
         let value = json!({ "anchor": bound.anchor, "store": bound.store, "is_done": bound.is_done });
         let write = ConditionalWrite { over, ..ConditionalWrite::new(BOUND, &value, Account::NOBODY) };
         self.store.write_record(self.clock.now(), write).await
     }
 
     /// What the anchor stores about a record.
-    pub async fn known(&self, key: RecordKey<'_>) -> Result<Option<AnchoredRecord>, StoreError> {
+    pub async fn anchored_record(&self, key: RecordKey<'_>) -> Result<Option<AnchoredRecord>, StoreError> {
         let at = place(key);
         let Some(record) = self.store.record(RecordKey { space: RECORDS, key: &at }).await? else {
             return Ok(None);
@@ -164,7 +169,7 @@ impl Anchor {
     ) -> Result<VersionStatus, StoreError> {
         let at = place(key);
         for _ in 0..TRIES {
-            let known = self.known(key).await?;
+            let known = self.anchored_record(key).await?;
             let (mut versions, over) = match known {
                 Some(known) if written.serial <= known.latest() => return judge(key, &known, written),
                 Some(known) => (known.versions, Some(known.version)),
@@ -175,7 +180,11 @@ impl Anchor {
             let forget_at = written.forget_at.map(|at| at.to_string());
             let value = json!({ "versions": versions, "forget_at": forget_at });
             let key = RecordKey { space: RECORDS, key: &at };
-            let write = ConditionalWrite { over, forget_at: written.forget_at, ..ConditionalWrite::new(key, &value, account) };
+            let write = ConditionalWrite {
+                over,
+                forget_at: written.forget_at,
+                ..ConditionalWrite::new(key, &value, account)
+            };
             if self.store.write_record(now, write).await? {
                 return Ok(VersionStatus::Counts);
             }
@@ -200,7 +209,7 @@ fn judge(key: RecordKey<'_>, known: &AnchoredRecord, found: &Envelope) -> Result
 
 /// The key of the anchor's data about a record.
 fn place(key: RecordKey<'_>) -> String {
-    canonical(&json!([key.space, key.key]))
+    canonical_text(&json!([key.space, key.key]))
 }
 
 fn damaged() -> StoreError {

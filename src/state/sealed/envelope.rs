@@ -93,7 +93,11 @@ impl RecordLocation<'_> {
 }
 
 /// Encrypts a cached result.
-pub fn seal_cached(keys: &Keys, place: RecordLocation<'_>, entry: CacheEntry) -> Result<CacheEntry, EncryptError> {
+pub fn seal_cached(
+    keys: &Keys,
+    place: RecordLocation<'_>,
+    entry: CacheEntry,
+) -> Result<CacheEntry, EncryptError> {
     let text = entry.output.to_string();
     let sealed = keys.encrypt(Purpose::Record, &place.cache_context(&entry), text.as_bytes())?;
     Ok(CacheEntry { output: sealed.into(), ..entry })

@@ -4,7 +4,7 @@
 use super::anchor::{Anchor, AnchorLink};
 use super::envelope::{Envelope, is_current};
 use super::{SealedStore, seal_error};
-use crate::host::{Account, RecordKey, StateStore, StoreError, ConditionalWrite, space};
+use crate::host::{Account, ConditionalWrite, RecordKey, StateStore, StoreError, space};
 use crate::json::{Value, json};
 use crate::seal::{Keys, Purpose, random_hex};
 
@@ -110,23 +110,23 @@ impl SealedStore {
         owner: Option<StoreOwner>,
         accepts: bool,
     ) -> Result<Option<StoreOwner>, IntegrityError> {
-        let bound = anchor.bound().await?;
+        let bound = anchor.link().await?;
         match (owner, bound) {
             (None, None) => {
                 let bound = AnchorLink { anchor: name()?, store: name()?, is_done: false };
-                anchor.bind(&bound, None).await?;
+                anchor.write_link(&bound, None).await?;
             }
             (None, Some((bound, _))) if !bound.is_done => self.make(bound.store, Some(bound.anchor)).await?,
             (None, Some(_)) => return Err(IntegrityError::Lost),
             (Some(owner), None) if owner.anchor.is_none() || accepts => {
                 let bound = AnchorLink { anchor: name()?, store: owner.store, is_done: false };
-                anchor.bind(&bound, None).await?;
+                anchor.write_link(&bound, None).await?;
             }
             (Some(owner), Some((bound, version))) if owner.store == bound.store => {
                 match owner.anchor.as_ref() == Some(&bound.anchor) {
                     true if bound.is_done => return Ok(Some(owner)),
                     true => {
-                        anchor.bind(&AnchorLink { is_done: true, ..bound }, Some(version)).await?;
+                        anchor.write_link(&AnchorLink { is_done: true, ..bound }, Some(version)).await?;
                     }
                     false if !bound.is_done && (owner.anchor.is_none() || accepts) => {
                         let over = Some(owner.version);
@@ -137,7 +137,7 @@ impl SealedStore {
             }
             // A process without an anchor has created the store in the meantime.
             (Some(owner), Some((bound, version))) if !bound.is_done && owner.anchor.is_none() => {
-                anchor.bind(&AnchorLink { store: owner.store, ..bound }, Some(version)).await?;
+                anchor.write_link(&AnchorLink { store: owner.store, ..bound }, Some(version)).await?;
             }
             (Some(_), _) => return Err(IntegrityError::OtherAnchor),
         }
@@ -181,8 +181,11 @@ impl SealedStore {
                     let Envelope { value, forget_at, .. } = &standing.envelope;
                     let over = Some(standing.envelope.version());
                     // An existing record stays charged to its account.
-                    let write =
-                        ConditionalWrite { over, forget_at: *forget_at, ..ConditionalWrite::new(key, value, Account::NOBODY) };
+                    let write = ConditionalWrite {
+                        over,
+                        forget_at: *forget_at,
+                        ..ConditionalWrite::new(key, value, Account::NOBODY)
+                    };
                     // A concurrent process has already re-sealed it with the current key.
                     self.write(&owner.store, jiff::Timestamp::MIN, write).await?;
                 }

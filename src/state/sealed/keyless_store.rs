@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use crate::call::Amount;
 use crate::host::{
-    Account, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, RecordPage, Record, RecordKey, LimitRefusal,
-    StateStore, StoreError, StoreFuture, ConditionalWrite,
+    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition,
+    LimitRefusal, Record, RecordKey, RecordPage, StateStore, StoreError, StoreFuture,
 };
 
 /// A store that fails every operation, because its data would be readable by everyone who can read the store.

@@ -25,8 +25,9 @@ use self::keyed_names::{KeyedAcquisitions, cache_name, limit_names};
 use self::keyless_store::KeylessStore;
 use super::cache::remaining_room;
 use crate::host::{
-    Account, Allowance, Amount, BoxFuture, CacheEntry, CacheSpace, Clock, LimitAcquisition, CacheLookup, RecordPage,
-    Record, RecordKey, LimitRefusal, StateStore, StoreError, StoreFuture, OnQuotaExceeded, ConditionalWrite,
+    Account, Allowance, Amount, BoxFuture, CacheEntry, CacheLookup, CacheSpace, Clock, ConditionalWrite,
+    LimitAcquisition, LimitRefusal, OnQuotaExceeded, Record, RecordKey, RecordPage, StateStore, StoreError,
+    StoreFuture,
 };
 use crate::json::MAX_DEPTH;
 use crate::seal::Keys;
@@ -67,7 +68,7 @@ const TRIES: usize = 64;
 
 /// Wraps a store for use with the server's keys: sealed, if other processes can read or write it. Without keys, every
 /// operation of such a store fails.
-pub fn sealed(store: Arc<dyn StateStore>, keys: Option<&Keys>) -> Arc<dyn StateStore> {
+pub fn seal_store(store: Arc<dyn StateStore>, keys: Option<&Keys>) -> Arc<dyn StateStore> {
     match keys {
         _ if !store.is_shared() || store.is_sealed() => store,
         Some(keys) => Arc::new(SealedStore::new(store, keys.clone())),
@@ -94,7 +95,7 @@ impl SealedStore {
 
     /// Seals the records of a store, and stores their latest versions in `anchor`. `clock` decides whether a record may
     /// have expired.
-    pub fn anchored(
+    pub fn with_anchor(
         inner: Arc<dyn StateStore>,
         keys: Keys,
         anchor: Arc<dyn StateStore>,
@@ -134,7 +135,11 @@ impl SealedStore {
     }
 
     /// The record with this key, and the serial number for the next write.
-    async fn standing(&self, store: &str, key: RecordKey<'_>) -> Result<(Option<VerifiedRecord>, u64), StoreError> {
+    async fn standing(
+        &self,
+        store: &str,
+        key: RecordKey<'_>,
+    ) -> Result<(Option<VerifiedRecord>, u64), StoreError> {
         for _ in 0..TRIES {
             if let Some(found) = self.try_verified_record(store, key).await? {
                 return Ok(found);
@@ -154,7 +159,7 @@ impl SealedStore {
     ) -> Result<Option<(Option<VerifiedRecord>, u64)>, StoreError> {
         // Read before the record: a version that is written in between is newer than the anchor's, never older.
         let known = match &self.anchor {
-            Some(anchor) => anchor.known(key).await?,
+            Some(anchor) => anchor.anchored_record(key).await?,
             None => None,
         };
         let found = self.inner.record(key).await?;
@@ -180,7 +185,12 @@ impl SealedStore {
         }
     }
 
-    async fn write(&self, store: &str, now: Timestamp, write: ConditionalWrite<'_>) -> Result<bool, StoreError> {
+    async fn write(
+        &self,
+        store: &str,
+        now: Timestamp,
+        write: ConditionalWrite<'_>,
+    ) -> Result<bool, StoreError> {
         let ConditionalWrite { key, value, over, forget_at, account, when_full } = write;
         let _turn = match self.turns.get(self.hasher.hash_one((key.space, key.key)) as usize % WRITE_LOCKS) {
             Some(turn) => Some(turn.lock().await),
@@ -188,7 +198,8 @@ impl SealedStore {
         };
         let (standing, serial) = self.standing(store, key).await?;
         // The inner store deletes expired records before it checks the version.
-        let is_search_due = |standing: &VerifiedRecord| standing.envelope.forget_at.is_some_and(|at| at <= now);
+        let is_search_due =
+            |standing: &VerifiedRecord| standing.envelope.forget_at.is_some_and(|at| at <= now);
         let over = match (&standing, over) {
             (None, None) => None,
             (Some(standing), None) if is_search_due(standing) => None,
@@ -275,7 +286,11 @@ impl fmt::Debug for SealedStore {
 }
 
 impl StateStore for SealedStore {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
+    fn take<'a>(
+        &'a self,
+        now: Timestamp,
+        takes: &'a [LimitAcquisition],
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         Box::pin(async move {
             let keyed = KeyedAcquisitions::new(&self.keys, takes);
             let takes = keyed.as_slice();
@@ -287,7 +302,7 @@ impl StateStore for SealedStore {
             }
             // The anchor grants whatever the store grants, unless the store's counts were reset.
             let taken = ProvisionalSlots { store: &*self.inner, takes };
-            let refusals = anchor.take(now, takes).await?;
+            let refusals = anchor.acquire(now, takes).await?;
             if refusals.is_empty() {
                 taken.confirm();
             }
@@ -377,7 +392,12 @@ impl StateStore for SealedStore {
         })
     }
 
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage> {
+    fn records<'a>(
+        &'a self,
+        space: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, RecordPage> {
         Box::pin(async move {
             let store = self.identity().await?;
             let page = self.inner.records(space, after, limit).await?;

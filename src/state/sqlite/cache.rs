@@ -8,11 +8,11 @@ use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
 use super::error::SqliteStoreError;
 use super::schema::SharedCounter;
-use super::usage::{Pool, account};
-use crate::host::{Account, CacheEntry, CacheSpace, CacheLookup};
+use super::usage::{Pool, read_account};
+use crate::host::{Account, CacheEntry, CacheLookup, CacheSpace};
 use crate::json;
 use crate::state::cache::MAX_SPACES;
-use crate::state::capacity::heaviest;
+use crate::state::capacity::heaviest_accounts;
 
 /// How many entries of one account are evicted at once if the pool is full, so that accounts are seldom compared.
 const TOGETHER: i64 = 64;
@@ -151,7 +151,7 @@ fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Re
     let mut rows = delete.query(values)?;
     while let Some(row) = rows.next()? {
         let units: i64 = row.get(2)?;
-        *removed.entry(account(row, 0)?).or_default() += usize::try_from(units).unwrap_or(0);
+        *removed.entry(read_account(row, 0)?).or_default() += usize::try_from(units).unwrap_or(0);
     }
     for (account, units) in removed {
         Pool::Cached.recharge(database, &account, units, 0)?;
@@ -169,7 +169,9 @@ fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), 
         }
         let held = "SELECT tenant, caller, COUNT(*), COUNT(*), MIN(used) FROM entries WHERE space = ?1
             GROUP BY tenant, caller";
-        let Some(AccountUsage { account, .. }) = account_to_evict(database, held, &[&space])? else { return Ok(()) };
+        let Some(AccountUsage { account, .. }) = account_to_evict(database, held, &[&space])? else {
+            return Ok(());
+        };
         remove_where(
             database,
             "rowid = (SELECT rowid FROM entries WHERE space = ?1 AND tenant = ?2 AND caller = ?3 ORDER BY used LIMIT 1)",
@@ -215,10 +217,15 @@ fn account_to_evict(
     let held = |row: &Row<'_>| {
         let units: i64 = row.get(2)?;
         let (entries, oldest) = (row.get(3)?, row.get(4)?);
-        Ok(AccountUsage { account: account(row, 0)?, units: usize::try_from(units).unwrap_or(0), entries, oldest })
+        Ok(AccountUsage {
+            account: read_account(row, 0)?,
+            units: usize::try_from(units).unwrap_or(0),
+            entries,
+            oldest,
+        })
     };
     let all: Vec<AccountUsage> = select.query_map(values, held)?.collect::<Result<_, _>>()?;
-    let heaviest = heaviest(all.iter().map(|held| (held.account, held.units)));
+    let heaviest = heaviest_accounts(all.iter().map(|held| (held.account, held.units)));
     let heaviest = all.into_iter().filter(|held| heaviest.contains(&held.account));
     Ok(heaviest.min_by_key(|held| held.oldest))
 }

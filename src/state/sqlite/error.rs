@@ -31,13 +31,13 @@ impl SqliteStoreError {
     }
 
     /// The error for opening the store.
-    pub fn at(&self, path: &Path) -> String {
-        self.of(&named(path))
+    pub fn message_for_path(&self, path: &Path) -> String {
+        self.of(&named_store(path))
     }
 
     fn of(&self, store: &str) -> String {
         match self {
-            Self::Database(error) => in_words(error, store),
+            Self::Database(error) => database_message(error, store),
             Self::Told(told) => format!("{store}: {told}"),
         }
     }
@@ -47,17 +47,17 @@ impl SqliteStoreError {
 const UNNAMED: &str = "the state store";
 
 /// The store in messages with its path.
-pub fn named(path: &Path) -> String {
+pub fn named_store(path: &Path) -> String {
     format!("{UNNAMED} `{}`", path.display())
 }
 
 /// The message for a damaged file.
-pub fn damaged(store: &str) -> String {
+pub fn damaged_message(store: &str) -> String {
     format!("{store} is damaged; restore a backup, or move the file away to start with an empty store")
 }
 
 /// The message for a database error.
-pub fn in_words(error: &rusqlite::Error, store: &str) -> String {
+pub fn database_message(error: &rusqlite::Error, store: &str) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             format!("{store} is locked by another process; find the process that holds the lock")
@@ -68,7 +68,7 @@ pub fn in_words(error: &rusqlite::Error, store: &str) -> String {
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             format!("{store} can't be written; give this user write permission for it and its directory")
         }
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(store),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged_message(store),
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => {
             format!("{store} can't be read or written ({error}); check its disk")
         }

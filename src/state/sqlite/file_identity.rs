@@ -15,7 +15,7 @@ pub struct FileIdentity {
 
 impl FileIdentity {
     /// Reads the identity. Returns `None` if there is no file. On systems without file ids, all files are equal.
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         Some(Self::new(&found))
     }

@@ -20,7 +20,7 @@ use crate::state::limit_table::subset::{LoadedLimit, SharedLimitState};
 
 /// Acquires all or nothing. Returns the limits without enough left. An inner error does not roll back the transaction: what
 /// it recorded must be committed.
-pub fn take(
+pub fn acquire(
     database: &Connection,
     home: &DatabaseFile,
     time: Micros,
@@ -28,7 +28,7 @@ pub fn take(
 ) -> Result<Result<Vec<LimitRefusal>, StoreError>, SqliteStoreError> {
     loop {
         let mut part = LoadedBatch::bring(database, home.capacity.limits, time, takes)?;
-        let answer = part.limits.take(time, takes);
+        let answer = part.limits.acquire(time, takes);
         match &answer {
             Ok(refusals) if refusals.is_empty() => {
                 part.write_back(database)?;
@@ -95,7 +95,7 @@ impl LoadedBatch {
             now: SharedCounter::Now.get(database)?.unwrap_or(Micros::MIN),
         };
         for take in takes {
-            Pool::Limits.bring(database, &mut before.shares, &take.account)?;
+            Pool::Limits.load_account(database, &mut before.shares, &take.account)?;
         }
         let mut slots = before.shares.clone();
         let mut stood = HashMap::new();
@@ -109,7 +109,7 @@ impl LoadedBatch {
                 // Holders of slots are stored in another table; here the slot is charged to the caller for the duration of
                 // the batch.
                 if stands == StoredLimit::Slots {
-                    found.charges.follow(&mut slots, 1, &take.account);
+                    found.charges.update(&mut slots, 1, &take.account);
                 }
                 found
             });
@@ -150,21 +150,21 @@ impl LoadedBatch {
             .collect();
         for account in &charged {
             for shares in [&mut before.shares, &mut slots] {
-                Pool::Limits.bring(database, shares, account)?;
+                Pool::Limits.load_account(database, shares, account)?;
             }
         }
-        let mut limits = LimitTable::part(SharedLimitState { shares: slots, now: before.now });
+        let mut limits = LimitTable::subset(SharedLimitState { shares: slots, now: before.now });
         for (key, limit) in brought {
             let due = if let Some(StoredLimit::Row { due, .. }) = stood.get(&key) { *due } else { None };
-            limits.bring(&key, limit, due);
+            limits.load(&key, limit, due);
         }
         Ok(Self { limits, before, stood, due_by_now })
     }
 
     fn write_back(&self, database: &Connection) -> Result<(), SqliteStoreError> {
-        let mut after = self.limits.whole();
+        let mut after = self.limits.shared_state();
         for (key, stood) in &self.stood {
-            let stands = match self.limits.brought(key) {
+            let stands = match self.limits.get(key) {
                 None => StoredLimit::Nowhere,
                 Some(limit) if matches!(limit.spent, LimitUsage::Slots(_)) => {
                     // The number of held slots is stored with their owners.
@@ -172,7 +172,7 @@ impl LoadedBatch {
                     StoredLimit::Slots
                 }
                 Some(limit) => StoredLimit::Row {
-                    taken: encoding::write(limit.spent, limit.allowance),
+                    taken: encoding::encode(limit.spent, limit.allowance),
                     due: limit.due,
                     charges: encode_charges(limit.charges),
                 },
@@ -223,7 +223,7 @@ fn find(database: &Connection, key: &str) -> Result<(Option<LoadedLimit>, Stored
 }
 
 fn read(key: &str, taken: &[u8], charges: &[u8]) -> Result<LoadedLimit, SqliteStoreError> {
-    let limit = encoding::read(taken).zip(decode_charges(charges));
+    let limit = encoding::decode(taken).zip(decode_charges(charges));
     let limit = limit.map(|((spent, allowance), charges)| LoadedLimit { spent, charges, allowance });
     limit.ok_or_else(|| {
         SqliteStoreError::Told(format!(

@@ -30,14 +30,14 @@ use self::jobs::{ClosureJob, Durability};
 pub use self::open::SqliteOpenError;
 use self::records::SerializedWrite;
 use self::slot_owners::SlotOwner;
-use self::writer_thread::{ThreadMessage, SlotWaiters, WriterThread};
-use super::cache::fits;
+use self::writer_thread::{SlotWaiters, ThreadMessage, WriterThread};
+use super::cache::entry_size;
 use super::capacity::{Capacity, units};
 use super::limit_algorithms::{cost, since_epoch};
 use super::records::check_size;
 use crate::host::{
-    Account, BoxFuture, CacheEntry, CacheSpace, LimitAcquisition, CacheLookup, RecordPage, Record, RecordKey, LimitRefusal,
-    StateStore, StoreError, StoreFuture, ConditionalWrite,
+    Account, BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition,
+    LimitRefusal, Record, RecordKey, RecordPage, StateStore, StoreError, StoreFuture,
 };
 
 /// A state store in a file, for every process of this machine that opens it. The file is an SQLite database on a local
@@ -131,7 +131,7 @@ impl SqliteStore {
         let keeper = WriterThread::new(database, home, Arc::clone(&slots));
         let thread = std::thread::Builder::new()
             .name("callgate-store".to_owned())
-            .spawn(move || keeper.serve(&inbox))
+            .spawn(move || keeper.run(&inbox))
             .map_err(|error| SqliteOpenError::thread_failed(&path, &error))?;
         Ok(Self { path, is_durable, messages, slots, thread: Some(thread) })
     }
@@ -200,7 +200,11 @@ impl Drop for SqliteStore {
 }
 
 impl StateStore for SqliteStore {
-    fn take<'a>(&'a self, now: Timestamp, takes: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
+    fn take<'a>(
+        &'a self,
+        now: Timestamp,
+        takes: &'a [LimitAcquisition],
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
         Box::pin(async move {
             let takes: Vec<LimitAcquisition> = takes.to_vec();
             if takes.iter().all(|take| cost(&take.allowance, take.cost) == 0) {
@@ -213,7 +217,7 @@ impl StateStore for SqliteStore {
             let messages = self.messages.clone();
             let taken = self.ask(
                 needs,
-                move |database, home| limits::take(database, home, since_epoch(now), &takes),
+                move |database, home| limits::acquire(database, home, since_epoch(now), &takes),
                 move |answer| {
                     let all_taken = answer.as_ref().is_ok_and(Vec::is_empty);
                     AcquiredSlots { answer, slots: if all_taken { slots } else { Vec::new() }, messages }
@@ -264,7 +268,7 @@ impl StateStore for SqliteStore {
     ) -> StoreFuture<'a, ()> {
         let place = CachePlace::new(space, key);
         Box::pin(async move {
-            let size = fits(&place.key, &entry.output);
+            let size = entry_size(&place.key, &entry.output);
             let put = move |database: &Connection, home: &DatabaseFile| {
                 let entry = (size.map(|_| &entry), units(size.unwrap_or(0)));
                 cache::put(database, home.capacity.cached, &place, entry, generation)
@@ -306,10 +310,16 @@ impl StateStore for SqliteStore {
         })
     }
 
-    fn records<'a>(&'a self, space: &'a str, after: Option<&'a str>, limit: usize) -> StoreFuture<'a, RecordPage> {
+    fn records<'a>(
+        &'a self,
+        space: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, RecordPage> {
         let (space, after) = (space.to_owned(), after.map(str::to_owned));
-        let page =
-            move |database: &Connection, _: &DatabaseFile| records::page(database, &space, after.as_deref(), limit);
+        let page = move |database: &Connection, _: &DatabaseFile| {
+            records::page(database, &space, after.as_deref(), limit)
+        };
         Box::pin(self.ask(Durability::ReadOnly, page, |page| page))
     }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::error::{SqliteStoreError, damaged, in_words, named};
+use super::error::{SqliteStoreError, damaged_message, database_message, named_store};
 use super::file_identity::FileIdentity;
 use super::schema::{APPLICATION_ID, CHECKED_TABLES, FORMAT, TABLES};
 use super::slot_owners::{self, SlotOwner, owner_only};
-use super::{FileBounds, DatabaseFile};
+use super::{DatabaseFile, FileBounds};
 use crate::file_access::{PermissionError, check_private_directory, check_private_file};
 
 /// How long a process waits for the locks of others. Shorter than the timeout of a store operation, so that the caller
@@ -51,7 +51,7 @@ pub fn open(path: &Path, bounds: FileBounds) -> Result<(Connection, DatabaseFile
     // A user who can write the directory of a symbolic link can redirect it.
     check_private_directory(given).map_err(SqliteOpenError::exposed)?;
     check_files(&path)?;
-    let fails = |error: rusqlite::Error| SqliteOpenError(in_words(&error, &named(&path)));
+    let fails = |error: rusqlite::Error| SqliteOpenError(database_message(&error, &named_store(&path)));
     peek(&path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut database = Connection::open_with_flags(&path, flags).map_err(fails)?;
@@ -66,12 +66,12 @@ pub fn open(path: &Path, bounds: FileBounds) -> Result<(Connection, DatabaseFile
     // SQLite has created its own files by now, or found files that were placed there in the meantime.
     check_files(&path)?;
 
-    let told = |failure: SqliteStoreError| SqliteOpenError(failure.at(&path));
+    let told = |failure: SqliteStoreError| SqliteOpenError(failure.message_for_path(&path));
     let entering = database.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fails)?;
-    let owner = SlotOwner::enter(&entering, &path).map_err(told)?;
+    let owner = SlotOwner::register(&entering, &path).map_err(told)?;
     slot_owners::remove_dead_owners(&entering, &path, owner.id).map_err(fails)?;
     entering.commit().map_err(fails)?;
-    let place = FileIdentity::of(&path).ok_or_else(|| {
+    let place = FileIdentity::from_path(&path).ok_or_else(|| {
         SqliteOpenError(format!("`{}` was removed while it was being opened; open it again", path.display()))
     })?;
     Ok((database, DatabaseFile { path, place, owner, capacity: bounds.capacity }))
@@ -141,7 +141,7 @@ fn peek(path: &Path) -> Result<(), SqliteOpenError> {
         || SqliteOpenError(format!("`{}` is not a state store; choose another file", path.display()));
     let fails = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => of_another_kind(),
-        _ => SqliteOpenError(in_words(&error, &named(path))),
+        _ => SqliteOpenError(database_message(&error, &named_store(path))),
     };
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -192,7 +192,7 @@ fn judge(
 
 /// Initialises and checks the database.
 fn prepare(database: &mut Connection, path: &Path, bounds: FileBounds) -> Result<(), SqliteOpenError> {
-    let fails = |error: rusqlite::Error| SqliteOpenError(in_words(&error, &named(path)));
+    let fails = |error: rusqlite::Error| SqliteOpenError(database_message(&error, &named_store(path)));
     // In one transaction: another process may create the tables between two queries.
     let looking = database.transaction_with_behavior(TransactionBehavior::Deferred).map_err(fails)?;
     let whose = judge(&looking, path, fails)?;
@@ -220,7 +220,7 @@ fn prepare(database: &mut Connection, path: &Path, bounds: FileBounds) -> Result
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
                 return Err(fails(error));
             }
-            _ => return Err(SqliteOpenError(damaged(&named(path)))),
+            _ => return Err(SqliteOpenError(damaged_message(&named_store(path)))),
         }
     }
     Ok(())

@@ -6,12 +6,12 @@ use rusqlite::{Connection, OptionalExtension as _, Row, ToSql};
 
 use super::error::SqliteStoreError;
 use super::schema::SharedCounter;
-use super::usage::{Pool, account};
-use crate::host::{Account, RecordPage, Record, RecordKey, StoreError, OnQuotaExceeded};
+use super::usage::{Pool, read_account};
+use crate::host::{Account, OnQuotaExceeded, Record, RecordKey, RecordPage, StoreError};
 use crate::json;
 use crate::state::capacity::units;
 use crate::state::limit_algorithms::{Micros, since_epoch};
-use crate::state::records::used_up;
+use crate::state::records::quota_error;
 
 /// A write whose value is already serialised.
 pub struct SerializedWrite {
@@ -51,7 +51,7 @@ pub fn write(
     let mut select = database
         .prepare_cached("SELECT version, tenant, caller, units FROM records WHERE space = ?1 AND key = ?2")?;
     let standing = select.query_row((space, key), |row| {
-        Ok((row.get::<_, u64>(0)?, account(row, 1)?, row.get::<_, i64>(3)? as usize))
+        Ok((row.get::<_, u64>(0)?, read_account(row, 1)?, row.get::<_, i64>(3)? as usize))
     });
     let standing = standing.optional()?;
     if standing.map(|(version, ..)| version) != *over {
@@ -61,7 +61,7 @@ pub fn write(
     let (owner, held) = standing.map_or((*writer, 0), |(_, owner, held)| (owner, held));
     loop {
         let mut shares = Pool::Records.shares(database, capacity)?;
-        Pool::Records.bring(database, &mut shares, &owner)?;
+        Pool::Records.load_account(database, &mut shares, &owner)?;
         if shares.admits(&owner, units.saturating_sub(held)) {
             break;
         }
@@ -69,7 +69,7 @@ pub fn write(
             .prepare_cached("INSERT OR IGNORE INTO lost (caller) VALUES (?1)")?
             .execute([owner.caller()])?;
         if *when_full == OnQuotaExceeded::Refuse || !evict_oldest(database, &owner, space, key)? {
-            return Ok(Err(used_up(capacity)));
+            return Ok(Err(quota_error(capacity)));
         }
     }
     let version = SharedCounter::Version.next(database)?;
@@ -94,7 +94,12 @@ pub fn write(
 }
 
 /// Removes the oldest record of an account in a space, except one. Returns whether there was any.
-fn evict_oldest(database: &Connection, of: &Account, space: &str, but: &str) -> Result<bool, SqliteStoreError> {
+fn evict_oldest(
+    database: &Connection,
+    of: &Account,
+    space: &str,
+    but: &str,
+) -> Result<bool, SqliteStoreError> {
     let removed = remove_where(
         database,
         "rowid = (SELECT rowid FROM records WHERE caller = ?1 AND space = ?2 AND key <> ?3 ORDER BY version LIMIT 1)",
@@ -104,10 +109,15 @@ fn evict_oldest(database: &Connection, of: &Account, space: &str, but: &str) -> 
 }
 
 /// Removes records and releases their charges. Returns their number.
-fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Result<usize, SqliteStoreError> {
+fn remove_where(
+    database: &Connection,
+    which: &str,
+    values: &[&dyn ToSql],
+) -> Result<usize, SqliteStoreError> {
     let delete = format!("DELETE FROM records WHERE {which} RETURNING tenant, caller, units");
     let mut delete = database.prepare_cached(&delete)?;
-    let removed = delete.query_map(values, |row| Ok((account(row, 0)?, row.get::<_, i64>(2)? as usize)))?;
+    let removed =
+        delete.query_map(values, |row| Ok((read_account(row, 0)?, row.get::<_, i64>(2)? as usize)))?;
     let removed: Vec<(Account, usize)> = removed.collect::<Result<_, _>>()?;
     for (account, units) in &removed {
         Pool::Records.recharge(database, account, *units, 0)?;
@@ -116,7 +126,12 @@ fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Re
 }
 
 /// Records whose keys come after `after`.
-pub fn page(database: &Connection, space: &str, after: Option<&str>, limit: usize) -> Result<RecordPage, SqliteStoreError> {
+pub fn page(
+    database: &Connection,
+    space: &str,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<RecordPage, SqliteStoreError> {
     let one_more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
     let mut select = database.prepare_cached(
         "SELECT key, value, version FROM records WHERE space = ?1 AND (?2 IS NULL OR key > ?2) ORDER BY key LIMIT ?3",
@@ -142,7 +157,9 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
 fn read(space: &str, (key, value, version): RecordRow) -> Result<(String, Record), SqliteStoreError> {
     match json::parse(&value) {
         Ok(value) => Ok((key, Record { value, version })),
-        Err(_) => Err(SqliteStoreError::Told(format!("the record `{key}` of `{space}` is damaged; restore a backup"))),
+        Err(_) => Err(SqliteStoreError::Told(format!(
+            "the record `{key}` of `{space}` is damaged; restore a backup"
+        ))),
     }
 }
 

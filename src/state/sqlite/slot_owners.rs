@@ -27,7 +27,7 @@ struct OwnerLock {
 
 impl SlotOwner {
     /// Registers a new owner. Other processes see it when the transaction commits, after its lock is held.
-    pub fn enter(database: &Connection, store: &Path) -> Result<Self, SqliteStoreError> {
+    pub fn register(database: &Connection, store: &Path) -> Result<Self, SqliteStoreError> {
         database.execute("INSERT INTO owners DEFAULT VALUES", ())?;
         let id = database.last_insert_rowid();
         let path = lock_path(store, id);
@@ -50,7 +50,7 @@ impl SlotOwner {
     }
 
     /// Releases one slot, if one is held.
-    pub fn give_back(&self, database: &Connection, key: &str) -> rusqlite::Result<()> {
+    pub fn release_slot(&self, database: &Connection, key: &str) -> rusqlite::Result<()> {
         let one_less = "UPDATE slots SET held = held - 1 WHERE key = ?1 AND owner = ?2";
         database.prepare_cached(one_less)?.execute((key, self.id))?;
         let none_left = "DELETE FROM slots WHERE key = ?1 AND owner = ?2 AND held <= 0";
@@ -58,7 +58,7 @@ impl SlotOwner {
     }
 
     /// Releases all slots and removes this owner.
-    pub fn leave(&self, database: &Connection) -> rusqlite::Result<()> {
+    pub fn unregister(&self, database: &Connection) -> rusqlite::Result<()> {
         remove(database, self.id)
     }
 }
@@ -71,7 +71,7 @@ impl Drop for OwnerLock {
 }
 
 /// The owners whose process ended without releasing their slots.
-pub fn gone(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<Vec<i64>> {
+pub fn dead_owners(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<Vec<i64>> {
     let mut select = database.prepare_cached("SELECT id FROM owners WHERE id <> ?1")?;
     let others: Vec<i64> = select.query_map([own], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(others.into_iter().filter(|id| is_dead(&lock_path(store, *id))).collect())
@@ -80,7 +80,7 @@ pub fn gone(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<V
 /// Removes these owners and their slots. Returns whether there were any. Must run in a write transaction, so that no owner
 /// registers in the meantime.
 pub fn remove_dead_owners(database: &Connection, store: &Path, own: i64) -> rusqlite::Result<bool> {
-    let gone = gone(database, store, own)?;
+    let gone = dead_owners(database, store, own)?;
     for id in &gone {
         remove(database, *id)?;
         let _ = fs::remove_file(lock_path(store, *id));

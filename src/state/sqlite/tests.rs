@@ -39,7 +39,10 @@ fn write(
     value: &Value,
     forget_at: Option<i64>,
 ) -> Result<bool, StoreError> {
-    let write = ConditionalWrite { forget_at: forget_at.map(at), ..ConditionalWrite::new(here(key), value, Account::NOBODY) };
+    let write = ConditionalWrite {
+        forget_at: forget_at.map(at),
+        ..ConditionalWrite::new(here(key), value, Account::NOBODY)
+    };
     run(store.write_record(at(now), write))
 }
 

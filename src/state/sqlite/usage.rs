@@ -19,18 +19,18 @@ const ALL: &[u8] = b"";
 impl Pool {
     /// The shares of a pool, without any holder yet.
     pub fn shares(self, database: &Connection, capacity: usize) -> rusqlite::Result<CapacityShares> {
-        Ok(CapacityShares::part(capacity, self.held(database, ALL)?))
+        Ok(CapacityShares::subset(capacity, self.held(database, ALL)?))
     }
 
     /// Loads the usage of an account.
-    pub fn bring(
+    pub fn load_account(
         self,
         database: &Connection,
         shares: &mut CapacityShares,
         account: &Account,
     ) -> rusqlite::Result<()> {
         for holder in [account.tenant(), account.caller()] {
-            shares.bring(holder, self.held(database, holder)?);
+            shares.load(holder, self.held(database, holder)?);
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Pool {
 }
 
 /// Reads an account from two columns, starting with this one. Unreadable values belong to [`Account::NOBODY`].
-pub fn account(row: &Row<'_>, column: usize) -> rusqlite::Result<Account> {
+pub fn read_account(row: &Row<'_>, column: usize) -> rusqlite::Result<Account> {
     let (tenant, caller): (Vec<u8>, Vec<u8>) = (row.get(column)?, row.get(column + 1)?);
     Ok(Account::from_bytes(&tenant, &caller).unwrap_or(Account::NOBODY))
 }

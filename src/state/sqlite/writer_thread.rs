@@ -60,7 +60,7 @@ impl WriterThread {
     }
 
     /// Runs until [`Message::End`]. No failure ends the thread.
-    pub fn serve(mut self, messages: &Receiver<ThreadMessage>) {
+    pub fn run(mut self, messages: &Receiver<ThreadMessage>) {
         let mut ends = false;
         while !ends {
             let mut works = Vec::new();
@@ -99,7 +99,9 @@ impl WriterThread {
             return;
         }
         let written = self.transaction(Durability::Writing, |database, home| {
-            keys.iter().try_for_each(|key| home.owner.give_back(database, key)).map_err(SqliteStoreError::from)
+            keys.iter()
+                .try_for_each(|key| home.owner.release_slot(database, key))
+                .map_err(SqliteStoreError::from)
         });
         match written {
             Ok(()) => self.slots.freed.notify_waiters(),
@@ -166,7 +168,7 @@ impl WriterThread {
     }
 
     fn check_file_identity(&self) -> Result<(), SqliteStoreError> {
-        if FileIdentity::of(&self.home.path) == Some(self.home.place) {
+        if FileIdentity::from_path(&self.home.path) == Some(self.home.place) {
             return Ok(());
         }
         Err(SqliteStoreError::Told(
@@ -188,7 +190,7 @@ impl WriterThread {
     }
 
     fn remove_dead_owners(&mut self) -> bool {
-        let gone = slot_owners::gone(&self.database, &self.home.path, self.home.owner.id);
+        let gone = slot_owners::dead_owners(&self.database, &self.home.path, self.home.owner.id);
         if gone.is_ok_and(|gone| gone.is_empty()) {
             return false;
         }
@@ -204,6 +206,7 @@ impl WriterThread {
     fn leave(&mut self) {
         const PATIENCE: Duration = Duration::from_millis(500);
         let _ = self.database.busy_timeout(PATIENCE);
-        let _ = self.transaction(Durability::Writing, |database, home| Ok(home.owner.leave(database)?));
+        let _ =
+            self.transaction(Durability::Writing, |database, home| Ok(home.owner.unregister(database)?));
     }
 }

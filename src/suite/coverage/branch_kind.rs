@@ -50,7 +50,7 @@ pub enum BranchKind {
 
 impl BranchKind {
     /// The description of the branch if no case reached it.
-    pub fn missing(self) -> &'static str {
+    pub fn missing_text(self) -> &'static str {
         match self {
             Self::Matched => "never matched",
             Self::NotMatched => "never failed to match",

@@ -71,12 +71,13 @@ pub(super) struct CoveragePoints {
 }
 
 impl CoveragePoints {
-    pub(super) fn of(chains: &CompiledPolicies, files: &[LoadedFile]) -> Self {
+    pub(super) fn new(chains: &CompiledPolicies, files: &[LoadedFile]) -> Self {
         let mut places = Self { files: files.iter().map(|file| file.source).collect(), ..Self::default() };
         if chains.defaults().unmatched != Unmatched::Allow
             && let Some(node) = files.iter().find_map(|file| file.root.get("defaults")?.get("unmatched"))
         {
-            places.unmatched = Some(places.add("unmatched", node.span, vec![BranchKind::Applied, BranchKind::Lifted]));
+            places.unmatched =
+                Some(places.add("unmatched", node.span, vec![BranchKind::Applied, BranchKind::Lifted]));
         }
         let nodes: HashMap<&str, &YamlNode> =
             nodes(files).filter_map(|node| Some((node.get("id")?.as_str()?, node))).collect();
@@ -100,7 +101,7 @@ impl CoveragePoints {
         let examined = policy.matcher.examine(&CallView::new(&call, &session));
         let id_span = node.and_then(|node| node.get("id")).map_or(policy.span, |id| id.span);
         // A budget's conditions read the run, which no case defines.
-        let examined = match policy.kind.is_of_run() {
+        let examined = match policy.kind.applies_to_run() {
             true => ExaminedMatcher { condition: None, ..examined },
             false => examined,
         };
@@ -113,13 +114,14 @@ impl CoveragePoints {
         let servers = self.patterns("server", &examined.servers, policy);
         let mut conditions = Vec::new();
         if let Some(condition) = &examined.condition {
-            condition.each(&mut |part| {
-                let place = what(part).map(|what| self.add(what, part.span, vec![BranchKind::True, BranchKind::False]));
+            condition.visit(&mut |part| {
+                let place = what(part)
+                    .map(|what| self.add(what, part.span, vec![BranchKind::True, BranchKind::False]));
                 conditions.push(place);
             });
         }
-        let entry =
-            node.and_then(|node| node.entries()?.iter().find(|entry| entry.key == policy.kind.entry().name));
+        let entry = node
+            .and_then(|node| node.entries()?.iter().find(|entry| entry.key == policy.kind.definition().name));
         let sides = kind_branches(policy);
         let key_span = entry.map_or(id_span, |entry| entry.key_span);
         let kind = (!sides.is_empty()).then(|| self.add("kind", key_span, sides));
@@ -137,7 +139,9 @@ impl CoveragePoints {
             _ => 0,
         });
         let errors = match policy.kind {
-            PolicyKind::Recover(_) | PolicyKind::Retry(_) => list("error", "on", &[BranchKind::True, BranchKind::False]),
+            PolicyKind::Recover(_) | PolicyKind::Retry(_) => {
+                list("error", "on", &[BranchKind::True, BranchKind::False])
+            }
             _ => 0,
         };
         let finders = match &policy.kind {
@@ -156,7 +160,11 @@ impl CoveragePoints {
         let start = self.all.len();
         for pattern in patterns {
             // A star matches every name.
-            let sides = if pattern.text == "*" { vec![BranchKind::True] } else { vec![BranchKind::True, BranchKind::False] };
+            let sides = if pattern.text == "*" {
+                vec![BranchKind::True]
+            } else {
+                vec![BranchKind::True, BranchKind::False]
+            };
             self.add(what, pattern.span.unwrap_or(policy.span), sides);
         }
         start
@@ -185,7 +193,7 @@ impl CoveragePoints {
 fn is_reachable(kind: &PolicyKind) -> bool {
     match kind {
         PolicyKind::Budget(budget) => budget.bounds.calls.is_some(),
-        kind => !kind.is_of_run(),
+        kind => !kind.applies_to_run(),
     }
 }
 

@@ -44,9 +44,9 @@ pub struct Coverage {
 
 impl Coverage {
     /// Creates empty counts for a bundle that was compiled from these files.
-    pub fn of(chains: &CompiledPolicies, files: &[LoadedFile]) -> Self {
-        let places = CoveragePoints::of(chains, files);
-        let counts = Mutex::new(BranchCounts::of(&places));
+    pub fn new(chains: &CompiledPolicies, files: &[LoadedFile]) -> Self {
+        let places = CoveragePoints::new(chains, files);
+        let counts = Mutex::new(BranchCounts::new(&places));
         Self { places, counts }
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct BranchCounts {
 }
 
 impl BranchCounts {
-    pub(super) fn of(places: &CoveragePoints) -> Self {
+    pub(super) fn new(places: &CoveragePoints) -> Self {
         Self { sides: vec![[0; 2]; places.all.len()], undecided: vec![0; places.all.len()] }
     }
 }
@@ -60,7 +60,7 @@ impl<'c> BranchCounter<'c> {
     }
 
     fn count_truth(&mut self, place: usize, truth: &Truth, policy: &Policy) {
-        let restricts = policy.kind.entry().polarity == Polarity::Restricting;
+        let restricts = policy.kind.definition().polarity == Polarity::Restricting;
         match truth {
             Truth::Yes => self.note(place, BranchKind::True),
             Truth::Absent if restricts => self.note(place, BranchKind::True),
@@ -69,17 +69,17 @@ impl<'c> BranchCounter<'c> {
         };
     }
 
-    fn of(&self, id: &str) -> Option<&'c PolicyPoints> {
+    fn policy_points(&self, id: &str) -> Option<&'c PolicyPoints> {
         self.places.by_policy.get(id)
     }
 
     fn count_kind(&mut self, id: &str, side: BranchKind) -> Option<()> {
-        self.note(self.of(id)?.kind?, side)
+        self.note(self.policy_points(id)?.kind?, side)
     }
 
     fn asked(&mut self, asking: &PolicyEvaluated<'_>) -> Option<()> {
         let policy = asking.policy;
-        let places = self.of(&policy.id)?;
+        let places = self.policy_points(&policy.id)?;
         if let MatchStatus::Unasked(_) = asking.said {
             return None;
         }
@@ -90,16 +90,16 @@ impl<'c> BranchCounter<'c> {
         for (place, pattern) in (places.tools..).zip(&examined.tools) {
             self.note(place, truth(pattern.fits));
         }
-        if examined.fits_tool() {
+        if examined.matches_tool() {
             for (place, pattern) in (places.servers..).zip(&examined.servers) {
                 self.note(place, truth(pattern.fits));
             }
         }
         if let (Some(condition), true) =
-            (&examined.condition, examined.fits_tool() && examined.matches_server())
+            (&examined.condition, examined.matches_tool() && examined.matches_server())
         {
             let mut ids = places.conditions.iter();
-            condition.each(&mut |part| {
+            condition.visit(&mut |part| {
                 if let (Some(Some(place)), true) = (ids.next(), part.reached) {
                     self.count_truth(*place, &part.truth, policy);
                 }
@@ -168,11 +168,11 @@ impl<'c> BranchCounter<'c> {
 
     fn budget(&mut self, asking: &PolicyEvaluated<'_>) -> Option<()> {
         let bounds = matches!(asking.policy.kind, PolicyKind::Budget(_)) && asking.matches();
-        self.note(self.of(&asking.policy.id).filter(|_| bounds)?.policy, BranchKind::Matched)
+        self.note(self.policy_points(&asking.policy.id).filter(|_| bounds)?.policy, BranchKind::Matched)
     }
 
     fn error(&mut self, asked: &ErrorMatched<'_>) -> Option<()> {
-        let places = self.of(&asked.policy.id)?;
+        let places = self.policy_points(&asked.policy.id)?;
         let on = match &asked.policy.kind {
             PolicyKind::Retry(retry) => &retry.on,
             PolicyKind::Recover(recover) => &recover.on,
@@ -181,7 +181,7 @@ impl<'c> BranchCounter<'c> {
         for (place, concerns) in (places.errors..).zip(on.matches_each(asked.error)) {
             self.note(place, if concerns { BranchKind::True } else { BranchKind::False });
         }
-        let repeats = matches!(asked.policy.kind, PolicyKind::Retry(_)) && on.concern(asked.error);
+        let repeats = matches!(asked.policy.kind, PolicyKind::Retry(_)) && on.matches(asked.error);
         self.note(places.kind.filter(|_| repeats)?, BranchKind::Repeated)
     }
 

@@ -112,7 +112,7 @@ pub enum UncountedReason {
 
 impl UncountedReason {
     /// The reason as text.
-    pub fn words(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
             Self::OfRun => "acts on the run, which cases do not test",
@@ -124,7 +124,7 @@ impl CoveredPoint {
     /// A description of the missing branches, such as `never false`. Returns `None` if all are covered.
     pub fn missing(&self) -> Option<String> {
         let missing: Vec<&str> =
-            self.sides.iter().filter(|side| side.times == 0).map(|side| side.side.missing()).collect();
+            self.sides.iter().filter(|side| side.times == 0).map(|side| side.side.missing_text()).collect();
         let reached = missing.len() < self.sides.len() || self.undecided > 0;
         match (missing.as_slice(), self.what) {
             ([], _) => None,
@@ -142,14 +142,14 @@ impl CoverageReport {
     }
 
     /// All coverage points, including those of `defaults`.
-    pub fn places(&self) -> impl Iterator<Item = &CoveredPoint> {
-        self.files.iter().flat_map(CoveredFile::places)
+    pub fn points(&self) -> impl Iterator<Item = &CoveredPoint> {
+        self.files.iter().flat_map(CoveredFile::points)
     }
 }
 
 impl CoveredFile {
     /// All coverage points of the file.
-    pub fn places(&self) -> impl Iterator<Item = &CoveredPoint> {
+    pub fn points(&self) -> impl Iterator<Item = &CoveredPoint> {
         self.defaults.iter().chain(self.policies.iter().flat_map(|policy| &policy.places))
     }
 }
@@ -159,7 +159,7 @@ impl Coverage {
     pub fn report(&self, sources: &SourceMap) -> CoverageReport {
         let files: Vec<CoveredFile> =
             self.places.files.iter().filter_map(|source| self.file(*source, sources)).collect();
-        let [covered, total] = count(files.iter().flat_map(CoveredFile::places));
+        let [covered, total] = count(files.iter().flat_map(CoveredFile::points));
         CoverageReport { percent: percent(covered, total), covered, total, files }
     }
 
@@ -170,7 +170,7 @@ impl Coverage {
         let policies: Vec<CoveredPolicy> = counted
             .filter_map(|written| {
                 let of_policy = self.places.by_policy.get(&written.id)?;
-                let places = self.places(of_policy.policy..of_policy.end, sources);
+                let places = self.covered_points(of_policy.policy..of_policy.end, sources);
                 let [covered, total] = count(places.iter());
                 let mode = if written.mode == Mode::Shadow { "shadow" } else { "enforce" };
                 Some(CoveredPolicy {
@@ -184,7 +184,7 @@ impl Coverage {
             })
             .collect();
         let unmatched = self.places.unmatched.map_or(0..0, |place| place..place + 1);
-        let mut defaults = self.places(unmatched, sources);
+        let mut defaults = self.covered_points(unmatched, sources);
         defaults.retain(|default| default.place.file == file);
         let not_counted = written().filter_map(|written| {
             let place = sources.locate(written.span)?;
@@ -202,7 +202,7 @@ impl Coverage {
     }
 
     /// The coverage points of this range: the policy as a whole first, then the others in file order.
-    fn places(&self, range: Range<usize>, sources: &SourceMap) -> Vec<CoveredPoint> {
+    fn covered_points(&self, range: Range<usize>, sources: &SourceMap) -> Vec<CoveredPoint> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.places.all.iter().zip(counts.sides.iter().zip(&counts.undecided));
         let mut found: Vec<_> = all.skip(range.start).take(range.len()).collect();
@@ -211,7 +211,7 @@ impl Coverage {
             let sides = place.sides.iter().zip(times);
             Some(CoveredPoint {
                 what: place.what,
-                text: words(place.span, sources),
+                text: span_text(place.span, sources),
                 place: sources.locate(place.span)?,
                 undecided: *undecided,
                 sides: sides.map(|(side, times)| CoveredBranch { side: *side, times: *times }).collect(),
@@ -222,7 +222,7 @@ impl Coverage {
 }
 
 /// The text of a span, in one line, truncated.
-fn words(span: Span, sources: &SourceMap) -> String {
+fn span_text(span: Span, sources: &SourceMap) -> String {
     let text = sources.get(span.source).and_then(|source| source.text().get(span.start..span.end));
     let line = text.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_TEXT) {

@@ -14,8 +14,8 @@ use crate::call::CallRecord;
 use crate::diagnostic::render;
 use crate::policy::CompiledPolicies;
 use crate::tools::ToolDescriptor;
-use recorded_run::{RecordedRounds, play};
-use test_file_writer::{GeneratedSession, write};
+use recorded_run::{RecordedRounds, run_recorded};
+use test_file_writer::{GeneratedSession, write_test_file};
 
 /// The origin of the recorded calls, and the known tools.
 #[derive(Clone, Copy, Debug)]
@@ -70,22 +70,22 @@ pub fn generate(
         return Err(GenerateError::NoCalls);
     }
     let calls = records.len();
-    let (hidden, redacted_by) = record_redaction::hide(records.clone(), chains)?;
+    let (hidden, redacted_by) = record_redaction::redact_records(records.clone(), chains)?;
     let tools = origin.tools.map_or(&[][..], |(_, tools)| tools);
     let sessions: Vec<GeneratedSession> = sessions(&records)
         .iter()
         .map(|places| {
             let rounds_of = rounds(places, &hidden);
-            let came = play(chains, tools, &rounds_of);
+            let came = run_recorded(chains, tools, &rounds_of);
             let before = match redacted_by.is_empty() {
                 true => Vec::new(),
-                false => play(chains, tools, &rounds(places, &records)),
+                false => run_recorded(chains, tools, &rounds(places, &records)),
             };
             let name = rounds_of.iter().flatten().next().and_then(|record| record.session.clone());
             GeneratedSession { name, rounds: rounds_of, came, before }
         })
         .collect();
-    let text = write(&sessions, &origin, &redacted_by);
+    let text = write_test_file(&sessions, &origin, &redacted_by);
     let report = run_generated(&text, chains, tools)?;
     match report.passed() {
         true => Ok(GeneratedTests { text, cases: sessions.len(), calls, redacted_by }),

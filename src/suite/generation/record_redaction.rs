@@ -29,7 +29,7 @@ pub(super) struct RedactedSecrets {
 ///
 /// A `redact` policy applies to all calls of its tools, whatever its conditions, for arguments and results alike; all `redact` policies
 /// apply to the name of a session.
-pub(super) fn hide(
+pub(super) fn redact_records(
     records: Vec<CallRecord>,
     chains: &CompiledPolicies,
 ) -> Result<(Vec<CallRecord>, Vec<String>), GenerateError> {
@@ -51,7 +51,7 @@ pub(super) fn hide(
         .map(|mut record| {
             let (server, tool) = (record.call.server.clone().unwrap_or_default(), record.call.tool.clone());
             for (policy, redact) in
-                redactions.iter().filter(|(policy, _)| policy.matcher.concerns(&server, &tool))
+                redactions.iter().filter(|(policy, _)| policy.matcher.matches_tool(&server, &tool))
             {
                 secrets.take(policy, redact, &mut record.call.input);
                 secrets.redact_recorded(policy, redact, record.recorded.as_mut());
@@ -193,7 +193,7 @@ mod tests {
 
     fn hidden(lines: &[&str]) -> (Vec<CallRecord>, Vec<String>) {
         let records = lines.iter().map(|line| CallRecord::parse(line).unwrap()).collect();
-        hide(records, &engine::load_text(RULES).unwrap()).unwrap()
+        redact_records(records, &engine::load_text(RULES).unwrap()).unwrap()
     }
 
     /// A value that is redacted in one place is redacted wherever it occurs; a policy in shadow mode redacts nothing.

@@ -9,7 +9,7 @@ use crate::host::{ManualClock, ToolError};
 use crate::json::Value;
 use crate::policy::CompiledPolicies;
 use crate::suite::case::CallStep;
-use crate::suite::runner::engine;
+use crate::suite::runner::test_engine;
 use crate::suite::stubbed_tools::{StubbedAnswer, StubbedTools};
 use crate::suite::test_file_reader::DEFAULT_CLOCK_START;
 use crate::tools::ToolDescriptor;
@@ -24,13 +24,13 @@ pub(super) struct RecordedCallResult {
 pub(super) type RecordedRounds = Vec<Vec<CallRecord>>;
 
 /// The outcomes of a session's calls, in order. The calls are numbered as in a test without ids.
-pub(super) fn play(
+pub(super) fn run_recorded(
     chains: &Arc<CompiledPolicies>,
     tools: &[ToolDescriptor],
     rounds: &RecordedRounds,
 ) -> Vec<RecordedCallResult> {
     let clock = ManualClock::new(DEFAULT_CLOCK_START.parse().unwrap_or(Timestamp::UNIX_EPOCH));
-    let engine = engine(Arc::clone(chains), tools, &clock).build();
+    let engine = test_engine(Arc::clone(chains), tools, &clock).build();
     let mut session = engine.session();
     let mut came = Vec::new();
     let mut number = 0;
@@ -44,10 +44,10 @@ pub(super) fn play(
             .collect();
         let tools = StubbedTools::new(&steps, &[], &clock);
         let outcomes = match steps.as_slice() {
-            [step] => vec![clock.drive(session.execute(step.call.clone(), &tools))],
+            [step] => vec![clock.block_on(session.execute(step.call.clone(), &tools))],
             _ => {
                 let calls = steps.iter().map(|step| step.call.clone()).collect();
-                clock.drive(session.execute_round(calls, &tools))
+                clock.block_on(session.execute_round(calls, &tools))
             }
         };
         came.extend(steps.iter().zip(outcomes).map(|(step, outcome)| {

@@ -7,7 +7,7 @@ use super::recorded_run::{RecordedCallResult, RecordedRounds};
 use super::yaml_writer;
 use crate::call::{CallRecord, Outcome, OutcomeKind, RecordedResult, reason_code};
 use crate::json::{Map, Value};
-use crate::safe_text::{cut, inert};
+use crate::safe_text::{escape_controls, truncate};
 
 /// The maximum length of a line, in characters.
 const MAX_WIDTH: usize = 120;
@@ -26,7 +26,11 @@ pub(super) struct GeneratedSession {
 }
 
 /// Writes the file.
-pub(super) fn write(sessions: &[GeneratedSession], origin: &RecordingSource<'_>, redacted_by: &[String]) -> String {
+pub(super) fn write_test_file(
+    sessions: &[GeneratedSession],
+    origin: &RecordingSource<'_>,
+    redacted_by: &[String],
+) -> String {
     let mut page = vec![
         format!("# Generated from the calls of {}: review it before you rely on it.", one_line(origin.calls)),
         "# The expectations are the current outcomes, which may be wrong. Give each case a name that describes what is"
@@ -255,5 +259,5 @@ fn without(context: &Map, above: &Map) -> Map {
 
 /// An untrusted string, for a comment.
 fn one_line(text: &str) -> String {
-    cut(&inert(text))
+    truncate(&escape_controls(text))
 }

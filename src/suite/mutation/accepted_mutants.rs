@@ -4,9 +4,9 @@
 use super::mutant::Mutant;
 use super::report::CommentProblem;
 use super::{MUTATIONS, Mutation};
-use crate::diagnostic::{Span, nearest};
+use crate::diagnostic::{Span, closest_match};
 use crate::policy::LoadedBundle;
-use crate::source::{DirectiveComment, comments};
+use crate::source::{DirectiveComment, find_comments};
 
 /// The `survives` comments of all files of a bundle.
 pub(super) struct AcceptanceComments<'a> {
@@ -19,7 +19,9 @@ impl<'a> AcceptanceComments<'a> {
     pub(super) fn of(built: &'a LoadedBundle) -> Self {
         let found = built.files.iter().flat_map(|file| {
             let source = built.sources.get(file.source);
-            source.map(|source| comments("survives", file.source, source, &file.root)).unwrap_or_default()
+            source
+                .map(|source| find_comments("survives", file.source, source, &file.root))
+                .unwrap_or_default()
         });
         let comments = found.map(|comment| {
             let used = vec![false; comment.words.len()];
@@ -64,7 +66,7 @@ impl<'a> AcceptanceComments<'a> {
                     }
                     Some(_) => continue,
                 };
-                found.extend(CommentProblem::at(self.built, *span, message));
+                found.extend(CommentProblem::new(self.built, *span, message));
             }
             if comment.words.is_empty() || comment.reason.is_none() {
                 let message = match comment.words.is_empty() {
@@ -73,7 +75,7 @@ impl<'a> AcceptanceComments<'a> {
                     }
                     false => "this comment gives no reason; write `# callgate: survives threshold because …`",
                 };
-                found.extend(CommentProblem::at(self.built, comment.span, message.to_owned()));
+                found.extend(CommentProblem::new(self.built, comment.span, message.to_owned()));
             }
         }
         found
@@ -85,7 +87,7 @@ fn find_mutation(word: &str) -> Option<&'static Mutation> {
 }
 
 fn meant(word: &str) -> String {
-    match nearest(word, MUTATIONS.iter().map(|mutation| mutation.name)) {
+    match closest_match(word, MUTATIONS.iter().map(|mutation| mutation.name)) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => {
             let names: Vec<String> =

@@ -32,7 +32,7 @@ pub(super) fn mutate_conditions(node: &YamlNode, needed: bool, finder: &mut Muta
         return mutate_single_condition(only, finder);
     }
     for (index, item) in items.iter().enumerate() {
-        if let Some(edit) = item_removal(finder.file(item.span), items, index) {
+        if let Some(edit) = item_removal(finder.file_text(item.span), items, index) {
             let case = match needed {
                 true => format!(
                     "a case in which {} does not hold, and all conditions beside it do",
@@ -57,7 +57,7 @@ fn mutate_single_condition(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
 
 /// A condition in one line, truncated.
 fn shown(node: &YamlNode, finder: &MutantGenerator<'_>) -> String {
-    let text = finder.text(node.span);
+    let text = finder.span_text(node.span);
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
     match line.chars().count() {
@@ -95,12 +95,14 @@ fn mutate_group(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
 fn mutate_negation(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     let inner = &entry.value;
     let case = format!("a case whose result depends on {}", shown(inner, finder));
-    let written = finder.text(inner.span);
+    let written = finder.span_text(inner.span);
     let key = Edit { span: entry.key_span, text: "all".to_owned() };
     let edits = if written.starts_with(['{', '*']) {
         // An anchor may precede it.
-        let behind_colon =
-            finder.file(inner.span).get(entry.key_span.end..inner.span.start).and_then(|gap| gap.find(':'));
+        let behind_colon = finder
+            .file_text(inner.span)
+            .get(entry.key_span.end..inner.span.start)
+            .and_then(|gap| gap.find(':'));
         let Some(colon) = behind_colon else { return };
         let at = |place: usize| Span { start: place, end: place, ..inner.span };
         let open = Edit { span: at(entry.key_span.end + colon + 1), text: " [".to_owned() };
@@ -205,7 +207,7 @@ pub(super) fn adjacent_numbers(number: &str) -> Option<(String, String)> {
 fn mutate_values(value: &YamlNode, path: &str, finder: &mut MutantGenerator<'_>) {
     let YamlValue::Sequence(items) = &value.value else { return };
     for (index, item) in items.iter().enumerate() {
-        if let Some(edit) = item_removal(finder.file(item.span), items, index) {
+        if let Some(edit) = item_removal(finder.file_text(item.span), items, index) {
             let case = format!("a case in which `{path}` matches {}", shown(item, finder));
             finder.remove(ITEM_REMOVED, item.span, edit, case);
         }

@@ -30,7 +30,7 @@ pub(super) fn mutate_operators(node: &YamlNode, mutation: Mutation, finder: &mut
     let YamlValue::String(text) = &node.value else { return };
     // The quotes of the YAML string do not belong to the expression.
     let quotes = usize::from(text.style == StringStyle::Quoted);
-    let written = finder.text(node.span);
+    let written = finder.span_text(node.span);
     let Some(inside) = written.get(quotes..written.len().saturating_sub(quotes)) else { return };
     let found: Vec<(usize, &str, &str)> = operators(inside);
     for (at, operator, other) in found {

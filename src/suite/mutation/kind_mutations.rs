@@ -74,7 +74,7 @@ const KEYS: [(&str, &[(&str, KeyMutation)]); 10] = [
 ];
 
 /// Adds the mutations of a kind's value.
-pub(super) fn of_kind(kind: &MappingEntry, finder: &mut MutantGenerator<'_>) {
+pub(super) fn mutate_kind(kind: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     if kind.key == "timeout" {
         return stretch(&kind.value, finder);
     }
@@ -107,7 +107,7 @@ fn stretch(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let Some(text) = node.as_str() else { return };
     let Some(time) = durations::parse(text) else { return };
     for (other, passes) in [(time / 2, "almost"), (time.saturating_mul(2), "a little more than")] {
-        let other = durations::in_words(other).replace(' ', "");
+        let other = durations::format(other).replace(' ', "");
         let case = format!("a case in which {passes} {text} passes, by a `wait` or the `takes` of a tool");
         finder.replace(DURATION, node.span, other, case);
     }
@@ -116,8 +116,8 @@ fn stretch(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
 fn remove_items(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     let items = entry.value.items().unwrap_or_default();
     for (index, item) in items.iter().enumerate() {
-        if let Some(edit) = item_removal(finder.file(item.span), items, index) {
-            let words: Vec<&str> = finder.text(item.span).split_whitespace().collect();
+        if let Some(edit) = item_removal(finder.file_text(item.span), items, index) {
+            let words: Vec<&str> = finder.span_text(item.span).split_whitespace().collect();
             let case = format!("a case that depends on this item of `{}`: `{}`", entry.key, words.join(" "));
             finder.remove(ITEM_REMOVED, item.span, edit, case);
         }
@@ -125,7 +125,7 @@ fn remove_items(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
 }
 
 fn replace_keyword(entry: &MappingEntry, words: &[&str], finder: &mut MutantGenerator<'_>) {
-    let written = finder.text(entry.value.span).to_owned();
+    let written = finder.span_text(entry.value.span).to_owned();
     // A mapping, if the key allows one, is not a keyword.
     if !words.contains(&written.as_str()) {
         return;
@@ -138,7 +138,7 @@ fn replace_keyword(entry: &MappingEntry, words: &[&str], finder: &mut MutantGene
 
 fn remove_key(entries: &[MappingEntry], index: usize, finder: &mut MutantGenerator<'_>) {
     let Some(entry) = entries.get(index) else { return };
-    let Some(edit) = entry_removal(finder.file(entry.key_span), entries, index) else { return };
+    let Some(edit) = entry_removal(finder.file_text(entry.key_span), entries, index) else { return };
     let place = Span { end: entry.value.span.end.max(entry.key_span.end), ..entry.key_span };
     let case = match entry.key.as_str() {
         "cost" => "a case with a call that costs more than 1".to_owned(),

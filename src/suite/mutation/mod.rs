@@ -16,10 +16,10 @@ mod report;
 mod mutant_runner;
 
 pub use render::{json, summary, text};
-pub use report::{MutationReport, Survivor, CommentProblem};
+pub use report::{CommentProblem, MutationReport, Survivor};
 
 use crate::policy::LoadedBundle;
-use crate::suite::{SuiteReport, Suite};
+use crate::suite::{Suite, SuiteReport};
 
 /// A kind of mutation, with the name that comments use to accept it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub fn mutate(
     seen: &mut dyn FnMut(usize, usize),
 ) -> Result<MutationReport, SuiteReport> {
     let trial = mutant_runner::MutantRunner::new(built, suite)?;
-    let changes = mutant_generator::changes(built, only);
+    let changes = mutant_generator::generate_mutants(built, only);
     let verdicts = trial.test_all(&changes, seen);
-    Ok(report::report(built, &changes, &verdicts, only.is_none()))
+    Ok(report::build_report(built, &changes, &verdicts, only.is_none()))
 }

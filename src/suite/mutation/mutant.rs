@@ -29,7 +29,7 @@ impl Mutant {
     }
 
     /// The changed line, before and after; no line after if nothing is left of it.
-    pub(super) fn lines(&self, sources: &SourceMap) -> Option<(String, Option<String>)> {
+    pub(super) fn lines_before_and_after(&self, sources: &SourceMap) -> Option<(String, Option<String>)> {
         let text = sources.get(self.place.source)?.text();
         if self.is_removal {
             let before = line_at(text, self.place.start)?;

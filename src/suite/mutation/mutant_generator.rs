@@ -14,13 +14,14 @@ use crate::source::YamlNode;
 
 /// All changes, ordered by file and position. `only`: limits them to policies whose id, or whose file's name, contains this
 /// text.
-pub(super) fn changes(built: &LoadedBundle, only: Option<&str>) -> Vec<Mutant> {
+pub(super) fn generate_mutants(built: &LoadedBundle, only: Option<&str>) -> Vec<Mutant> {
     let only = only.map(str::to_lowercase);
     let wanted = |name: &str| only.as_ref().is_none_or(|only| name.to_lowercase().contains(only));
     let mut found = Vec::new();
     for file in &built.files {
         let Some(source) = built.sources.get(file.source) else { continue };
-        let mut finder = MutantGenerator { sources: &built.sources, policy: None, head: None, found: Vec::new() };
+        let mut finder =
+            MutantGenerator { sources: &built.sources, policy: None, head: None, found: Vec::new() };
         let whole_file = wanted(source.name());
         if whole_file {
             defaults(&file.root, &mut finder);
@@ -87,7 +88,7 @@ fn of_policy(policy: &YamlNode, finder: &mut MutantGenerator<'_>) {
     if word != Some("shadow") {
         let entries = policy.entries().unwrap_or_default().iter();
         let kinds = entries.filter(|entry| KINDS.iter().any(|kind| kind.name == entry.key));
-        kinds.for_each(|entry| kind_mutations::of_kind(entry, finder));
+        kinds.for_each(|entry| kind_mutations::mutate_kind(entry, finder));
     }
 }
 
@@ -98,7 +99,7 @@ fn removed(policy: &YamlNode, finder: &mut MutantGenerator<'_>) {
         Some(mode) => Edit { span: mode.span, text: "off".to_owned() },
         None => {
             let at = first.key_span.start;
-            let flow = finder.text(policy.span).starts_with('{');
+            let flow = finder.span_text(policy.span).starts_with('{');
             let column = finder.sources.get(policy.span.source).map_or(1, |source| source.position(at).1);
             let between = if flow { ", ".to_owned() } else { format!("\n{}", " ".repeat(column - 1)) };
             Edit { span: Span { start: at, end: at, ..policy.span }, text: format!("mode: off{between}") }
@@ -119,7 +120,7 @@ pub(super) struct MutantGenerator<'a> {
 
 impl MutantGenerator<'_> {
     /// The text of a span.
-    pub(super) fn text(&self, span: Span) -> &str {
+    pub(super) fn span_text(&self, span: Span) -> &str {
         self.sources
             .get(span.source)
             .and_then(|source| source.text().get(span.start..span.end))
@@ -127,7 +128,7 @@ impl MutantGenerator<'_> {
     }
 
     /// The whole text of the file that contains a span.
-    pub(super) fn file(&self, span: Span) -> &str {
+    pub(super) fn file_text(&self, span: Span) -> &str {
         self.sources.get(span.source).map_or("", |source| source.text())
     }
 
@@ -162,7 +163,7 @@ impl MutantGenerator<'_> {
         edit: Edit,
         noticed_by: impl Into<String>,
     ) {
-        let across_lines = edit.text.is_empty() && self.text(edit.span).contains('\n');
+        let across_lines = edit.text.is_empty() && self.span_text(edit.span).contains('\n');
         let is_removal = across_lines || mutation == POLICY_REMOVED;
         self.add(mutation, place, vec![edit], is_removal, noticed_by.into());
     }

@@ -10,8 +10,8 @@ use super::mutant::Mutant;
 use crate::diagnostic::SourceMap;
 use crate::policy::{self, CompiledPolicies, LoadedBundle};
 use crate::suite::case::{TestCase, TestFile};
-use crate::suite::runner::passes;
-use crate::suite::{SuiteReport, Suite};
+use crate::suite::runner::case_passes;
+use crate::suite::{Suite, SuiteReport};
 
 /// The time limit of a case; one that takes longer against changed rules has noticed the change.
 const MAX_TIME: Duration = Duration::from_secs(5);
@@ -77,7 +77,11 @@ impl<'a> MutantRunner<'a> {
     }
 
     /// Tests all changes, on all available processors; verdicts are in the order of the changes.
-    pub(super) fn test_all(&self, changes: &[Mutant], seen: &mut dyn FnMut(usize, usize)) -> Vec<MutantVerdict> {
+    pub(super) fn test_all(
+        &self,
+        changes: &[Mutant],
+        seen: &mut dyn FnMut(usize, usize),
+    ) -> Vec<MutantVerdict> {
         let threads = thread::available_parallelism().map_or(1, usize::from).min(changes.len());
         let next = AtomicUsize::new(0);
         let (send, receive) = mpsc::channel();
@@ -128,7 +132,7 @@ impl<'a> MutantRunner<'a> {
         let others = (0..self.cases.len()).filter(|index| !first.contains(index));
         let noticing = first.iter().copied().chain(others).find(|index| {
             self.cases.get(*index).is_some_and(|(file, case)| {
-                !passes(Arc::clone(chains), Arc::clone(&file.tools), case, MAX_TIME)
+                !case_passes(Arc::clone(chains), Arc::clone(&file.tools), case, MAX_TIME)
             })
         });
         if let Some(case) = noticing {

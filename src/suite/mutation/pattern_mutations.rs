@@ -30,8 +30,8 @@ fn mutate_patterns(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
         format!("a case with a call of another name, to which `{id}` does not apply"),
     );
     for (index, pattern) in patterns.iter().enumerate() {
-        if let Some(edit) = item_removal(finder.file(pattern.span), patterns, index) {
-            let written = finder.text(pattern.span).to_owned();
+        if let Some(edit) = item_removal(finder.file_text(pattern.span), patterns, index) {
+            let written = finder.span_text(pattern.span).to_owned();
             finder.remove(
                 ITEM_REMOVED,
                 pattern.span,

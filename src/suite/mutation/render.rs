@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::{MutationReport, Survivor};
-use crate::suite::render::visible;
+use crate::suite::render::escape_invisible;
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
@@ -27,8 +27,8 @@ pub fn text(mutated: &MutationReport, colour: bool) -> String {
     accepted.into_iter().for_each(|survivor| page.accepted(survivor));
     for unused in &mutated.unused {
         let mark = page.paint(YELLOW, "!");
-        let place = format!("{}:{}:{}", visible(&unused.file), unused.line, unused.column);
-        page.line(&format!("{mark} {place}: {}", visible(&unused.message)));
+        let place = format!("{}:{}:{}", escape_invisible(&unused.file), unused.line, unused.column);
+        page.line(&format!("{mark} {place}: {}", escape_invisible(&unused.message)));
     }
     page.text
 }
@@ -74,8 +74,8 @@ impl SurvivorWriter {
     }
 
     fn place(&self, survivor: &Survivor) -> String {
-        let place = format!("{}:{}:{}", visible(&survivor.file), survivor.line, survivor.column);
-        let policy = survivor.policy.as_deref().map_or_else(|| "defaults".to_owned(), visible);
+        let place = format!("{}:{}:{}", escape_invisible(&survivor.file), survivor.line, survivor.column);
+        let policy = survivor.policy.as_deref().map_or_else(|| "defaults".to_owned(), escape_invisible);
         format!("{place}: {}: {}", self.paint(BOLD, &policy), survivor.mutation)
     }
 
@@ -83,13 +83,14 @@ impl SurvivorWriter {
         let mark = self.paint(RED, "✗");
         let place = self.place(survivor);
         self.line(&format!("{mark} {place}: {}", survivor.change));
-        let before = self.paint(RED, &format!("-  {}", visible(&survivor.before)));
+        let before = self.paint(RED, &format!("-  {}", escape_invisible(&survivor.before)));
         self.line(&format!("    {before}"));
         if let Some(after) = &survivor.after {
-            let after = self.paint(GREEN, &format!("+  {}", visible(after)));
+            let after = self.paint(GREEN, &format!("+  {}", escape_invisible(after)));
             self.line(&format!("    {after}"));
         }
-        let advice = self.paint(DIM, &format!("would be noticed by {}", visible(&survivor.noticed_by)));
+        let advice =
+            self.paint(DIM, &format!("would be noticed by {}", escape_invisible(&survivor.noticed_by)));
         self.line(&format!("    {advice}\n"));
     }
 
@@ -97,6 +98,6 @@ impl SurvivorWriter {
         let mark = self.paint(DIM, "·");
         let reason = survivor.accepted.as_deref().unwrap_or_default();
         let place = self.place(survivor);
-        self.line(&format!("{mark} {place}: accepted because {}", visible(reason)));
+        self.line(&format!("{mark} {place}: accepted because {}", escape_invisible(reason)));
     }
 }

@@ -73,14 +73,14 @@ impl MutationReport {
 }
 
 impl CommentProblem {
-    pub(super) fn at(built: &LoadedBundle, span: Span, message: String) -> Option<Self> {
+    pub(super) fn new(built: &LoadedBundle, span: Span, message: String) -> Option<Self> {
         let place = built.sources.locate(span)?;
         Some(Self { file: place.file, line: place.line, column: place.column, message })
     }
 }
 
 /// Builds the report from changes and verdicts. `tried_all`: whether no policy was left out.
-pub(super) fn report(
+pub(super) fn build_report(
     built: &LoadedBundle,
     changes: &[Mutant],
     verdicts: &[MutantVerdict],
@@ -105,7 +105,7 @@ pub(super) fn report(
 
 fn survivor(built: &LoadedBundle, change: &Mutant, accepted: Option<String>) -> Option<Survivor> {
     let place = built.sources.locate(change.place)?;
-    let (before, after) = change.lines(&built.sources)?;
+    let (before, after) = change.lines_before_and_after(&built.sources)?;
     Some(Survivor {
         file: place.file,
         line: place.line,

@@ -1,6 +1,6 @@
 //! Renders coverage as text and as GitHub annotations: the percentage of each rules file, and its missing branches.
 
-use super::text::visible;
+use super::text::escape_invisible;
 use crate::diagnostic::{Location, render};
 use crate::suite::{CoverageReport, CoveredFile, CoveredPoint};
 
@@ -50,7 +50,7 @@ pub fn coverage_annotations(report: &CoverageReport) -> String {
             &format!("{}: {missing}", shown(&place.text)),
         ))
     };
-    report.places().filter_map(command).collect()
+    report.points().filter_map(command).collect()
 }
 
 struct CoverageWriter {
@@ -66,12 +66,13 @@ impl CoverageWriter {
         let is_complete = file.covered == file.total;
         let mark = if is_complete { self.paint(GREEN, "✓") } else { self.paint(RED, "✗") };
         let count = self.paint(DIM, &format!("{} of {} branches covered", file.covered, file.total));
-        let mut text = format!("{mark} {}  {}  {count}\n", visible(&file.file), percent(file.percent));
+        let mut text =
+            format!("{mark} {}  {}  {count}\n", escape_invisible(&file.file), percent(file.percent));
         let defaults = self.missing("defaults", &file.defaults);
         let policies = file.policies.iter().map(|policy| self.missing(&policy.id, &policy.places));
         text.extend(std::iter::once(defaults).chain(policies));
         for policy in &file.not_counted {
-            let line = format!("not counted: {} ({})", visible(&policy.id), policy.why.words());
+            let line = format!("not counted: {} ({})", escape_invisible(&policy.id), policy.why.as_str());
             text.push_str(&format!("    {}\n", self.paint(DIM, &line)));
         }
         text
@@ -86,7 +87,7 @@ impl CoverageWriter {
                 times => format!(" (undecided {times}×)"),
             };
             let missing = place.missing()?;
-            Some([format!("{}:{line}:{column}", visible(file)), shown(&place.text), missing, open])
+            Some([format!("{}:{line}:{column}", escape_invisible(file)), shown(&place.text), missing, open])
         });
         let rows: Vec<[String; 4]> = rows.collect();
         let longest = |texts: &mut dyn Iterator<Item = &String>| {
@@ -100,12 +101,16 @@ impl CoverageWriter {
             format!("      {at}  {words:words_width$}  {missing}{open}\n")
         });
         let lines: String = lines.collect();
-        if lines.is_empty() { lines } else { format!("    {}\n{lines}", self.paint(BOLD, &visible(owner))) }
+        if lines.is_empty() {
+            lines
+        } else {
+            format!("    {}\n{lines}", self.paint(BOLD, &escape_invisible(owner)))
+        }
     }
 }
 
 fn shown(text: &str) -> String {
-    let text = visible(text);
+    let text = escape_invisible(text);
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,

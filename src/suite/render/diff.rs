@@ -46,12 +46,12 @@ pub(super) fn diff(expected: &Value, came: &Value) -> Vec<DiffLine> {
 }
 
 /// A value on one line, truncated if long.
-pub(super) fn short(value: &Value) -> String {
+pub(super) fn format_short(value: &Value) -> String {
     truncate_from(&value.to_string(), 0)
 }
 
 /// Two strings, truncated if long so that both show their first difference.
-pub(super) fn beside(expected: &str, came: &str) -> (String, String) {
+pub(super) fn truncate_pair(expected: &str, came: &str) -> (String, String) {
     let same = expected.chars().zip(came.chars()).take_while(|(one, other)| one == other).count();
     let is_long = expected.chars().count().max(came.chars().count()) > MAX_VALUE;
     let from = if is_long { same.saturating_sub(CONTEXT_BEFORE) } else { 0 };
@@ -91,7 +91,9 @@ impl DiffWriter {
             return self.push(DiffSide::Told, indent, "…".to_owned());
         }
         match (expected, came) {
-            _ if expected == came => self.push(DiffSide::Both, indent, format!("{key}{}", short(came))),
+            _ if expected == came => {
+                self.push(DiffSide::Both, indent, format!("{key}{}", format_short(came)))
+            }
             (Value::Object(expected), Value::Object(came)) => {
                 self.push(DiffSide::Both, indent, format!("{key}{{"));
                 self.members(expected, came, indent + 2);
@@ -103,7 +105,7 @@ impl DiffWriter {
                 self.push(DiffSide::Both, indent, "]".to_owned());
             }
             _ => {
-                let (expected, came) = beside(&expected.to_string(), &came.to_string());
+                let (expected, came) = truncate_pair(&expected.to_string(), &came.to_string());
                 self.push(DiffSide::Expected, indent, format!("{key}{expected}"));
                 self.push(DiffSide::Came, indent, format!("{key}{came}"));
             }
@@ -134,9 +136,11 @@ impl DiffWriter {
             match pair {
                 AlignedPair::Both(expected, came) => self.compare(&key, expected, came, indent),
                 AlignedPair::Expected(value) => {
-                    self.push(DiffSide::Expected, indent, format!("{key}{}", short(value)))
+                    self.push(DiffSide::Expected, indent, format!("{key}{}", format_short(value)))
                 }
-                AlignedPair::Came(value) => self.push(DiffSide::Came, indent, format!("{key}{}", short(value))),
+                AlignedPair::Came(value) => {
+                    self.push(DiffSide::Came, indent, format!("{key}{}", format_short(value)))
+                }
             }
         }
         self.equal(indent, &mut equal);
@@ -148,7 +152,7 @@ impl DiffWriter {
             members.clear();
         }
         for (key, value) in members.drain(..) {
-            self.push(DiffSide::Both, indent, format!("{key}{}", short(value)));
+            self.push(DiffSide::Both, indent, format!("{key}{}", format_short(value)));
         }
     }
 }
@@ -261,10 +265,11 @@ mod tests {
 
     #[test]
     fn shows_the_first_difference_of_long_strings() {
-        let (expected, came) = beside(&format!("{}A", "x".repeat(500)), &format!("{}B{0}", "x".repeat(500)));
+        let (expected, came) =
+            truncate_pair(&format!("{}A", "x".repeat(500)), &format!("{}B{0}", "x".repeat(500)));
         assert_eq!(expected, format!("…{}A", "x".repeat(20)));
         assert_eq!(came, format!("…{}B{}… (1001 characters)", "x".repeat(20), "x".repeat(79)));
-        assert_eq!(beside("short", "shirt"), ("short".to_owned(), "shirt".to_owned()));
+        assert_eq!(truncate_pair("short", "shirt"), ("short".to_owned(), "shirt".to_owned()));
     }
 
     #[test]

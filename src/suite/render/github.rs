@@ -1,6 +1,6 @@
 //! Renders failures as GitHub workflow commands, which appear as annotations in a pull request.
 
-use super::junit::summary;
+use super::junit::failure_summary;
 use super::text::case_text;
 use crate::diagnostic::{Diagnostics, SourceMap, render};
 use crate::suite::SuiteReport;
@@ -13,7 +13,7 @@ pub fn github(report: Option<&SuiteReport>, problems: &[(&Diagnostics, &SourceMa
     }
     for case in report.into_iter().flat_map(SuiteReport::cases) {
         let Some(first) = case.failures.first() else { continue };
-        let text = format!("{}\n\n{}", summary(first), case_text(case));
+        let text = format!("{}\n\n{}", failure_summary(first), case_text(case));
         commands.push_str(&render::annotation("error", Some(&first.place), &case.full_name(), &text));
     }
     commands

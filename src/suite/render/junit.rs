@@ -3,13 +3,17 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::text::{case_text, visible};
+use super::text::{case_text, escape_invisible};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, SourceMap, render};
 use crate::suite::{CaseReport, Failure, SuiteReport};
 
 /// Renders one suite for each test file; if rules or tests have errors, so that no case runs, one for each file with errors.
 /// `times`: how long each case took, in the order of the cases.
-pub fn junit(report: Option<&SuiteReport>, times: &[Duration], problems: &[(&Diagnostics, &SourceMap)]) -> String {
+pub fn junit(
+    report: Option<&SuiteReport>,
+    times: &[Duration],
+    problems: &[(&Diagnostics, &SourceMap)],
+) -> String {
     let mut suites = Vec::new();
     let mut times = times.iter().copied().chain(std::iter::repeat(Duration::ZERO));
     for file in report.into_iter().flat_map(|report| &report.files) {
@@ -82,7 +86,7 @@ impl JunitSuite {
                 1 => String::new(),
                 all => format!(" (and {} more)", all - 1),
             };
-            (format!("{}{more}", summary(first)), first.field.as_str(), case_text(case))
+            (format!("{}{more}", failure_summary(first)), first.field.as_str(), case_text(case))
         });
         let named = JunitTestName { name: &case.full_name(), line: Some(case.place.line), time };
         match failure {
@@ -137,11 +141,11 @@ struct JunitTestName<'a> {
 }
 
 /// A failure on one line.
-pub(super) fn summary(failure: &Failure) -> String {
+pub(super) fn failure_summary(failure: &Failure) -> String {
     match (failure.call, &failure.note) {
-        (None, Some(note)) => visible(note),
+        (None, Some(note)) => escape_invisible(note),
         _ => {
-            let (expected, came) = super::text::sides(failure);
+            let (expected, came) = super::text::expected_and_actual(failure);
             format!("{}: expected {expected}, got {came}", failure.field)
         }
     }
@@ -149,7 +153,7 @@ pub(super) fn summary(failure: &Failure) -> String {
 
 /// Escapes an attribute's value. Characters that XML does not allow are dropped; control and invisible characters are made visible.
 fn attribute(text: &str) -> String {
-    content(&visible(text)).replace('"', "&quot;").replace('\'', "&apos;")
+    content(&escape_invisible(text)).replace('"', "&quot;").replace('\'', "&apos;")
 }
 
 /// Escapes the text of an element.

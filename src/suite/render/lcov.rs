@@ -37,7 +37,7 @@ fn record(file: &CoveredFile, text: &mut String) -> std::fmt::Result {
     let hit = functions.iter().filter(|(.., times)| *times > 0).count();
     writeln!(text, "FNF:{}\nFNH:{hit}", functions.len())?;
     let mut lines: BTreeMap<usize, Vec<&CoveredPoint>> = BTreeMap::new();
-    for place in file.places() {
+    for place in file.points() {
         lines.entry(place.place.line).or_default().push(place);
     }
     for (line, places) in &lines {

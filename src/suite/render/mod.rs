@@ -14,5 +14,5 @@ pub use github::github;
 pub use json::json;
 pub use junit::junit;
 pub use lcov::lcov;
-pub(super) use text::visible;
+pub(super) use text::escape_invisible;
 pub use text::{summary, text};

@@ -67,7 +67,7 @@ impl ReportWriter {
         let failed: Vec<&CaseReport> = file.cases.iter().filter(|case| !case.passed).collect();
         let passed = file.cases.len() - failed.len();
         let mark = if failed.is_empty() { self.paint(GREEN, "✓") } else { self.paint(RED, "✗") };
-        let name = visible(&file.file);
+        let name = escape_invisible(&file.file);
         let count = self.paint(DIM, &format!("{passed} of {} passed", file.cases.len()));
         self.line(0, &format!("{mark} {name}  {count}"));
         for case in &failed {
@@ -79,7 +79,7 @@ impl ReportWriter {
     }
 
     fn case(&mut self, case: &CaseReport) {
-        let name = self.paint(BOLD, &visible(&case.full_name()));
+        let name = self.paint(BOLD, &escape_invisible(&case.full_name()));
         let mark = self.paint(RED, "✗");
         self.line(0, "");
         self.line(2, &format!("{mark} {name}"));
@@ -108,19 +108,20 @@ impl ReportWriter {
 
     fn failure(&mut self, failure: &Failure, case: &CaseReport) {
         let place = &failure.place;
-        let place = format!("{}:{}:{}", visible(&place.file), place.line, place.column);
+        let place = format!("{}:{}:{}", escape_invisible(&place.file), place.line, place.column);
         let call = failure.call.and_then(|number| Some((number, case.calls.get(number.checked_sub(1)?)?)));
         let what = match call {
             Some((number, call)) => format!("`{}` of call {number}, {}", failure.field, who(call)),
-            None => failure.note.as_deref().map_or_else(String::new, visible),
+            None => failure.note.as_deref().map_or_else(String::new, escape_invisible),
         };
         self.line(4, &format!("{}: {what}", self.paint(CYAN, &place)));
         if call.is_none() {
             return;
         }
         if failure.differences.is_empty() {
-            let (expected, came) = diff::beside(&expected(failure), &came(failure));
-            let (expected, came) = (self.paint(GREEN, &visible(&expected)), self.paint(RED, &visible(&came)));
+            let (expected, came) = diff::truncate_pair(&expected(failure), &came(failure));
+            let (expected, came) =
+                (self.paint(GREEN, &escape_invisible(&expected)), self.paint(RED, &escape_invisible(&came)));
             self.line(6, &format!("expected: {expected}"));
             self.line(6, &format!("actual:   {came}"));
         } else {
@@ -135,7 +136,7 @@ impl ReportWriter {
 
     fn compared(&mut self, line: &DiffLine) {
         let indent = line.indent;
-        let text = format!("{:indent$}{}", "", visible(&line.text));
+        let text = format!("{:indent$}{}", "", escape_invisible(&line.text));
         let text = match line.side {
             DiffSide::Both => format!("  {text}"),
             DiffSide::Expected => self.paint(GREEN, &format!("- {text}")),
@@ -147,12 +148,12 @@ impl ReportWriter {
 }
 
 /// The expected and the actual value, each on one line.
-pub(super) fn sides(failure: &Failure) -> (String, String) {
+pub(super) fn expected_and_actual(failure: &Failure) -> (String, String) {
     let (expected, came) = match failure.differences.first() {
-        Some(_) => (diff::short(&failure.expected), diff::short(&failure.actual)),
-        None => diff::beside(&expected(failure), &came(failure)),
+        Some(_) => (diff::format_short(&failure.expected), diff::format_short(&failure.actual)),
+        None => diff::truncate_pair(&expected(failure), &came(failure)),
     };
-    (visible(&expected), visible(&came))
+    (escape_invisible(&expected), escape_invisible(&came))
 }
 
 fn expected(failure: &Failure) -> String {
@@ -196,7 +197,7 @@ fn who(call: &CallReport) -> String {
         let counts = if reply.ignored.is_some() { ", which does not count" } else { "" };
         format!(" ({said}{by}{counts})")
     });
-    visible(&format!("{}{said}", call.tool))
+    escape_invisible(&format!("{}{said}", call.tool))
 }
 
 /// A call's outcome and reason, on one line.
@@ -218,13 +219,13 @@ fn shown(text: &str) -> String {
 
 fn cut(text: &str, length: usize) -> String {
     match text.char_indices().nth(length) {
-        Some((end, _)) => format!("{}…", visible(text.get(..end).unwrap_or_default())),
-        None => visible(text),
+        Some((end, _)) => format!("{}…", escape_invisible(text.get(..end).unwrap_or_default())),
+        None => escape_invisible(text),
     }
 }
 
 /// The string on one line, with control characters escaped.
-pub(in crate::suite) fn visible(text: &str) -> String {
+pub(in crate::suite) fn escape_invisible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
         if c.is_control() || is_hidden(c) {
             line.extend(c.escape_default());

@@ -162,7 +162,7 @@ async fn client_that_reads_nothing_does_not_block_shutdown() {
     let gateway = Arc::new(Gateway::new(Engine::from_text(OPEN).unwrap(), [server]));
     let (mut client, from) = tokio::io::duplex(4096);
     let (to, _unread) = tokio::io::duplex(64);
-    let served = tokio::spawn(gateway.serve_lines(from, to));
+    let served = tokio::spawn(gateway.serve_stdio(from, to));
     let line = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "data": "more" } });
     let more = json!({ "lines": format!("{line}\n"), "times": 100_000 });
     for (id, tool, arguments) in [(1, "stay", json!({})), (2, "say", more)] {

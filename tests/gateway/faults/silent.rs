@@ -86,7 +86,7 @@ async fn silent_server_is_omitted_until_it_responds() {
         .with_log(move |message| tell.lock().unwrap().push(message.to_owned()));
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (from, to) = split(theirs);
-    let served = tokio::spawn(Arc::new(gateway).serve_lines(from, to));
+    let served = tokio::spawn(Arc::new(gateway).serve_stdio(from, to));
     let (from, to) = split(ours);
     let mut client =
         Client { to, from: BufReader::new(from).lines(), received: Vec::new(), waited: Duration::ZERO };
