@@ -30,7 +30,7 @@ impl PrincipalComparison {
     }
 }
 
-/// A caller or an approver. Two are equal if their keys are: the same canonical form, or the same name, as [`Comparison`] says.
+/// A caller or an approver. Two are equal if their keys are: the same canonical form, or the same name, as [`PrincipalComparison`] says.
 #[derive(Clone, Debug)]
 pub struct Principal {
     written: String,
@@ -41,11 +41,11 @@ impl Principal {
     /// Parses a name. Returns `None` if its canonical form is empty or contains a control character, whatever the comparison.
     ///
     /// ```
-    /// use callgate::principal::{Comparison, Principal};
+    /// use callgate::principal::{Principal, PrincipalComparison};
     ///
-    /// let principal = |name| Principal::parse(name, Comparison::Canonical);
+    /// let principal = |name| Principal::parse(name, PrincipalComparison::Canonical);
     /// assert_eq!(principal("Ana\u{a0}"), principal("ana"));
-    /// assert_ne!(Principal::parse("Ana", Comparison::Exact), Principal::parse("ana", Comparison::Exact));
+    /// assert_ne!(Principal::parse("Ana", PrincipalComparison::Exact), Principal::parse("ana", PrincipalComparison::Exact));
     /// assert_eq!(principal(" \u{200b}"), None);
     /// ```
     pub fn parse(name: &str, comparison: PrincipalComparison) -> Option<Self> {

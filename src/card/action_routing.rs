@@ -72,7 +72,7 @@ impl RoutedAction {
 /// Returns [`RouteError`] if the request is missing or answered, or if its call has a result.
 ///
 /// ```
-/// use callgate::card::{ActionId, route};
+/// use callgate::card::{ActionId, route_action};
 /// use callgate::message::{Dialect, History};
 /// use callgate::json::json;
 ///
@@ -81,9 +81,9 @@ impl RoutedAction {
 ///     {"type": "tool-approval-request", "approvalId": "approval_c1", "toolCallId": "c1"}
 /// ]}]))?;
 /// let action: ActionId = "tool-approval:deny:approval_c1".parse()?;
-/// let routed = route(&action, &history)?;
+/// let routed = route_action(&action, &history)?;
 /// history.append_approval_response(routed.response)?;
-/// assert_eq!(route(&action, &history).unwrap_err().to_string(), "`approval_c1` was already denied");
+/// assert_eq!(route_action(&action, &history).unwrap_err().to_string(), "`approval_c1` was already denied");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn route_action(action: &ActionId, history: &History) -> Result<RoutedAction, RouteError> {

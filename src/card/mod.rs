@@ -1,7 +1,7 @@
 //! Approval cards: everything that a chat product, web page or terminal needs to ask a human for approval and receive the answer.
 //! The card, its action ids, its payload, the routing of a click to its request, and the timeline of a conversation.
 //!
-//! All text on a card is escaped (see [`crate::safe_text::markup_escape`]): arguments, names and reasons cannot show markup, mentions, links or
+//! All text on a card is escaped (see [`crate::safe_text`]): arguments, names and reasons cannot show markup, mentions, links or
 //! invisible characters to the approver.
 
 mod action_id;

@@ -44,10 +44,10 @@ const MEMBERS: [&str; 15] = [
 /// use callgate::message::RequestPart;
 ///
 /// let request = RequestPart { approval_id: "approval_c1".into(), tool_call_id: "c1".into(), ..RequestPart::default() };
-/// let payload = Payload { conversation: Some("conv-7".into()), ..Payload::of(request) };
-/// let sent = payload.write()?;
+/// let payload = Payload { conversation: Some("conv-7".into()), ..Payload::from_request(request) };
+/// let sent = payload.to_json()?;
 /// assert_eq!(sent["toolApproval"]["approvalId"], "approval_c1");
-/// assert_eq!(Payload::read(&sent)?, payload);
+/// assert_eq!(Payload::from_json(&sent)?, payload);
 /// # Ok::<(), callgate::card::PayloadError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]

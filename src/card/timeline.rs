@@ -83,7 +83,7 @@ const HOSTED_REQUEST: &str = "mcp_approval_request";
 /// Returns the entries of a history, ordered by the first part of their subject.
 ///
 /// ```
-/// use callgate::card::{Status, Subject, timeline};
+/// use callgate::card::{TimelineStatus, TimelineSubject, timeline};
 /// use callgate::message::{Dialect, History};
 /// use callgate::json::json;
 ///
@@ -96,7 +96,7 @@ const HOSTED_REQUEST: &str = "mcp_approval_request";
 /// ]))?;
 /// let entries = timeline(&history);
 /// assert_eq!(entries.len(), 2);
-/// assert!(matches!(entries[1].subject, Subject::Approval { status: Status::Answered, .. }));
+/// assert!(matches!(entries[1].subject, TimelineSubject::Approval { status: TimelineStatus::Answered, .. }));
 /// # Ok::<(), callgate::message::DialectError>(())
 /// ```
 pub fn timeline(history: &History) -> Vec<TimelineEntry<'_>> {

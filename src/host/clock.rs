@@ -41,7 +41,7 @@ impl Clock for SystemClock {
 /// use callgate::host::{Clock, ManualClock};
 ///
 /// let clock = ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap());
-/// clock.drive(clock.sleep(Duration::from_secs(90)));
+/// clock.block_on(clock.sleep(Duration::from_secs(90)));
 /// assert_eq!(clock.now().to_string(), "2026-01-01T12:01:30Z");
 /// ```
 #[derive(Clone, Debug)]

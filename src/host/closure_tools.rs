@@ -12,15 +12,15 @@ type ToolClosure = dyn Fn(ToolCall) -> BoxFuture<'static, Result<Value, ToolErro
 /// A tool executor with one closure for each tool.
 ///
 /// ```
-/// use callgate::host::{ToolError, Toolbox};
+/// use callgate::host::{ClosureTools, ToolError};
 /// use callgate::json::json;
 ///
-/// let tools = Toolbox::new()
-///     .with("add", async |call| {
+/// let tools = ClosureTools::new()
+///     .with_tool("add", async |call| {
 ///         let number = |name: &str| call.input[name].as_i64().ok_or_else(|| ToolError::new(format!("no `{name}`")));
 ///         Ok(json!(number("a")? + number("b")?))
 ///     })
-///     .with("now", async |_| Ok(json!("noon")));
+///     .with_tool("now", async |_| Ok(json!("noon")));
 /// ```
 #[derive(Default)]
 pub struct ClosureTools {

@@ -176,9 +176,9 @@ pub trait StateStore: Send + Sync {
     /// may also complete spuriously. To miss no release, call it before [`take`](Self::take) and await it after a refusal:
     ///
     /// ```
-    /// # use callgate::host::{Refusal, StateStore, StoreError, Take};
+    /// # use callgate::host::{LimitAcquisition, StateStore, StoreError};
     /// # use jiff::Timestamp;
-    /// # async fn slot(store: &dyn StateStore, now: Timestamp, take: &[Take]) -> Result<(), StoreError> {
+    /// # async fn slot(store: &dyn StateStore, now: Timestamp, take: &[LimitAcquisition]) -> Result<(), StoreError> {
     /// loop {
     ///     let freed = store.slot_freed();
     ///     if store.take(now, take).await?.is_empty() {

@@ -308,7 +308,7 @@ pub trait Middleware: Send + Sync {
     ///
     /// # Errors
     /// A message for the host. The run has ended nevertheless: the error is reported to observers, and
-    /// [`DeferredTasks::finish`](crate::session::Afterwork::finish) returns it.
+    /// [`DeferredTasks::finish`](crate::session::DeferredTasks::finish) returns it.
     fn on_end(&self, _run: &RunContext, _ending: &RunEnd, _stats: &RunStats) -> Result<(), String> {
         Ok(())
     }

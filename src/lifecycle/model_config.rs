@@ -25,7 +25,7 @@ pub struct ModelConfig {
     pub provider_options: Map,
 }
 
-/// A partial configuration: each member that is present replaces the whole member of a [`Config`].
+/// A partial configuration: each member that is present replaces the whole member of a [`ModelConfig`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelConfigPatch {
     /// The conversation so far.

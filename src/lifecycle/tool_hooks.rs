@@ -20,13 +20,13 @@ type CallFilter = dyn Fn(&HookCall<'_>) -> bool + Send + Sync;
 /// have a synchronous and an async form; an async closure first copies what its future needs from the arguments.
 ///
 /// ```
-/// use callgate::lifecycle::{Before, ToolHooks};
+/// use callgate::lifecycle::{BeforeAction, ToolHooks};
 ///
 /// let guard = ToolHooks::new("guard")
-///     .matching(|call| call.tool.starts_with("admin"))
+///     .with_filter(|call| call.tool.starts_with("admin"))
 ///     .before(|call| match call.input.get("confirm") {
-///         Some(_) => Before::Continue,
-///         None => Before::Block("say `confirm`".into()),
+///         Some(_) => BeforeAction::Continue,
+///         None => BeforeAction::Block("say `confirm`".into()),
 ///     });
 /// ```
 #[derive(Clone)]

@@ -7,7 +7,7 @@
 //!     match: { tool: refund, where: [ { path: $.input.amount, gt: 10, lt: 5 } ] }
 //!     deny: {}
 //! ")]);
-//! let found = callgate::lint::lint(built, &callgate::lint::Beside::default());
+//! let found = callgate::lint::lint(built, &callgate::lint::LintInputs::default());
 //! let codes: Vec<&str> = found.diagnostics.iter().map(|diagnostic| diagnostic.code.id).collect();
 //! assert_eq!(codes, ["CG501"]);
 //! ```

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use super::stdio_upstream::StdioSpec;
 
 impl StdioSpec {
-    /// The same server, started through this program, which must call [`become_server`] with the arguments after `before`: the gateway's
+    /// The same server, started through this program, which must call [`exec_server`] with the arguments after `before`: the gateway's
     /// process id, `--`, the command. Returns the server unchanged on systems without parent death signals.
     ///
     /// # Errors

@@ -69,7 +69,7 @@ impl Gateway {
         self
     }
 
-    /// Sets the session of the client that [`serve_lines`](Self::serve_lines) serves: with a shared store, the session continues when the
+    /// Sets the session of the client that [`serve_lines`](Self::serve_stdio) serves: with a shared store, the session continues when the
     /// client reconnects.
     #[must_use]
     pub fn with_session(mut self, name: impl Into<String>) -> Self {
@@ -95,7 +95,7 @@ impl Gateway {
     }
 
     /// Declares that the rules can be reloaded while the gateway runs: the handshake announces notifications of changed tools, which
-    /// [`tools_changed`](Self::tools_changed) sends.
+    /// [`notify_tools_changed`](Self::notify_tools_changed) sends.
     #[must_use]
     pub fn with_rule_reload(mut self) -> Self {
         self.rules_can_change = true;

@@ -1,4 +1,4 @@
-//! JSON-RPC messages, parsed strictly: text → [`Frame`]. All members are kept, in their order and with their digits.
+//! JSON-RPC messages, parsed strictly: text → [`JsonRpcMessage`]. All members are kept, in their order and with their digits.
 //!
 //! The gateway forwards what it parsed and serialized, never text that failed strict parsing: two parsers can interpret such text
 //! differently, and the evaluated call would then not be the one that runs.
@@ -48,11 +48,11 @@ impl JsonRpcMessage {
     /// integer, both a method and a result or error, parameters that are not an object.
     ///
     /// ```
-    /// use callgate::mcp::jsonrpc::{Frame, Id, Kind};
+    /// use callgate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId};
     ///
-    /// let frame = Frame::parse(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).expect("a request");
-    /// assert_eq!(frame.kind(), &Kind::Request(Id::of(&7.into()).expect("an id")));
-    /// let refused = Frame::parse(r#"{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}"#);
+    /// let message = JsonRpcMessage::parse(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).expect("a request");
+    /// assert_eq!(message.kind(), &MessageKind::Request(RequestId::from_value(&7.into()).expect("an id")));
+    /// let refused = JsonRpcMessage::parse(r#"{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}"#);
     /// assert!(refused.is_err_and(|why| why.message.contains("duplicate key")));
     /// ```
     pub fn parse(text: &str) -> Result<Self, MessageError> {

@@ -2,7 +2,7 @@
 //! against the policies.
 //!
 //! A [`Gateway`] holds the rules and the servers. Each client gets its own connection to each server and its own session. Messages are
-//! parsed strictly ([`frame`]); tool lists leave out tools that are always denied.
+//! parsed strictly ([`jsonrpc`]); tool lists leave out tools that are always denied.
 
 mod call_result;
 mod argument_names;

@@ -74,7 +74,7 @@ pub fn approval_response_message(response: ResponsePart) -> Message {
     Message::new(Role::Tool, vec![response.into()])
 }
 
-/// The output that tells a model that a person or a policy denied the call. With [`Settled::Denied`], every dialect writes
+/// The output that tells a model that a person or a policy denied the call. With [`ResultStatus::Denied`], every dialect writes
 /// it in the form that its provider expects.
 pub fn denied_output(reason: Option<&str>) -> ResultOutput {
     ResultOutput::Text(reason.filter(|reason| !reason.is_empty()).unwrap_or(DENIED).to_owned())

@@ -40,12 +40,12 @@ impl History {
     /// Every call of the history, in order, with its request, answers and result.
     ///
     /// ```
-    /// use callgate::message::{Content, Message, History, Output, Part, ResultPart, Role, Settled};
+    /// use callgate::message::{Message, History, Part, ResultOutput, ResultPart, ResultStatus, Role};
     /// use callgate::json::json;
     ///
     /// let call = |n: u64| Message::new(Role::Assistant, vec![Part::call("c1", "look", json!({"n": n}))]);
     /// let result = Part::result(ResultPart {
-    ///     call_id: "c1".into(), name: "look".into(), output: Output::Text("seen".into()), settled: Settled::Output,
+    ///     call_id: "c1".into(), name: "look".into(), output: ResultOutput::Text("seen".into()), settled: ResultStatus::Output,
     /// });
     /// let history = History::new(vec![call(1), Message::new(Role::Tool, vec![result]), call(2)]);
     /// let calls = history.occurrences();

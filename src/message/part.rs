@@ -36,7 +36,7 @@ pub enum PartContent {
 /// A tool call in a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallPart {
-    /// The call's id. Real histories repeat ids: only an [`CallOccurrence`](super::Occurrence) is unique.
+    /// The call's id. Real histories repeat ids: only an [`CallOccurrence`](super::CallOccurrence) is unique.
     pub id: String,
     /// The tool's name.
     pub name: String,
@@ -77,7 +77,7 @@ pub enum ResultOutput {
     Text(String),
     /// A JSON value that is not a string.
     Json(Value),
-    /// A sequence of texts and other parts: only [`Content::Text`] and [`Content::Other`].
+    /// A sequence of texts and other parts: only [`PartContent::Text`] and [`PartContent::Other`].
     Parts(Vec<Part>),
 }
 

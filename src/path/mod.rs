@@ -100,13 +100,13 @@ impl Query {
 ///
 /// ```
 /// use callgate::call::{CallView, SessionState, ToolCall};
-/// use callgate::path::{Mismatch, Path};
+/// use callgate::path::{Path, PathEvaluationError};
 ///
 /// let call = ToolCall::new("c1", "createRefund", callgate::json::json!({ "customer": "abc" }));
 /// let session = SessionState::default();
 /// let view = CallView::new(&call, &session);
 /// assert!(Path::parse("$.input.amount").unwrap().nodes(&view).unwrap().is_empty());
-/// assert!(matches!(Path::parse("$.input.customer.id").unwrap().nodes(&view), Err(Mismatch::Type { .. })));
+/// assert!(matches!(Path::parse("$.input.customer.id").unwrap().nodes(&view), Err(PathEvaluationError::Type { .. })));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Path {

@@ -1,5 +1,5 @@
-//! Policies: rules files → [`CompiledPolicies`] in four steps: read the files ([`source`]), compile them to a [`Bundle`] ([`lower`]), sort the
-//! policies ([`plan`]), and index them ([`CompiledPolicies::compile`]).
+//! Policies: rules files → [`CompiledPolicies`] in four steps: read the files ([`source`]), compile them to a [`Bundle`] (`compiler`), sort the
+//! policies (`plan`), and index them ([`CompiledPolicies::compile`]).
 
 mod bundle_settings;
 mod policy_index;

@@ -25,7 +25,7 @@ impl Redactor {
     /// one string, key or number at a time, and the keys above it.
     ///
     /// # Errors
-    /// Returns [`TooDeep`] if the value is nested deeper than [`MAX_DEPTH`]; the value is then unchanged.
+    /// Returns [`NestingError`] if the value is nested deeper than [`MAX_DEPTH`]; the value is then unchanged.
     pub fn redact_value(&self, value: &mut Value) -> Result<bool, NestingError> {
         if json::is_deeper_than(value, MAX_DEPTH) {
             return Err(NestingError);

@@ -20,7 +20,7 @@ pub enum RedactionStyle {
     /// The detector's name, `[email]`; `[redacted]` for a custom pattern.
     Mask,
     /// The name and the first 48 bits of a digest, keyed with the server's keys: `[email:hmac-0123456789ab]`. Readers can see
-    /// whether two values are equal, but cannot recover a value by brute force. Without keys: as [`Style::Mask`].
+    /// whether two values are equal, but cannot recover a value by brute force. Without keys: as [`RedactionStyle::Mask`].
     Hash,
     /// The empty string.
     Remove,
@@ -31,8 +31,8 @@ pub enum RedactionStyle {
 /// Redacts sensitive data in text and JSON values.
 ///
 /// ```
-/// use callgate::redaction::{Detector, Redactor, Style};
-/// let redactor = Redactor::new(vec![Detector::Email], Vec::new(), Style::Mask);
+/// use callgate::redaction::{Detector, RedactionStyle, Redactor};
+/// let redactor = Redactor::new(vec![Detector::Email], Vec::new(), RedactionStyle::Mask);
 /// assert_eq!(redactor.redact_text("write to ana@example.com"), "write to [email]");
 /// ```
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl Redactor {
         Self { detectors: detectors.into(), patterns: patterns.into(), style, keys: None }
     }
 
-    /// Returns the redactor with the keys that [`Style::Hash`] needs; borrowed if the style needs none.
+    /// Returns the redactor with the keys that [`RedactionStyle::Hash`] needs; borrowed if the style needs none.
     pub fn with_keys(&self, keys: &Keys) -> Cow<'_, Self> {
         match self.style {
             RedactionStyle::Hash => Cow::Owned(Self { keys: Some(keys.clone()), ..self.clone() }),

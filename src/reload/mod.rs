@@ -1,6 +1,6 @@
 //! Hot reload: reads changed rules files as a whole, checks them, and activates them, rejects them or leaves them pending confirmation.
 //!
-//! [`load`] loads rules the first time; [`Reloader`] reloads once; [`Watch`] reloads whenever files change.
+//! [`load`] loads rules the first time; [`Reloader`] reloads once; [`RulesWatcher`] reloads whenever files change.
 
 #[cfg(feature = "watch")]
 mod watched_directories;

@@ -20,9 +20,9 @@ pub enum ReloadResult {
     Same,
     /// The rules in the files are active now.
     Applied,
-    /// The rules in the files were rejected; [`Status::last_rejected`](crate::engine::Status::last_refused) has the reason.
+    /// The rules in the files were rejected; [`Status::last_rejected`](crate::engine::ReloadStatus::last_rejected) has the reason.
     Refused,
-    /// The rules in the files are pending confirmation; [`Status::held`](crate::engine::Status::held) has the details.
+    /// The rules in the files are pending confirmation; [`Status::held`](crate::engine::ReloadStatus::held) has the details.
     Held,
     /// The files kept changing while they were read, so nothing was changed.
     Unsteady,

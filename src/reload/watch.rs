@@ -18,7 +18,7 @@ use super::file_snapshot::FileSnapshot;
 use super::watched_directories::DirectoryIdentity;
 use super::{ReloadResult, Reloader};
 
-/// Options of a [`Watch`].
+/// Options of a [`RulesWatcher`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatcherOptions {
     /// How long files must stay unchanged before they are read, so that a program can finish writing several files, or one in parts.
@@ -46,18 +46,18 @@ impl Default for WatcherOptions {
 ///
 /// ```no_run
 /// use callgate::Engine;
-/// use callgate::engine::Change;
-/// use callgate::reload::{Reloader, Watch, WatchOptions};
+/// use callgate::engine::ReloadEvent;
+/// use callgate::reload::{Reloader, RulesWatcher, WatcherOptions};
 ///
 /// let paths = ["policies".into()];
 /// let engine = Engine::from_paths(&paths)?;
 /// engine.on_change(|change| match change {
-///     Change::TakenIn { to, .. } => println!("the rules of revision {to} are active"),
-///     Change::Refused(refused) => println!("rejected: {}", refused.why),
-///     Change::Held(held) => println!("`engine.confirm(\"{}\")` activates them", held.revision),
+///     ReloadEvent::Applied { to, .. } => println!("the rules of revision {to} are active"),
+///     ReloadEvent::Refused(refused) => println!("rejected: {}", refused.why),
+///     ReloadEvent::Held(held) => println!("`engine.confirm(\"{}\")` activates them", held.revision),
 ///     _ => {}
 /// });
-/// let _watch = Watch::start(Reloader::new(engine.clone(), paths), WatchOptions::default())?;
+/// let _watch = RulesWatcher::start(Reloader::new(engine.clone(), paths), WatcherOptions::default())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct RulesWatcher {

@@ -41,7 +41,7 @@ pub struct RecordShape {
     pub fields: &'static [FieldShape],
 }
 
-/// One key of a [`Record`].
+/// One key of a [`RecordShape`].
 #[derive(Clone, Copy, Debug)]
 pub struct FieldShape {
     /// The key.

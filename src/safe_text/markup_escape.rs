@@ -45,10 +45,10 @@ impl fmt::Display for EscapedText {
 /// JSON string of the text.
 ///
 /// ```
-/// use callgate::safe_text::markup_escape;
-/// assert_eq!(unmarked("ana@example.com, snake_case, 10:30:00"), "ana@example.com, snake_case, 10:30:00");
-/// assert_eq!(unmarked("<b>@everyone</b>"), r"\u003cb\u003e\u0040everyone\u003c/b\u003e");
-/// assert_eq!(unmarked("https://example.com"), r"https\u003a//example.com");
+/// use callgate::safe_text::escape_markup;
+/// assert_eq!(escape_markup("ana@example.com, snake_case, 10:30:00"), "ana@example.com, snake_case, 10:30:00");
+/// assert_eq!(escape_markup("<b>@everyone</b>"), r"\u003cb\u003e\u0040everyone\u003c/b\u003e");
+/// assert_eq!(escape_markup("https://example.com"), r"https\u003a//example.com");
 /// ```
 pub fn escape_markup(text: &str) -> String {
     escape_markup_up_to(text, usize::MAX).text
@@ -72,9 +72,9 @@ pub fn escape_quoted(text: &str, limit: usize) -> EscapedText {
 /// otherwise quoted, so that the end of the name is always visible. Limited to `limit` characters.
 ///
 /// ```
-/// use callgate::safe_text::unmarked_name;
-/// assert_eq!(unmarked_name("send_email", 100).text, "send_email");
-/// assert_eq!(unmarked_name("send on mail", 100).text, "\"send on mail\"");
+/// use callgate::safe_text::escape_name;
+/// assert_eq!(escape_name("send_email", 100).text, "send_email");
+/// assert_eq!(escape_name("send on mail", 100).text, "\"send on mail\"");
 /// ```
 pub fn escape_name(name: &str, limit: usize) -> EscapedText {
     let is_plain =
@@ -88,9 +88,9 @@ pub fn escape_name(name: &str, limit: usize) -> EscapedText {
 /// Escapes a JSON value, limited to `limit` characters. In full it is JSON text of the same value.
 ///
 /// ```
-/// use callgate::safe_text::unmarked_json;
+/// use callgate::safe_text::escape_json;
 /// use callgate::json::json;
-/// let shown = unmarked_json(&json!({"to": "ana@example.com", "body": "*now*\n"}), 100);
+/// let shown = escape_json(&json!({"to": "ana@example.com", "body": "*now*\n"}), 100);
 /// assert_eq!(shown.text, r#"{"to": "ana@example.com", "body": "\u002anow\u002a\n"}"#);
 /// ```
 pub fn escape_json(value: &Value, limit: usize) -> EscapedText {

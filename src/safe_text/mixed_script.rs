@@ -4,9 +4,9 @@
 /// among Chinese, Japanese or Korean ones are usual and not reported.
 ///
 /// ```
-/// use callgate::safe_text::mixed_scripts;
-/// assert_eq!(mixed_scripts("p\u{430}ypal.com"), Some(vec!["Latin", "Cyrillic"]));
-/// assert_eq!(mixed_scripts("paypal.com"), None);
+/// use callgate::safe_text::find_mixed_scripts;
+/// assert_eq!(find_mixed_scripts("p\u{430}ypal.com"), Some(vec!["Latin", "Cyrillic"]));
+/// assert_eq!(find_mixed_scripts("paypal.com"), None);
 /// ```
 pub fn find_mixed_scripts(text: &str) -> Option<Vec<&'static str>> {
     let mut scripts = Vec::new();
@@ -22,9 +22,9 @@ pub fn find_mixed_scripts(text: &str) -> Option<Vec<&'static str>> {
 /// Returns the script of a text whose letters all belong to one other script and look like Latin letters.
 ///
 /// ```
-/// use callgate::safe_text::imitated_latin;
-/// assert_eq!(imitated_latin("\u{441}\u{441}"), Some("Cyrillic"));
-/// assert_eq!(imitated_latin("россия"), None);
+/// use callgate::safe_text::find_imitated_latin;
+/// assert_eq!(find_imitated_latin("\u{441}\u{441}"), Some("Cyrillic"));
+/// assert_eq!(find_imitated_latin("россия"), None);
 /// ```
 pub fn find_imitated_latin(text: &str) -> Option<&'static str> {
     let mut letters = text.chars().filter(|c| c.is_alphabetic()).peekable();

@@ -1,6 +1,6 @@
 //! Safe display of untrusted text: escaping, truncation, and detection of misleading characters.
 //!
-//! [`inert`] escapes a value for one line of a message, between backticks; [`unmarked`] and its variants escape markup for any chat
+//! [`escape_controls`] escapes a value for one line of a message, between backticks; [`escape_markup`] and its variants escape markup for any chat
 //! product, browser or terminal.
 
 mod name_folding;

@@ -4,8 +4,8 @@
 /// separators.
 ///
 /// ```
-/// use callgate::safe_text::folded_name;
-/// assert!(folded_name("Amount_EUR").eq(folded_name("amountEur")));
+/// use callgate::safe_text::fold_name;
+/// assert!(fold_name("Amount_EUR").eq(fold_name("amountEur")));
 /// ```
 pub fn fold_name(name: &str) -> impl Iterator<Item = char> {
     let folded = name.chars().map(|c| match c {

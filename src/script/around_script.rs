@@ -131,18 +131,18 @@ impl AroundScript {
     /// ```
     /// use std::sync::Arc;
     /// use callgate::call::{SessionState, ToolCall};
-    /// use callgate::script::{Answer, Around, Effect, Journal, Replay};
+    /// use callgate::script::{Answer, AroundScript, Journal, ReplayResult, ScriptEffect};
     /// use callgate::json::json;
     ///
-    /// let around = Around::compile("let out = next(input); out.seen = true; out").unwrap();
+    /// let around = AroundScript::compile("let out = next(input); out.seen = true; out").unwrap();
     /// let (call, session) = (ToolCall::new("c1", "search", json!({"q": "x"})), SessionState::default());
     /// let call = around.begin(&call, None, &session).unwrap();
     /// let mut journal = Journal::new(&call);
     ///
-    /// let Replay::Effect(next @ Effect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
+    /// let ReplayResult::Effect(next @ ScriptEffect::Next { .. }) = around.replay(&call, &journal) else { panic!() };
     /// journal.push(next, Answer::Value(Arc::new(json!({"hits": 1}))));
     ///
-    /// let Replay::Done { output, .. } = around.replay(&call, &journal) else { panic!() };
+    /// let ReplayResult::Done { output, .. } = around.replay(&call, &journal) else { panic!() };
     /// assert_eq!(*output, json!({"hits": 1, "seen": true}));
     /// ```
     pub fn compile(text: &str) -> Result<Self, ScriptCompileError> {

@@ -116,7 +116,7 @@ impl CallQueue {
 impl Session {
     /// Lets the calls of the session run concurrently. The state is stored in a store that processes share,
     /// under the session's name or `conversationId`, and loaded from there. There are no rounds: each call is
-    /// decided when it arrives. The records of a [`recorded`](Self::recorded) session are not kept either.
+    /// decided when it arrives. The records of a [`recorded`](Self::with_call_recording) session are not kept either.
     pub fn concurrent(self) -> ConcurrentSession {
         self.concurrent_with(|_| None)
     }

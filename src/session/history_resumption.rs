@@ -82,7 +82,7 @@ impl Session {
     /// and requests that have to be made again; each call then has one result or one request.
     ///
     /// A call of the history that has neither was started, and nobody knows how it ended: it does not run, and
-    /// its result says so. New calls of the model are for [`round`](Self::round).
+    /// its result says so. New calls of the model are for [`run_round`](Self::run_round).
     ///
     /// The session's state is read from the history's seal and from the store. [`ResumeError`] says when
     /// nothing is done.
@@ -139,7 +139,7 @@ impl Session {
     ///
     /// The future may be dropped. The history is then unchanged, and calling `round` again resumes the round
     /// where it stopped: calls that ended return their outcome, a call that was running is `indeterminate` and
-    /// does not run again, the rest runs. (Another process can do this only for a [`recorded`](Self::recorded)
+    /// does not run again, the rest runs. (Another process can do this only for a [`recorded`](Self::with_call_recording)
     /// session.)
     pub async fn run_round(
         &mut self,

@@ -27,7 +27,7 @@ use crate::tools::ToolDescriptor;
 /// How long a call waits for the SDK to make the calls before it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A session whose rounds an SDK drives: for each round [`announce_round`](Self::tell_round) if the SDK knows all
+/// A session whose rounds an SDK drives: for each round [`announce_round`](Self::announce_round) if the SDK knows all
 /// its calls before it makes them (otherwise each is decided by itself), [`call`](Self::call) for each call,
 /// and [`suspend`](Self::suspend) at its end. A call's future may be dropped; the call is then `indeterminate`
 /// and does not run again. Clones are the same session, and its calls run one after the other.

@@ -12,7 +12,7 @@ pub struct YamlNode {
     pub span: Span,
 }
 
-/// The value of a [`Node`].
+/// The value of a [`YamlNode`].
 #[derive(Clone, Debug)]
 pub enum YamlValue {
     /// `null`, `~`, or an empty value

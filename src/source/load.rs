@@ -27,7 +27,7 @@ pub struct LoadedSources {
 /// One loaded rules file.
 #[derive(Debug)]
 pub struct LoadedFile {
-    /// Its content, in [`Loaded::sources`].
+    /// Its content, in [`LoadedSources::sources`].
     pub source: SourceId,
     /// Its tree.
     pub root: YamlNode,

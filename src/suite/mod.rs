@@ -1,7 +1,7 @@
 //! Policy tests: cases in `*.test.yaml` beside the rules, each run in an engine of its own with stubbed tools and a manual
 //! clock.
 //!
-//! [`load`] reads test files; [`Suite::run`] runs them against a bundle and returns a [`Report`].
+//! [`load`] reads test files; [`Suite::run`] runs them against a bundle and returns a [`SuiteReport`].
 //!
 //! ```
 //! let chains = callgate::engine::load_text("policies: [ { id: none-large, match: refund, deny: {} } ]")?;

@@ -1,10 +1,10 @@
 //! Adapter for Rig: Rig's `AgentRun` returns the next step of a run, Callgate decides whether it is allowed. Copy this file.
 
 use callgate::json::{self, Value, json};
-use callgate::lifecycle::{Chunk, Config, Ending, Usage};
-use callgate::message::{Dialect, History, Message, Output, Part, Role, Settled};
+use callgate::lifecycle::{Chunk, ModelConfig, RunEnd, Usage};
+use callgate::message::{Dialect, History, Message, Part, ResultOutput, ResultStatus, Role};
 use callgate::session::Round;
-use callgate::{Session, ToolResponse, ToolCall, ToolDescriptor, ToolError, ToolExecutor};
+use callgate::{Session, ToolCall, ToolDescriptor, ToolError, ToolExecutor, ToolResponse};
 use rig_agent::run::{
     AgentRun, AgentRunStep, ModelTurn, ModelTurnOutcome, PendingToolCall, PreparedRequest, RequestPatch,
     RunSpec, prepare_request,
@@ -56,7 +56,7 @@ pub enum Ended {
     /// With pending approvals in `Talk::calls`.
     Waits,
     /// By a policy, or by an error.
-    Stopped(Ending),
+    Stopped(RunEnd),
 }
 
 /// Executes calls with Rig's tools. Only calls that every policy allows get here.
@@ -65,7 +65,7 @@ impl ToolExecutor for Agent {
         let result = self.tools.execute(&call.tool, &call.input.to_string(), &mut ToolContext::new()).await;
         match result.into_result() {
             Ok(output) => Ok(json_of(&output).into()),
-            Err(error) => Err(ToolError::new(error.model_output().render()).of_kind(error.kind().as_str())),
+            Err(error) => Err(ToolError::new(error.model_output().render()).with_kind(error.kind().as_str())),
         }
     }
 }
@@ -88,7 +88,7 @@ impl Agent {
     /// Runs until the model has answered, an approval is pending, or a policy ends the run. Resumes a stored conversation.
     pub async fn run(&self, session: &mut Session, talk: &mut Talk) -> Ended {
         let ended = self.steps(session, talk).await.unwrap_or_else(Ended::Stopped);
-        let finished = |reason: &str, content: &str| Ending::Finished {
+        let finished = |reason: &str, content: &str| RunEnd::Finished {
             reason: Some(reason.to_owned()),
             content: content.to_owned(),
         };
@@ -101,18 +101,18 @@ impl Agent {
         ended
     }
 
-    async fn steps(&self, session: &mut Session, talk: &mut Talk) -> Result<Ended, Ending> {
-        let config = session.begin(Config {
+    async fn steps(&self, session: &mut Session, talk: &mut Talk) -> Result<Ended, RunEnd> {
+        let config = session.begin(ModelConfig {
             system_prompts: self.spec.preamble.iter().cloned().collect(),
             tools: session.tools().to_vec(),
             temperature: self.spec.temperature,
             max_tokens: self.spec.max_tokens,
-            ..Config::default()
+            ..ModelConfig::default()
         })?;
         loop {
             match talk.run.next_step().map_err(failed)? {
                 AgentRunStep::CallModel { prompt, history, .. } => {
-                    let config = Config { messages: talk.calls.clone(), ..config.clone() };
+                    let config = ModelConfig { messages: talk.calls.clone(), ..config.clone() };
                     let prepared = self.prepared(session.before_model(config).await?, &history)?;
                     let request = prepared.clone().apply(CompletionRequest::new(prompt));
                     let mut response = self.model.call(request).await.map_err(failed)?;
@@ -138,9 +138,9 @@ impl Agent {
     /// The request to the model, with the configuration as changed by policies and hooks.
     fn prepared(
         &self,
-        config: Config,
+        config: ModelConfig,
         history: &[rig_core::message::Message],
-    ) -> Result<PreparedRequest, Ending> {
+    ) -> Result<PreparedRequest, RunEnd> {
         let shown: Vec<String> = config.tools.into_iter().map(|tool| tool.name).collect();
         let patch = RequestPatch {
             preamble: Some(config.system_prompts.join("\n")),
@@ -169,7 +169,7 @@ impl Agent {
         session: &mut Session,
         known: &mut History,
         calls: &[PendingToolCall],
-    ) -> Result<Round, Ending> {
+    ) -> Result<Round, RunEnd> {
         if !known.calls_without_result().is_empty() {
             return session.resume(known, self).await.map_err(failed);
         }
@@ -182,12 +182,12 @@ impl Agent {
             )
         });
         known.push(Message::new(Role::Assistant, new.collect()));
-        session.round(known, self).await.map_err(failed)
+        session.run_round(known, self).await.map_err(failed)
     }
 }
 
 /// Applies stream and budget policies to the model's text and usage.
-fn filter(session: &mut Session, response: &mut CompletionResponse) -> Result<(), Ending> {
+fn filter(session: &mut Session, response: &mut CompletionResponse) -> Result<(), RunEnd> {
     let usage = Usage {
         prompt_tokens: response.usage.input_tokens.unwrap_or_default(),
         completion_tokens: response.usage.output_tokens.unwrap_or_default(),
@@ -223,7 +223,7 @@ fn results(known: &History, calls: Vec<PendingToolCall>) -> Vec<UserContent> {
         let found = occurrences.iter().rposition(|occurrence| occurrence.call.id == id);
         told.push(match (preresolved_result, found.map(|place| occurrences.remove(place).result)) {
             (Some(result), _) => result,
-            (None, Some(Some(result))) if result.settled == Settled::Output => {
+            (None, Some(Some(result))) if result.settled == ResultStatus::Output => {
                 UserContent::ToolResult(tool_call.result(content_of(&result.output)))
             }
             (None, found) => {
@@ -236,9 +236,9 @@ fn results(known: &History, calls: Vec<PendingToolCall>) -> Vec<UserContent> {
     told
 }
 
-fn content_of(output: &Output) -> Vec<ToolResultContent> {
+fn content_of(output: &ResultOutput) -> Vec<ToolResultContent> {
     vec![match output {
-        Output::Json(value) => match value.clone().try_into() {
+        ResultOutput::Json(value) => match value.clone().try_into() {
             Ok(value) => ToolResultContent::Json { value },
             // Rig's numbers are those of `serde_json`, which can't represent every number; text can.
             Err(_) => ToolResultContent::text(value.to_string()),
@@ -251,6 +251,6 @@ fn json_of(output: &ToolOutput) -> Value {
     output.as_json().cloned().map_or_else(|| output.render().into(), Value::from)
 }
 
-fn failed(error: impl std::fmt::Display) -> Ending {
-    Ending::Failed { error: error.to_string() }
+fn failed(error: impl std::fmt::Display) -> RunEnd {
+    RunEnd::Failed { error: error.to_string() }
 }

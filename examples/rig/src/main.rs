@@ -38,7 +38,7 @@ async fn requests() -> Result<(), Box<dyn Error>> {
     };
     let session = || {
         let context = json!({ "principal": "ana", "tenant": "Acme" });
-        agent.guarded(engine.session().named("talk-1").with_context(context))
+        agent.guarded(engine.session().with_name("talk-1").with_context(context))
     };
 
     println!("first request: refund A1, please");

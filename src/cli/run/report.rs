@@ -44,7 +44,7 @@ impl RunReport {
         }))
     }
 
-    /// Adds an outcome, which is written now or with [`catch_up`](Self::catch_up).
+    /// Adds an outcome, which is written now or with [`flush`](Self::flush).
     pub(super) fn add(&mut self, outcome: &Outcome, output: &mut Output) -> Result<(), CommandError> {
         match self {
             Self::Json => {

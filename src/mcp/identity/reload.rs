@@ -14,7 +14,7 @@ use crate::json::{self, Digest, json};
 /// The polling interval. Contents are compared, so every way of replacing a file is noticed.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// A parsed identity file, for [`HttpServer::with_identity_file`](crate::mcp::HttpDoor::with_identity_file).
+/// A parsed identity file, for [`HttpServer::with_identity_file`](crate::mcp::HttpServer::with_identity_file).
 pub struct IdentityFile {
     path: PathBuf,
     identity: Authenticator,

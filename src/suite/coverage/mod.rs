@@ -30,8 +30,8 @@ use crate::source::LoadedFile;
 /// let cases = "cases: [ { name: large ones are denied, call: { tool: pay, input: { amount: 10 } }, expect: denied } ]";
 /// let built = callgate::policy::build_texts([("rules.yaml", rules)]);
 /// let chains = Arc::new(built.chains.unwrap());
-/// let coverage = Arc::new(Coverage::of(&chains, &built.files));
-/// load_texts([("rules.test.yaml", cases)]).suite.run_covered(&chains, &coverage, &mut |_| {});
+/// let coverage = Arc::new(Coverage::new(&chains, &built.files));
+/// load_texts([("rules.test.yaml", cases)]).suite.run_with_coverage(&chains, &coverage, &mut |_| {});
 /// let report = coverage.report(&built.sources);
 /// // No case tests a small amount, or another tool.
 /// assert_eq!((report.covered, report.total), (4, 7));

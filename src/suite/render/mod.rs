@@ -1,4 +1,4 @@
-//! Renders a [`Report`](super::Report) and a [`CoverageReport`](super::CoverageReport) as text, JSON, JUnit XML, GitHub annotations and
+//! Renders a [`SuiteReport`](super::SuiteReport) and a [`CoverageReport`](super::CoverageReport) as text, JSON, JUnit XML, GitHub annotations and
 //! lcov.
 
 mod coverage;
