@@ -91,7 +91,7 @@ fn settings() -> insta::Settings {
     settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots/cli"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    settings.add_filter(r"[\d.]+ (µs|ms|s) in all", "[time] in all");
+    settings.add_filter(r"[\d.]+ (µs|ms|s) in total", "[time] in total");
     // Keeps the width of the column.
     settings.add_filter(r"[ .\d]{4} [µm]s", " [time]");
     settings.add_filter(r"revision [0-9a-f]{12}", "revision [revision]");

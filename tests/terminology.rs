@@ -86,7 +86,7 @@ fn rust_prose(text: &str) -> Vec<(usize, String)> {
     );
     let mut lines = Vec::new();
     for found in token.unwrap().find_iter(text) {
-        let first = text[..found.start()].matches('\n').count() + 1;
+        let first = text.get(..found.start()).unwrap_or_default().matches('\n').count() + 1;
         lines.extend((first..).zip(found.as_str().lines().map(str::to_owned)));
     }
     lines

@@ -19,6 +19,7 @@ use crate::diagnostic::closest_match;
 use crate::json::{InexactNumber, Value};
 use crate::path::PathStep;
 use cost_bounds::{CostBounds, ValueSize};
+#[cfg(feature = "mcp")]
 pub(crate) use declared_properties::applicable_schemas;
 use exact_numbers::NumberSource;
 use library_adapter::ExactJson;
@@ -76,12 +77,12 @@ impl ArgumentSchema {
     /// Compiles a schema.
     ///
     /// - Nothing is ever fetched: a `$ref` must point into the schema itself. An `$id` below the root is rejected,
-    ///  because it would change the base of references.
+    ///   because it would change the base of references.
     /// - `pattern` runs in linear time: look-around and back-references are errors.
     /// - `format` is asserted in every draft, as authors of `format: date` expect, for the names that the dialect
-    ///  defines (date, date-time, time, email, uri, uuid, ipv4, ipv6, hostname and so on); other names are ignored.
+    ///   defines (date, date-time, time, email, uri, uuid, ipv4, ipv6, hostname and so on); other names are ignored.
     /// - Numbers are compared by their exact decimal values. A number in `const` or `enum` that is neither a 64-bit integer nor
-    ///  exactly representable as a float is rejected.
+    ///   exactly representable as a float is rejected.
     /// - A schema that is too large, nested too deeply, or that refers to itself without descending into a child value is rejected.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ const CHANGED: &str = "The arguments are not those that were approved. May the c
 
 /// The result of an attempt to run an approved call.
 pub(super) enum RunResult {
-    Ended(Outcome),
+    Ended(Box<Outcome>),
     /// Others changed the call's entry meanwhile.
     Conflict,
     /// It is claimed, and may not run any more.
@@ -78,7 +78,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                     edited: input,
                     ..CallAttempt::new(&hooked, key.clone(), started)
                 };
-                return RunResult::Ended(self.deny(&attempt, Effect::Invalid, reason).await);
+                return RunResult::Ended(Box::new(self.deny(&attempt, Effect::Invalid, reason).await));
             }
         }
         let attempt = CallAttempt {
@@ -101,7 +101,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         if let Some(reason) = self.unfit(&hooked.call, decision.input()) {
             return match attempt.holds_claim {
                 true => RunResult::NotAllowed,
-                false => RunResult::Ended(self.deny(&attempt, Effect::Invalid, reason).await),
+                false => RunResult::Ended(Box::new(self.deny(&attempt, Effect::Invalid, reason).await)),
             };
         }
         if decision.is_permitted() && json::digest(decision.input()) != approved_input {
@@ -135,11 +135,11 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                         self.keep_grants(ledger, call, &question, &by).await;
                     }
                 }
-                RunResult::Ended(self.finish(&attempt, outcome).await)
+                RunResult::Ended(Box::new(self.finish(&attempt, outcome).await))
             }
             Err(ClaimError::Lost(_)) => RunResult::Conflict,
             Err(ClaimError::Ledger(error)) => {
-                RunResult::Ended(self.stay_pending(resume, question.request, &error).await)
+                RunResult::Ended(Box::new(self.stay_pending(resume, question.request, &error).await))
             }
         }
     }
@@ -181,7 +181,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 let decision = hooked.decide(&self.context.kernel, self.state, attempt.held());
                 match decision.is_permitted() {
                     true => match self.run_decided(&attempt, decision).await {
-                        Ok(outcome) => RunResult::Ended(self.finish(&attempt, outcome).await),
+                        Ok(outcome) => RunResult::Ended(Box::new(self.finish(&attempt, outcome).await)),
                         Err(_) => RunResult::Conflict,
                     },
                     false => RunResult::NotAllowed,
@@ -189,7 +189,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
             }
         };
         match result {
-            RunResult::Ended(outcome) => outcome,
+            RunResult::Ended(outcome) => *outcome,
             RunResult::Conflict | RunResult::NotAllowed => {
                 self.indeterminate_call(call, unfinished(NOT_AGAIN), started).await
             }

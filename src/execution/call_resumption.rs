@@ -190,7 +190,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 let question = verified.question;
                 let approved = ApprovedRequest { question, tally, entry, holds_claim: false };
                 return match self.run_approved(resume, approved).await {
-                    RunResult::Ended(outcome) => Ok(resumed(outcome)),
+                    RunResult::Ended(outcome) => Ok(resumed(*outcome)),
                     RunResult::Conflict | RunResult::NotAllowed => Err(Conflict),
                 };
             }
