@@ -53,7 +53,7 @@ impl Error {
         }
     }
 
-    /// Line and column in the text, both from one. Returns `None` if there is no text.
+    /// Line and column in the text, both from one. Returns `None` without a text.
     pub fn position(&self) -> Option<(usize, usize)> {
         match self {
             Self::Parse(error) => Some((error.line, error.column)),
