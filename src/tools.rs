@@ -141,8 +141,8 @@ impl ToolSet {
 
     /// The tool that a call names: on its server, or one without a server.
     pub fn get(&self, call: &ToolCall) -> Option<&KnownTool> {
-        let find_mutation = self.tools.get(&call.tool)?;
-        find_mutation.get(&call.server).or_else(|| find_mutation.get(&None))
+        let same_name = self.tools.get(&call.tool)?;
+        same_name.get(&call.server).or_else(|| same_name.get(&None))
     }
 
     /// Whether the set has no tools.

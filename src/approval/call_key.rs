@@ -122,10 +122,10 @@ impl Ledger<'_> {
         for number in first..first.saturating_add(MAX_READS) {
             let name = key.name(number);
             let entry = self.find(&name).await?;
-            let is_exported = entry
+            let is_passed_over = entry
                 .as_ref()
                 .is_some_and(|entry| !key.is_of(entry) || matches!(entry.stage, CallStage::Settled { .. }));
-            if !is_exported {
+            if !is_passed_over {
                 if number > first {
                     self.set_start_number(key, number).await?;
                 }

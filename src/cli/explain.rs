@@ -189,10 +189,10 @@ fn up_to(
     };
     let mut end = place + 1;
     if let Some(target) = records.get(place).filter(|target| target.round.is_some()) {
-        let copy_session =
+        let session_calls =
             records.iter().enumerate().skip(place + 1).filter(|(_, record)| record.session == target.session);
         let same = |record: &CallRecord| matches!((&record.round, &target.round), (Some(round), Some(other)) if round == other);
-        let round = copy_session.take_while(|(_, record)| same(record));
+        let round = session_calls.take_while(|(_, record)| same(record));
         end = round.last().map_or(end, |(last, _)| last + 1);
     }
     records.truncate(end);

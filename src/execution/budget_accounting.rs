@@ -30,12 +30,12 @@ impl<'s> BudgetAccount<'s> {
     async fn used_up(
         &self,
         state: &SessionState,
-        is_joint: &impl Fn(OnBudgetExceeded) -> bool,
+        binds: &impl Fn(OnBudgetExceeded) -> bool,
     ) -> (Option<BudgetExceeded>, Vec<BudgetExceeded>) {
         let mut strictest: Option<BudgetExceeded> = None;
         let mut shadows = Vec::new();
         for (reference, policy, budget) in self.budgets(state) {
-            if !is_joint(budget.at_bound) {
+            if !binds(budget.at_bound) {
                 continue;
             }
             let found = match self.used(reference, policy, budget, state).await {
@@ -61,10 +61,10 @@ impl<'s> BudgetAccount<'s> {
         &self,
         state: &mut SessionState,
         next: BudgetAmounts,
-        is_joint: impl Fn(OnBudgetExceeded) -> bool,
+        binds: impl Fn(OnBudgetExceeded) -> bool,
         shadows: &mut Vec<BudgetExceeded>,
     ) -> Result<BudgetReservation, BudgetExceeded> {
-        let (refused, would_refuse) = self.used_up(state, &is_joint).await;
+        let (refused, would_refuse) = self.used_up(state, &binds).await;
         shadows.extend(would_refuse);
         if let Some(refused) = refused {
             return Err(refused);
@@ -76,7 +76,7 @@ impl<'s> BudgetAccount<'s> {
             if counted.is_empty() {
                 continue;
             }
-            let binding = policy.mode == Mode::Enforce && is_joint(budget.at_bound);
+            let binding = policy.mode == Mode::Enforce && binds(budget.at_bound);
             let refused = match owner {
                 Ok(None) => {
                     for (what, amount) in &counted {

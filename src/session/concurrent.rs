@@ -92,9 +92,9 @@ impl CallQueue {
         session
     }
 
-    fn is_waiting_over(&self, position: u64, is_in_round: WaitsFor) -> bool {
+    fn is_waiting_over(&self, position: u64, waits_for: WaitsFor) -> bool {
         let mut before = self.under_way.range(..position);
-        match is_in_round {
+        match waits_for {
             WaitsFor::None => true,
             WaitsFor::Halting => !before.any(|(_, may_halt)| *may_halt),
             WaitsFor::All => before.next().is_none(),
@@ -223,10 +223,10 @@ impl Inner {
     }
 
     /// Waits for earlier calls. Returns whether they have ended.
-    async fn others(&self, position: u64, is_in_round: WaitsFor) -> bool {
+    async fn others(&self, position: u64, waits_for: WaitsFor) -> bool {
         let mut left = self.left.subscribe();
         let wait = async {
-            while !self.line().is_waiting_over(position, is_in_round) {
+            while !self.line().is_waiting_over(position, waits_for) {
                 if left.changed().await.is_err() {
                     return;
                 }
@@ -267,7 +267,7 @@ impl Inner {
     /// what it reads is unknown.
     async fn begin(&self, turn: &mut QueuedCall<'_>, call: &ToolCall, unknown: bool) {
         let layer = self.layer_of(call);
-        let (is_in_round, may_halt) = {
+        let (waits_for, may_halt) = {
             let mut line = self.line();
             turn.session = line.session_for(turn.position, layer.clone());
             let before = || line.under_way.range(..turn.position);
@@ -276,16 +276,16 @@ impl Inner {
             let SessionUse { reads, may_halt } = turn.session.session_use(call, &layers);
             let reads = unknown || reads || turn.session.may_be_last(others, &layers);
             line.under_way.insert(turn.position, may_halt);
-            let is_in_round = match (reads, halting) {
+            let waits_for = match (reads, halting) {
                 _ if others == 0 => WaitsFor::None,
                 (true, _) => WaitsFor::All,
                 (false, true) => WaitsFor::Halting,
                 (false, false) => WaitsFor::None,
             };
-            (is_in_round, may_halt)
+            (waits_for, may_halt)
         };
-        if !matches!(is_in_round, WaitsFor::None) {
-            let is_known = self.others(turn.position, is_in_round).await;
+        if !matches!(waits_for, WaitsFor::None) {
+            let is_known = self.others(turn.position, waits_for).await;
             turn.session = self.line().session_for(turn.position, layer);
             if !is_known {
                 turn.session.state.mark_untrusted();

@@ -51,9 +51,9 @@ pub fn read_referenced_file(
     // In an absolute path only the file name is checked for hidden parts: the directories above it are not part of the rules.
     let named = if Path::new(name).is_absolute() { path.file_name().map(Path::new) } else { None };
     // Hidden files and other file types are not for rules: diagnostics would show their content.
-    let has_own_type =
+    let is_rules_file =
         name.ends_with(ending) && !named.unwrap_or(Path::new(name)).components().any(is_hidden);
-    if !has_own_type && !sources.roots().is_unrestricted() {
+    if !is_rules_file && !sources.roots().is_unrestricted() {
         return (path, Err(ReadError::Outside.into()));
     }
     let bytes = sources.roots().read_referenced(&path).map_err(FileContentError::from);

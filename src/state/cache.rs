@@ -141,9 +141,9 @@ impl CacheSpaces {
         while self.used > self.capacity {
             let heaviest = heaviest_accounts(self.held.iter().map(|(account, held)| (*account, *held)));
             // The least recently used space comes last.
-            let program_exists =
+            let is_stored =
                 |space: &CachedSpace| heaviest.iter().any(|account| space.held.contains_key(account));
-            let found = self.spaces.iter().rev().find(|(_, space)| program_exists(space));
+            let found = self.spaces.iter().rev().find(|(_, space)| is_stored(space));
             let found =
                 found.and_then(|(name, space)| Some((name.clone(), space.least_recently_used(&heaviest)?)));
             let Some((name, key)) = found else { return };

@@ -112,14 +112,14 @@ fn shuffled() -> impl Strategy<Value = (Vec<Step>, Vec<usize>)> {
 proptest! {
     #[test]
     fn concurrent_calls_take_effect_in_the_order_of_the_round((steps, starts) in shuffled()) {
-        let members_by_relevance: Vec<usize> = (0..steps.len()).collect();
-        prop_assert_eq!(run(&steps, &starts, true), run(&steps, &members_by_relevance, false));
+        let in_order: Vec<usize> = (0..steps.len()).collect();
+        prop_assert_eq!(run(&steps, &starts, true), run(&steps, &in_order, false));
     }
 
     #[test]
     fn call_made_before_its_dependencies_is_undecided((steps, starts) in shuffled()) {
-        let members_by_relevance: Vec<usize> = (0..steps.len()).collect();
-        let (made, expected) = (run(&steps, &starts, false), run(&steps, &members_by_relevance, false));
+        let in_order: Vec<usize> = (0..steps.len()).collect();
+        let (made, expected) = (run(&steps, &starts, false), run(&steps, &in_order, false));
         let refused = |index: usize| !made[index].starts_with("executed");
         for index in 0..steps.len() {
             // Refused calls before it have no effects, so only rounds without one can be compared.

@@ -96,8 +96,8 @@ impl<'c> ResponseReader<'c> {
             // An empty id resets the last one.
             self.cursor.last = event.id.filter(|id| !id.is_empty());
         }
-        let has_json_body = event.kind.is_none_or(|kind| kind == "message" || kind.is_empty());
-        if !has_json_body || event.data.is_empty() {
+        let is_message = event.kind.is_none_or(|kind| kind == "message" || kind.is_empty());
+        if !is_message || event.data.is_empty() {
             return None;
         }
         Some(match http_headers::read_message(&event.data) {

@@ -198,11 +198,10 @@ impl SealedStore {
         };
         let (standing, serial) = self.standing(store, key).await?;
         // The inner store deletes expired records before it checks the version.
-        let is_search_due =
-            |standing: &VerifiedRecord| standing.envelope.forget_at.is_some_and(|at| at <= now);
+        let is_due = |standing: &VerifiedRecord| standing.envelope.forget_at.is_some_and(|at| at <= now);
         let over = match (&standing, over) {
             (None, None) => None,
-            (Some(standing), None) if is_search_due(standing) => None,
+            (Some(standing), None) if is_due(standing) => None,
             (Some(standing), Some(over)) if standing.envelope.version() == over => Some(standing.version),
             _ => return Ok(false),
         };
