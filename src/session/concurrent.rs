@@ -5,15 +5,18 @@
 //! state waits for the calls before it; every other runs at once, after those that may halt the run. A call's
 //! changes take effect at its position: of two calls that set a fact, the later one counts.
 
+mod call_queue;
+
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use tokio::sync::watch;
 
+use self::call_queue::{CallQueue, Inner, RulesOf};
 use super::Session;
 use crate::approval::{ApprovalRequirement, BoundRequest, Name};
-use crate::call::{Outcome, SessionChanges, SessionState, ToolCall};
+use crate::call::{Outcome, SessionState, ToolCall};
 use crate::execution::{
     ApprovalMessages, HookedCall, LedgerLookup, PreparedCall, ResumedCall, RoundProgress,
 };
@@ -25,10 +28,6 @@ use crate::middleware::PolicyKind;
 use crate::policy::{CompiledPolicies, Mode};
 use crate::tools::ToolDescriptor;
 
-/// How long a call waits for those before it. Then the session's state is unknown, which is stricter than any
-/// answer: a call whose tool itself waits for this one must not block both for ever.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// A session whose calls may run concurrently. Clones are the same session.
 #[derive(Clone)]
 pub struct ConcurrentSession {
@@ -38,78 +37,6 @@ pub struct ConcurrentSession {
 impl std::fmt::Debug for ConcurrentSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ConcurrentSession").finish_non_exhaustive()
-    }
-}
-
-struct Inner {
-    line: Mutex<CallQueue>,
-    /// The requester's own name, under which its approvals are found again in every conversation.
-    approval_scope: Option<String>,
-    /// The rules for the calls of one server alone.
-    rules_of: Box<RulesOf>,
-    /// Changes when a call ends, or is known not to halt the run.
-    left: watch::Sender<u64>,
-    /// Held while the store is written to, so that an older state never replaces a later one.
-    keeping: tokio::sync::Mutex<()>,
-}
-
-/// The rules for the calls of one server alone, if there are any.
-type RulesOf = dyn Fn(&str) -> Option<Arc<CompiledPolicies>> + Send + Sync;
-
-/// The session, and the calls that are running.
-struct CallQueue {
-    /// The session, with the changes of all calls before the first one that runs.
-    session: Session,
-    /// The position of the next call.
-    next: u64,
-    /// The running calls, by position: whether they may halt the run.
-    under_way: BTreeMap<u64, bool>,
-    /// The changes of calls that ended while an earlier call runs, by position.
-    ended: BTreeMap<u64, SessionChanges>,
-}
-
-/// The earlier calls for which a call waits.
-#[derive(Clone, Copy)]
-enum WaitsFor {
-    None,
-    /// Those that may halt the run.
-    Halting,
-    All,
-}
-
-impl CallQueue {
-    /// The state as a call at this position sees it.
-    fn seen_from(&self, position: u64) -> SessionState {
-        let mut state = self.session.state.clone();
-        self.ended.range(..position).for_each(|(_, changes)| state.apply_changes(changes));
-        state
-    }
-
-    /// The session for a call at this position.
-    fn session_for(&self, position: u64, layer: Option<Arc<CompiledPolicies>>) -> Session {
-        let mut session = self.session.for_one_call(layer);
-        session.state = self.seen_from(position);
-        session
-    }
-
-    fn is_waiting_over(&self, position: u64, waits_for: WaitsFor) -> bool {
-        let mut before = self.under_way.range(..position);
-        match waits_for {
-            WaitsFor::None => true,
-            WaitsFor::Halting => !before.any(|(_, may_halt)| *may_halt),
-            WaitsFor::All => before.next().is_none(),
-        }
-    }
-
-    /// Ends a call: its changes take effect at its position.
-    fn leave(&mut self, position: u64, changes: SessionChanges) {
-        self.under_way.remove(&position);
-        self.ended.insert(position, changes);
-        let first = self.under_way.first_key_value().map_or(u64::MAX, |(first, _)| *first);
-        let later = self.ended.split_off(&first);
-        for changes in std::mem::replace(&mut self.ended, later).values() {
-            self.session.state.apply_changes(changes);
-        }
     }
 }
 
@@ -193,113 +120,6 @@ impl Session {
             listener: self.listener.clone(),
             round: RoundProgress::default(),
         }
-    }
-}
-
-/// A running call. When it is dropped, also because its future was, its changes take effect.
-struct QueuedCall<'s> {
-    inner: &'s Inner,
-    position: u64,
-    session: Session,
-}
-
-impl Drop for QueuedCall<'_> {
-    fn drop(&mut self) {
-        let changes = self.session.state.take_changes();
-        self.inner.line().leave(self.position, changes);
-        self.inner.tell();
-    }
-}
-
-impl Inner {
-    /// A panic elsewhere leaves a consistent state, for it is changed in single steps.
-    fn line(&self) -> MutexGuard<'_, CallQueue> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Wakes the calls that wait.
-    fn tell(&self) {
-        self.left.send_modify(|changes| *changes = changes.wrapping_add(1));
-    }
-
-    /// Waits for earlier calls. Returns whether they have ended.
-    async fn others(&self, position: u64, waits_for: WaitsFor) -> bool {
-        let mut left = self.left.subscribe();
-        let wait = async {
-            while !self.line().is_waiting_over(position, waits_for) {
-                if left.changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        tokio::time::timeout(PATIENCE, wait).await.is_ok()
-    }
-
-    /// Runs the hooks on a new call before it is known whether it waits, for that depends on what they make of
-    /// it.
-    async fn hooked(&self, call: ToolCall) -> HookedCall {
-        let mut session = {
-            let line = self.line();
-            if line.session.hooks.is_empty() {
-                return HookedCall::untouched(call);
-            }
-            line.session.for_one_call(None)
-        };
-        session.name_conversation(&session.conversation());
-        session.hooks().before(call).await
-    }
-
-    /// Gives a call its position. From here on it ends when it is dropped.
-    fn enter(&self, call: &ToolCall) -> QueuedCall<'_> {
-        let layer = self.layer_of(call);
-        let mut line = self.line();
-        line.session.halt_if_aborted();
-        let position = line.next;
-        line.next += 1;
-        let session = line.session_for(position, layer);
-        // Before anything else can begin: calls after this one have to know.
-        let may_halt = session.session_use(call, &session.layers()).may_halt;
-        line.under_way.insert(position, may_halt);
-        QueuedCall { inner: self, position, session }
-    }
-
-    /// Begins a call, after the calls that it must wait for. `unknown`: hooks have not seen the call yet, so
-    /// what it reads is unknown.
-    async fn begin(&self, turn: &mut QueuedCall<'_>, call: &ToolCall, unknown: bool) {
-        let layer = self.layer_of(call);
-        let (waits_for, may_halt) = {
-            let mut line = self.line();
-            turn.session = line.session_for(turn.position, layer.clone());
-            let before = || line.under_way.range(..turn.position);
-            let (others, halting) = (before().count(), before().any(|(_, may_halt)| *may_halt));
-            let layers = turn.session.layers();
-            let SessionUse { reads, may_halt } = turn.session.session_use(call, &layers);
-            let reads = unknown || reads || turn.session.may_be_last(others, &layers);
-            line.under_way.insert(turn.position, may_halt);
-            let waits_for = match (reads, halting) {
-                _ if others == 0 => WaitsFor::None,
-                (true, _) => WaitsFor::All,
-                (false, true) => WaitsFor::Halting,
-                (false, false) => WaitsFor::None,
-            };
-            (waits_for, may_halt)
-        };
-        if !matches!(waits_for, WaitsFor::None) {
-            let is_known = self.others(turn.position, waits_for).await;
-            turn.session = self.line().session_for(turn.position, layer);
-            if !is_known {
-                turn.session.state.mark_untrusted();
-            }
-        }
-        let halts =
-            may_halt && (!turn.session.hooks.is_empty() || turn.session.halts(call, &turn.session.layers()));
-        self.line().under_way.insert(turn.position, halts);
-        self.tell();
-        turn.session.state.record_changes();
-    }
-
-    fn layer_of(&self, call: &ToolCall) -> Option<Arc<CompiledPolicies>> {
-        (self.rules_of)(call.server.as_deref().unwrap_or_default())
     }
 }
 
