@@ -9,7 +9,7 @@
 use jiff::ToSpan;
 
 use super::bound_request::BoundRequest;
-use super::ledger::{Ledger, LedgerError, Name, TRIES};
+use super::ledger::{Ledger, LedgerError, LedgerKey, TRIES};
 use super::ledger_entry::{CallStage, LedgerEntry};
 use crate::call::ToolCall;
 use crate::host::{ConditionalWrite, RecordKey, space};
@@ -54,7 +54,7 @@ impl CallKeys {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecalledRequest {
     /// Its name in the ledger.
-    pub name: Name,
+    pub name: LedgerKey,
     /// The number of the request among those about equal calls, from 1.
     pub number: u64,
     /// The ledger's entry: pending or claimed. `None` if no approval is requested.
@@ -74,9 +74,9 @@ impl CallKey {
         &self.id
     }
 
-    fn name(&self, number: u64) -> Name {
+    fn name(&self, number: u64) -> LedgerKey {
         let occurrence = if number > 1 { format!("{}_{number}", self.id) } else { self.id.clone() };
-        Name { conversation: self.requester.clone(), occurrence }
+        LedgerKey { conversation: self.requester.clone(), occurrence }
     }
 
     fn record_key(&self) -> String {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::answer_seal::{seal_answer, verify_answer};
 use super::bound_request::{BoundRequest, BoundRequestError};
 use super::grant::Grant;
-use super::ledger::{KeyedEntry, Ledger, LedgerError, Name};
+use super::ledger::{KeyedEntry, Ledger, LedgerError, LedgerKey};
 use super::ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
 use super::requirement::ApprovalRequirement;
 use super::tally::{IgnoredAnswer, Tally, count_answers};
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Inbox {
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboxItem {
     /// The call's name in the ledger.
-    pub name: Name,
+    pub name: LedgerKey,
     /// What people are shown.
     pub request: ApprovalRequest,
     /// What the request is bound to; `None` if its token is invalid.
@@ -222,7 +222,7 @@ impl Inbox {
     /// answer that would change nothing, with the reason. It is then not recorded.
     pub async fn answer(
         &self,
-        name: &Name,
+        name: &LedgerKey,
         response: ResponsePart,
         by: Option<Approver>,
     ) -> Result<InboxItem, InboxError> {
@@ -273,7 +273,7 @@ impl Inbox {
     }
 
     /// The request of an entry with its status. Returns `None` if no approval is requested.
-    fn item(&self, name: Name, entry: &LedgerEntry) -> Option<InboxItem> {
+    fn item(&self, name: LedgerKey, entry: &LedgerEntry) -> Option<InboxItem> {
         let request = entry.request.clone()?;
         let answers = entry.answers();
         let opened = match entry.bound_request(&self.keys) {

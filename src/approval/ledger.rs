@@ -23,14 +23,14 @@ const PAGE_SIZE: usize = 256;
 
 /// The name of a call in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Name {
+pub struct LedgerKey {
     /// The conversation, or its substitute.
     pub conversation: String,
     /// The call's id; later occurrences of the same id have a number.
     pub occurrence: String,
 }
 
-impl Name {
+impl LedgerKey {
     fn key(&self) -> String {
         json::canonical_text(&json!([self.conversation, self.occurrence]))
     }
@@ -93,7 +93,7 @@ pub enum ClaimResult {
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeyedEntry {
     /// Its name.
-    pub name: Name,
+    pub name: LedgerKey,
     /// The entry itself.
     pub entry: LedgerEntry,
 }
@@ -131,7 +131,7 @@ impl<'l> Ledger<'l> {
     }
 
     /// The entry of a call.
-    pub async fn find(&self, name: &Name) -> Result<Option<LedgerEntry>, LedgerError> {
+    pub async fn find(&self, name: &LedgerKey) -> Result<Option<LedgerEntry>, LedgerError> {
         Ok(self.read(name).await?.map(|(entry, _)| entry))
     }
 
@@ -140,7 +140,7 @@ impl<'l> Ledger<'l> {
     /// caller itself runs the call, and stops for another approval.
     pub async fn record_request(
         &self,
-        name: &Name,
+        name: &LedgerKey,
         fresh: &LedgerEntry,
         question: &BoundRequest,
         request: &ApprovalRequest,
@@ -174,7 +174,7 @@ impl<'l> Ledger<'l> {
     /// Records an answer.
     pub async fn record_answer(
         &self,
-        name: &Name,
+        name: &LedgerKey,
         response: &ResponsePart,
     ) -> Result<LedgerEntry, LedgerError> {
         self.change(name, |standing| {
@@ -189,7 +189,7 @@ impl<'l> Ledger<'l> {
     /// same number of answers: otherwise the answers have changed in between.
     pub async fn claim(
         &self,
-        name: &Name,
+        name: &LedgerKey,
         fresh: &LedgerEntry,
         answers: usize,
     ) -> Result<ClaimResult, LedgerError> {
@@ -209,7 +209,7 @@ impl<'l> Ledger<'l> {
 
     /// Claims again a call that another process claimed and never completed. Only for calls that are safe to run twice. Returns
     /// `false` if the claim of `since` is not current.
-    pub async fn reclaim(&self, name: &Name, since: Timestamp) -> Result<bool, LedgerError> {
+    pub async fn reclaim(&self, name: &LedgerKey, since: Timestamp) -> Result<bool, LedgerError> {
         let at = self.clock.now();
         self.change(name, |standing| match standing {
             Some(mut entry) if entry.stage == (CallStage::Claimed { at: since }) => {
@@ -224,7 +224,7 @@ impl<'l> Ledger<'l> {
     /// Records the outcome of a call. A recorded outcome is not replaced.
     pub async fn record_outcome(
         &self,
-        name: &Name,
+        name: &LedgerKey,
         fresh: &LedgerEntry,
         outcome: &Outcome,
     ) -> Result<(), LedgerError> {
@@ -241,7 +241,7 @@ impl<'l> Ledger<'l> {
     }
 
     /// Whether to notify observers now, of the request or of the decision: `true` once for each, or if there is no entry.
-    pub async fn mark_notified(&self, name: &Name, decision: bool) -> Result<bool, LedgerError> {
+    pub async fn mark_notified(&self, name: &LedgerKey, decision: bool) -> Result<bool, LedgerError> {
         self.change(name, |standing| {
             let Some(mut entry) = standing else { return Ok((None, true)) };
             let told = if decision { &mut entry.decision_told } else { &mut entry.request_told };
@@ -267,7 +267,7 @@ impl<'l> Ledger<'l> {
     pub async fn list(&self) -> Result<Vec<KeyedEntry>, LedgerError> {
         let mut listed = Vec::new();
         for (key, record) in self.all(space::CALLS).await? {
-            let name = Name::from_record_key(&key).ok_or_else(|| LedgerError::Corrupt(key.clone()))?;
+            let name = LedgerKey::from_record_key(&key).ok_or_else(|| LedgerError::Corrupt(key.clone()))?;
             listed.push(KeyedEntry { entry: entry_of(&name, record)?, name });
         }
         Ok(listed)
@@ -313,7 +313,7 @@ impl<'l> Ledger<'l> {
     /// Changes an entry by compare and swap, and retries when others change it concurrently.
     async fn change<T>(
         &self,
-        name: &Name,
+        name: &LedgerKey,
         mut change: impl FnMut(Option<LedgerEntry>) -> Result<(Option<LedgerEntry>, T), LedgerError>,
     ) -> Result<T, LedgerError> {
         let key = name.key();
@@ -354,7 +354,7 @@ impl<'l> Ledger<'l> {
         lapses.checked_add((24 * 90).hours()).ok()
     }
 
-    async fn read(&self, name: &Name) -> Result<Option<(LedgerEntry, u64)>, LedgerError> {
+    async fn read(&self, name: &LedgerKey) -> Result<Option<(LedgerEntry, u64)>, LedgerError> {
         let key = name.key();
         let Some(record) = self.read_record(RecordKey { space: space::CALLS, key: &key }).await? else {
             return Ok(None);
@@ -403,7 +403,7 @@ fn of_store(error: &StoreError) -> String {
     }
 }
 
-fn entry_of(name: &Name, record: Record) -> Result<LedgerEntry, LedgerError> {
+fn entry_of(name: &LedgerKey, record: Record) -> Result<LedgerEntry, LedgerError> {
     let entry: Option<LedgerEntry> = json::from_value(record.value).ok();
     entry.filter(LedgerEntry::is_supported).ok_or_else(|| LedgerError::Corrupt(name.occurrence.clone()))
 }

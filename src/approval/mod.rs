@@ -27,7 +27,7 @@ pub use bound_request::{BoundRequest, BoundRequestError, ScriptJournal};
 pub use call_key::{CallKey, CallKeys, RecalledRequest};
 pub use grant::{Grant, GrantKey};
 pub use inbox::{Inbox, InboxError, InboxItem, RequestStatus, RequirementStatus};
-pub use ledger::{ClaimResult, KeyedEntry, Ledger, LedgerError, Name};
+pub use ledger::{ClaimResult, KeyedEntry, Ledger, LedgerError, LedgerKey};
 pub use ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
 pub use requirement::{ApprovalRequirement, Permit, Remembered};
 pub use tally::{IgnoredAnswer, Tally, count_answers};

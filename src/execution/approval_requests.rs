@@ -4,7 +4,7 @@
 use super::{CallAttempt, CallContext, CallRunner, ClaimError};
 use crate::approval::{
     ApprovalRequirement, BoundContext, BoundRequest, BoundRequestError, ClaimResult, GrantKey, LedgerEntry,
-    LedgerError, Name, Permit, ScriptJournal,
+    LedgerError, LedgerKey, Permit, ScriptJournal,
 };
 use crate::call::{
     ApprovalRecord, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
@@ -265,7 +265,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
                 }
                 // The key is another call's, or this one's from before the history lost it.
                 Err(_) => {
-                    key = Name { occurrence: format!("{}_{number}", attempt.key.occurrence), ..key };
+                    key = LedgerKey { occurrence: format!("{}_{number}", attempt.key.occurrence), ..key };
                 }
             }
         }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::EngineServices;
 use crate::approval::{
-    BoundRequest, IgnoredAnswer, Ledger, LedgerEntry, LedgerError, Name, Tally, count_answers,
+    BoundRequest, IgnoredAnswer, Ledger, LedgerEntry, LedgerError, LedgerKey, Tally, count_answers,
 };
 use crate::call::{ApprovalDecision, ApprovalRequest, Reason, ToolCall, reason_code};
 use crate::message::{RequestPart, ResponsePart};
@@ -29,7 +29,7 @@ pub(crate) struct ApprovalMessages<'h> {
 pub(crate) struct ResumeContext<'c> {
     pub(crate) ledger: &'c Ledger<'c>,
     pub(crate) call: &'c ToolCall,
-    pub(crate) key: &'c Name,
+    pub(crate) key: &'c LedgerKey,
     pub(crate) messages: ApprovalMessages<'c>,
     pub(crate) started: Instant,
 }
@@ -176,7 +176,7 @@ impl EngineServices {
     pub(crate) async fn notify_decision(
         &self,
         ledger: &Ledger<'_>,
-        key: &Name,
+        key: &LedgerKey,
         decision: &ApprovalDecision,
     ) -> bool {
         // If the store does not answer, it is better to notify twice than never.

@@ -8,7 +8,7 @@ use super::argument_revalidation::Edit;
 use super::call_runner::unfinished;
 use super::{CallAttempt, CallRunner, ClaimError};
 use crate::approval::{
-    ApprovalRequirement, BoundRequest, Grant, GrantKey, Ledger, LedgerEntry, Name, Permit, Tally,
+    ApprovalRequirement, BoundRequest, Grant, GrantKey, Ledger, LedgerEntry, LedgerKey, Permit, Tally,
 };
 use crate::call::{ApprovalRecord, Outcome, ToolCall};
 use crate::host::ToolExecutor;
@@ -149,7 +149,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     pub(super) async fn run_abandoned(
         &mut self,
         call: &ToolCall,
-        key: &Name,
+        key: &LedgerKey,
         entry: LedgerEntry,
         started: Instant,
     ) -> Outcome {

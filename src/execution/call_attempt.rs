@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::hooks::HookedCall;
-use crate::approval::{BoundRequest, LedgerEntry, Name, Permit, ScriptJournal};
+use crate::approval::{BoundRequest, LedgerEntry, LedgerKey, Permit, ScriptJournal};
 use crate::call::{ApprovalRecord, ToolCall};
 use crate::json::Value;
 use crate::kernel::{HeldResources, PolicyHandle};
@@ -13,7 +13,7 @@ pub(crate) struct CallAttempt<'c> {
     /// The call as hooks left it.
     pub(crate) hooked: &'c HookedCall,
     /// The call's key in the ledger.
-    pub(crate) key: Name,
+    pub(crate) key: LedgerKey,
     /// The ledger's entry of the call, if there is one.
     pub(crate) entry: Option<LedgerEntry>,
     /// What people have approved.
@@ -35,7 +35,7 @@ pub(crate) struct CallAttempt<'c> {
 
 impl<'c> CallAttempt<'c> {
     /// An attempt at a call of which nothing is known.
-    pub(crate) fn new(hooked: &'c HookedCall, key: Name, started: Instant) -> Self {
+    pub(crate) fn new(hooked: &'c HookedCall, key: LedgerKey, started: Instant) -> Self {
         Self {
             hooked,
             key,

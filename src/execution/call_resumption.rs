@@ -15,7 +15,7 @@ use super::approved_call::{ApprovedRequest, NOT_AGAIN, RunResult};
 use super::call_runner::{unavailable_ledger, unfinished};
 use super::other_runner::OtherRunner;
 use super::{CallAttempt, CallRunner};
-use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, Name, Tally};
+use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, LedgerKey, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};
 use crate::host::{ToolExecutor, catch_panic};
 use crate::kernel::{Effect, HeldResources};
@@ -89,7 +89,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
     pub(crate) async fn resume_call(
         &mut self,
         call: &ToolCall,
-        key: &Name,
+        key: &LedgerKey,
         messages: ApprovalMessages<'_>,
         started: Instant,
     ) -> ResumedCall {
@@ -307,3 +307,36 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
 
 /// Others changed the call's entry meanwhile: it is read again.
 struct Conflict;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::{self, json};
+
+    fn entry(stage: CallStage) -> LedgerEntry {
+        let mut entry = LedgerEntry::new("c1", "pay", json::digest(&json!({})));
+        entry.stage = stage;
+        entry
+    }
+
+    #[test]
+    fn started_call_is_waited_for_whatever_its_request() {
+        let now = Timestamp::UNIX_EPOCH;
+        let invalid = || Err(InvalidRequest::NotOurs("forged".to_owned()));
+        let claimed = entry(CallStage::Claimed { at: now });
+        for is_halted in [true, false] {
+            let step = next_step(Some(&claimed), invalid(), is_halted, now);
+            assert!(matches!(step, NextStep::WaitForOther(_)), "{step:?}");
+        }
+    }
+
+    #[test]
+    fn invalid_request_is_made_again_and_never_runs_its_call() {
+        let now = Timestamp::UNIX_EPOCH;
+        for known in [None, Some(entry(CallStage::Waiting))] {
+            let step =
+                next_step(known.as_ref(), Err(InvalidRequest::NotOurs("forged".to_owned())), true, now);
+            assert!(matches!(step, NextStep::RequestAgain(_)), "{step:?}");
+        }
+    }
+}

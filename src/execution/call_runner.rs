@@ -7,7 +7,7 @@ use super::approval_verification::ApprovalMessages;
 use super::other_runner::OtherRunner;
 use super::wrappers::WrapperChain;
 use super::{BudgetReservation, CallAttempt, CallContext, ClaimError, HookedCall, RoundProgress};
-use crate::approval::{LedgerError, Name};
+use crate::approval::{LedgerError, LedgerKey};
 use crate::call::{
     Amount, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
 };
@@ -34,11 +34,11 @@ pub(crate) struct PreparedCall {
 #[derive(Clone)]
 pub(crate) enum LedgerLookup {
     /// None.
-    New(Name),
+    New(LedgerKey),
     /// It was attempted before.
-    Known(Name),
+    Known(LedgerKey),
     /// The ledger does not answer.
-    Unavailable(Name, LedgerError),
+    Unavailable(LedgerKey, LedgerError),
 }
 
 impl<'r, E: ToolExecutor> CallRunner<'r, E> {
@@ -280,7 +280,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
     pub(super) async fn deny_unavailable(
         &mut self,
         call: &ToolCall,
-        key: &Name,
+        key: &LedgerKey,
         error: &LedgerError,
         started: Instant,
     ) -> Outcome {
@@ -329,7 +329,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         let stored = if is_recorded { self.save_state().await } else { Ok(()) };
         if outcome.outcome == OutcomeKind::Suspended {
             if let Some(request) = &outcome.approval {
-                let key = Name { occurrence: occurrence_of(request), ..attempt.key.clone() };
+                let key = LedgerKey { occurrence: occurrence_of(request), ..attempt.key.clone() };
                 // If the store does not answer, it is better to notify twice than never.
                 if ledger.mark_notified(&key, false).await.unwrap_or(true) {
                     self.context.services.notify(|observer| observer.on_request(request));

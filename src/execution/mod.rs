@@ -34,7 +34,7 @@ pub(crate) use services::{AcceptsAnswer, EngineServices, HostServices};
 pub(crate) use session_store::StoredSession;
 pub(crate) use tool_results::ToolResultFormatter;
 
-use crate::approval::{Ledger, LedgerError, Name};
+use crate::approval::{Ledger, LedgerError, LedgerKey};
 use crate::call::ToolCall;
 use crate::host::Account;
 use crate::kernel::Kernel;
@@ -92,8 +92,8 @@ impl<'r, E> CallContext<'r, E> {
     }
 
     /// The key of a call in the ledger.
-    pub(crate) fn call_key(&self, occurrence: String) -> Name {
-        Name { conversation: self.approval_conversation().to_owned(), occurrence }
+    pub(crate) fn call_key(&self, occurrence: String) -> LedgerKey {
+        LedgerKey { conversation: self.approval_conversation().to_owned(), occurrence }
     }
 
     /// The budgets of the session.

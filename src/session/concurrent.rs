@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use self::call_queue::{CallQueue, Inner, RulesOf};
 use super::Session;
-use crate::approval::{ApprovalRequirement, BoundRequest, Name};
+use crate::approval::{ApprovalRequirement, BoundRequest, LedgerKey};
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::execution::{
     ApprovalMessages, HookedCall, LedgerLookup, PreparedCall, ResumedCall, RoundProgress,
@@ -232,7 +232,7 @@ impl ConcurrentSession {
         let conversation = self.inner.approval_scope.clone().unwrap_or(conversation);
         let occurrence = approval_id.strip_prefix("approval_").unwrap_or(approval_id).to_owned();
         let ledger = shared.services.ledger(Account::NOBODY);
-        let entry = ledger.find(&Name { conversation, occurrence }).await.ok()??;
+        let entry = ledger.find(&LedgerKey { conversation, occurrence }).await.ok()??;
         entry.request.as_ref().map(RequestPart::from)
     }
 

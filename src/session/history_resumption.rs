@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::{Session, occurrence_name};
-use crate::approval::{IgnoredAnswer, Name, Tally};
+use crate::approval::{IgnoredAnswer, LedgerKey, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, ToolCall};
 use crate::execution::{
     ApprovalMessages, CallProgress, CallRunner, ResumeContext, ResumedCall, ToolResultFormatter, unfinished,
@@ -65,9 +65,12 @@ impl HistoryCall {
     }
 
     /// The call's key in the ledger.
-    fn key_in(&self, conversation: &str) -> Name {
+    fn key_in(&self, conversation: &str) -> LedgerKey {
         let asked = self.request.as_ref().and_then(|request| request.approval_id.strip_prefix("approval_"));
-        Name { conversation: conversation.to_owned(), occurrence: asked.unwrap_or(&self.name).to_owned() }
+        LedgerKey {
+            conversation: conversation.to_owned(),
+            occurrence: asked.unwrap_or(&self.name).to_owned(),
+        }
     }
 
     /// Whether an answer ends the run. Whether it counts is decided when the call resumes.
@@ -282,7 +285,7 @@ impl Session {
 impl<E: ToolExecutor> CallRunner<'_, E> {
     /// A call of a history that has neither a result nor a request. If the ledger knows it, it resumes;
     /// otherwise it started, and nobody knows how it ended.
-    async fn resume_unasked(&mut self, call: &ToolCall, key: &Name, started: Instant) -> Outcome {
+    async fn resume_unasked(&mut self, call: &ToolCall, key: &LedgerKey, started: Instant) -> Outcome {
         match self.context.ledger(call).find(key).await {
             Ok(Some(entry)) if entry.is_for_call(call) => {
                 self.resume_call(call, key, ApprovalMessages::default(), started).await.outcome

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::sync::{Arc, Mutex};
 
-use callgate::approval::{BoundRequest, Ledger, Name, seal_answer};
+use callgate::approval::{BoundRequest, Ledger, LedgerKey, seal_answer};
 use callgate::call::{ApprovalDecision, ApprovalRequest};
 use callgate::host::{Clock, ManualClock, Observer, StateStore};
 use callgate::json::{Value, json};
@@ -183,8 +183,8 @@ impl Scene {
     }
 
     /// The name of the call in the ledger.
-    pub fn name(&self, occurrence: &str) -> Name {
-        Name { conversation: self.conversation.clone(), occurrence: occurrence.to_owned() }
+    pub fn name(&self, occurrence: &str) -> LedgerKey {
+        LedgerKey { conversation: self.conversation.clone(), occurrence: occurrence.to_owned() }
     }
 
     pub fn advance(&self, seconds: u64) {
