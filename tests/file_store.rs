@@ -146,7 +146,7 @@ fn debug_output_shows_the_path_but_no_content() {
     assert!(store.is_shared());
     assert!(write(&store, "secret", &json!("secret"), None));
     let shown = format!("{store:?}");
-    assert!(shown.starts_with("FileStore { path:") && !shown.contains("secret"), "{shown}");
+    assert!(shown.starts_with("SqliteStore { path:") && !shown.contains("secret"), "{shown}");
 }
 
 #[test]

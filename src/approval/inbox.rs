@@ -1,17 +1,15 @@
-//! The approver's view of a store: lists and finds approval requests, and records answers that count → [`Item`].
+//! The approver's view of a store: lists and finds approval requests, and records answers that count → [`InboxItem`].
 
 use std::sync::Arc;
-
-use jiff::Timestamp;
 
 use super::answer_seal::{seal_answer, verify_answer};
 use super::bound_request::{BoundRequest, BoundRequestError};
 use super::grant::Grant;
+use super::inbox_item::{InboxError, InboxItem, RequestStatus, RequirementStatus};
 use super::ledger::{KeyedEntry, Ledger, LedgerError, LedgerKey};
 use super::ledger_entry::{AnswerRecordError, CallStage, LedgerEntry};
 use super::requirement::ApprovalRequirement;
 use super::tally::{IgnoredAnswer, Tally, count_answers};
-use crate::call::{ApprovalRequest, Outcome};
 use crate::diagnostic::closest_match;
 use crate::host::{Clock, StateStore};
 use crate::message::{Approver, ResponsePart};
@@ -34,145 +32,6 @@ impl std::fmt::Debug for Inbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Inbox").finish_non_exhaustive()
     }
-}
-
-/// An approval request with its answers and status.
-#[derive(Clone, Debug, PartialEq)]
-pub struct InboxItem {
-    /// The call's name in the ledger.
-    pub name: LedgerKey,
-    /// What people are shown.
-    pub request: ApprovalRequest,
-    /// What the request is bound to; `None` if its token is invalid.
-    pub question: Option<BoundRequest>,
-    /// What each policy requires, and has so far.
-    pub asks: Vec<RequirementStatus>,
-    /// All answers, in the order in which they were given.
-    pub answers: Vec<ResponsePart>,
-    /// The answers that do not count.
-    pub ignored: Vec<IgnoredAnswer>,
-    /// How far the request is.
-    pub progress: RequestStatus,
-}
-
-/// What one policy requires of answers, and has so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequirementStatus {
-    /// The policy; `None` for `defaults.unmatched`.
-    pub policy: Option<String>,
-    /// The approvers: principals, and roles as `role:NAME`; anyone, if empty.
-    pub approvers: Vec<String>,
-    /// How many approvals are required.
-    pub quorum: u32,
-    /// How many there are.
-    pub approvals: u32,
-}
-
-impl RequirementStatus {
-    /// How many approvals are missing.
-    pub fn missing(&self) -> u32 {
-        self.quorum.saturating_sub(self.approvals)
-    }
-}
-
-/// The status of an approval request.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RequestStatus {
-    /// It is pending.
-    Waiting {
-        /// Who approved so far.
-        by: Vec<String>,
-    },
-    /// It is answered, and the call has not resumed yet.
-    Answered(Tally),
-    /// It expired before the call resumed.
-    Lapsed {
-        /// Since when.
-        at: Timestamp,
-    },
-    /// It is invalid: not sealed with one of the keys, or changed.
-    Unproven(BoundRequestError),
-    /// The call is running, or started and never recorded an outcome.
-    Running {
-        /// Since when.
-        at: Timestamp,
-    },
-    /// The call has completed.
-    Settled {
-        /// Since when.
-        at: Timestamp,
-        /// Its outcome.
-        outcome: Box<Outcome>,
-    },
-}
-
-impl InboxItem {
-    /// The unique id for people: `CONVERSATION/ID`.
-    pub fn qualified_id(&self) -> String {
-        format!("{}/{}", self.name.conversation, self.request.approval_id)
-    }
-
-    /// Whether the request is pending.
-    pub fn is_pending(&self) -> bool {
-        matches!(self.progress, RequestStatus::Waiting { .. })
-    }
-}
-
-/// Why an operation on the inbox failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InboxError {
-    /// The ledger cannot be read or written.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// There is no such request.
-    #[error("approval request `{}` not found{}", escape_controls(.id), did_you_mean(.near.as_ref()))]
-    Unknown {
-        /// The id that was searched for.
-        id: String,
-        /// The closest match.
-        near: Option<String>,
-    },
-    /// Several requests or grants match this id.
-    #[error("`{}` is ambiguous; use one of: {}", escape_controls(.id), listed(.candidates))]
-    Ambiguous {
-        /// The id that was searched for.
-        id: String,
-        /// The full ids that match.
-        candidates: Vec<String>,
-    },
-    /// There is no such remembered approval.
-    #[error("remembered approval `{}` not found{}", escape_controls(.id), did_you_mean(.near.as_ref()))]
-    GrantNotFound {
-        /// The id that was searched for.
-        id: String,
-        /// The closest match.
-        near: Option<String>,
-    },
-    /// The answer is anonymous, and the policies that require approval do not allow that. It was not recorded.
-    #[error(
-        "the answer does not name an approver; only a policy with `anonymous: allow` accepts such answers"
-    )]
-    Anonymous,
-    /// The answer would not count, and was not recorded.
-    #[error("{why} [{code}]")]
-    Refused {
-        /// The stable reason code, such as `self_approval`.
-        code: &'static str,
-        /// Why, for people.
-        why: String,
-    },
-}
-
-fn did_you_mean(near: Option<&String>) -> String {
-    near.map(|near| format!("; did you mean `{}`?", escape_controls(near))).unwrap_or_default()
-}
-
-fn listed(candidates: &[String]) -> String {
-    candidates
-        .iter()
-        .map(|candidate| format!("`{}`", escape_controls(candidate)))
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 impl Inbox {

@@ -11,6 +11,7 @@ mod canonical_form;
 mod conversions;
 mod decimal;
 mod deserialize;
+mod from_deserializer;
 mod difference;
 mod error;
 mod lossless_transfer;

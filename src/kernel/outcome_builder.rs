@@ -1,20 +1,60 @@
-//! The end of a call: its audit entries, its approval request, and its outcome, all redacted.
+//! Builds the outcome of a call: its audit entries, its approval request and the outcome itself, all redacted.
 
 use std::time::{Duration, Instant};
 
-use super::events::{Evaluation, MatchStatus, SkipReason};
+use super::events::{Evaluation, MatchStatus, PhaseRecorder, SkipReason};
+use super::execution_result::Records;
 use super::redacted_call::{RedactedCall, WITHHELD};
-use super::settle::OutcomeBuilder;
-use super::trace::{PolicyHandle, PolicyRef};
-use super::{Decision, Kernel, gate};
+use super::trace::{PolicyHandle, PolicyRef, Trace};
+use super::{CallScope, Decision, Kernel, gate};
 use crate::call::{
-    ApprovalRequest, AuditEntry, CallView, Outcome, OutcomeKind, Phase, Reason, Root, SessionState, ToolCall,
-    Verdict, reason_code,
+    ApprovalRequest, AuditEntry, CallView, Masks, Outcome, OutcomeKind, Phase, Reason, Root, SessionState,
+    ToolCall, Verdict, reason_code,
 };
 use crate::json::{Map, Value};
 use crate::middleware::PolicyKind;
 use crate::policy::Mode;
 use crate::seal::Purpose;
+
+/// A call that is being settled.
+pub(super) struct OutcomeBuilder<'a> {
+    pub(super) subject: CallScope<'a>,
+    pub(super) trace: Trace,
+    pub(super) kind: OutcomeKind,
+    pub(super) output: Option<Value>,
+    pub(super) error: Option<String>,
+    pub(super) reason: Reason,
+    /// No tool exists behind the call: its output is not transformed, and nothing is learned from it.
+    pub(super) dry: bool,
+    /// The id of an approval request about it.
+    pub(super) approval_id: &'a str,
+    /// How often the tool was called.
+    pub(super) attempts: u32,
+    /// The records of policies around the execution.
+    pub(super) records: Records,
+    /// The values that redaction changes in results: no text contains them.
+    pub(super) masks: Masks,
+    /// The result is what a script made of others.
+    pub(super) remade: bool,
+    /// The reason's code is a script's word.
+    pub(super) thrown: bool,
+    pub(super) hearing: PhaseRecorder<'a>,
+}
+
+impl<'a> OutcomeBuilder<'a> {
+    pub(super) fn view<'v>(&'v self, input: &'v Value, session: &'v SessionState) -> CallView<'v> {
+        CallView {
+            input,
+            output: self.output.as_ref(),
+            error: self.error.as_deref(),
+            ..self.subject.view(session)
+        }
+    }
+
+    pub(super) fn policies(&self) -> Vec<PolicyHandle<'a>> {
+        self.subject.policies(|chain| &chain.settle).collect()
+    }
+}
 
 impl Kernel<'_> {
     /// The outcome of a call on which Callgate itself failed. It shows none of the call's values.

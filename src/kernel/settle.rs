@@ -6,13 +6,12 @@ use std::time::Instant;
 
 use super::argument_suggestions::suggestion;
 use super::decision::{Decision, Effect};
-use super::events::{
-    Change, ErrorMatched, Evaluation, Event, MatchStatus, PhaseRecorder, SkipReason, notify,
-};
+use super::events::{Change, ErrorMatched, Evaluation, Event, MatchStatus, SkipReason, notify};
 use super::execution_result::{Execution, OutcomeParts, Records};
+use super::outcome_builder::OutcomeBuilder;
 use super::redacted_call::{RedactedCall, RedactedParts, Redaction};
-use super::trace::{PolicyHandle, Trace};
-use super::{CallScope, Kernel, UNDECIDABLE};
+use super::trace::PolicyHandle;
+use super::{Kernel, UNDECIDABLE};
 use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, Verdict, reason_code};
 use crate::host::ToolError;
 use crate::json::{Value, json};
@@ -20,31 +19,6 @@ use crate::matcher::Truth;
 use crate::middleware::{Application, ExtractedFact, PolicyKind, Redact, apply_steps};
 use crate::policy::{Mode, Policy};
 use crate::work_limit::{self, WorkLimitError, WorkMeter};
-
-/// A call that is being settled.
-pub(super) struct OutcomeBuilder<'a> {
-    pub(super) subject: CallScope<'a>,
-    pub(super) trace: Trace,
-    pub(super) kind: OutcomeKind,
-    pub(super) output: Option<Value>,
-    pub(super) error: Option<String>,
-    pub(super) reason: Reason,
-    /// No tool exists behind the call: its output is not transformed, and nothing is learned from it.
-    pub(super) dry: bool,
-    /// The id of an approval request about it.
-    pub(super) approval_id: &'a str,
-    /// How often the tool was called.
-    pub(super) attempts: u32,
-    /// The records of policies around the execution.
-    pub(super) records: Records,
-    /// The values that redaction changes in results: no text contains them.
-    pub(super) masks: Masks,
-    /// The result is what a script made of others.
-    remade: bool,
-    /// The reason's code is a script's word.
-    pub(super) thrown: bool,
-    pub(super) hearing: PhaseRecorder<'a>,
-}
 
 impl Kernel<'_> {
     /// The outcome of a call that does not reach its tool: invalid, denied, suspended or halted. A halt halts
@@ -179,19 +153,6 @@ impl Kernel<'_> {
 }
 
 impl<'a> OutcomeBuilder<'a> {
-    pub(super) fn view<'v>(&'v self, input: &'v Value, session: &'v SessionState) -> CallView<'v> {
-        CallView {
-            input,
-            output: self.output.as_ref(),
-            error: self.error.as_deref(),
-            ..self.subject.view(session)
-        }
-    }
-
-    pub(super) fn policies(&self) -> Vec<PolicyHandle<'a>> {
-        self.subject.policies(|chain| &chain.settle).collect()
-    }
-
     /// The first policy that recovers this error, and has not done so too often, turns it into a message.
     fn recover(&mut self, error: &ToolError, input: &Value, session: &mut SessionState) {
         for by in self.policies() {

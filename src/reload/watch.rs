@@ -67,7 +67,7 @@ pub struct RulesWatcher {
 
 impl fmt::Debug for RulesWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").finish_non_exhaustive()
+        f.debug_struct("RulesWatcher").finish_non_exhaustive()
     }
 }
 

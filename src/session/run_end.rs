@@ -14,7 +14,10 @@ pub struct DeferredTasks {
 impl std::fmt::Debug for DeferredTasks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { deferred, failures } = self;
-        f.debug_struct("Afterwork").field("deferred", &deferred.len()).field("failures", failures).finish()
+        f.debug_struct("DeferredTasks")
+            .field("deferred", &deferred.len())
+            .field("failures", failures)
+            .finish()
     }
 }
 

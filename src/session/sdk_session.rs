@@ -2,6 +2,7 @@
 //! as in rounds that Callgate drives.
 
 mod positions;
+mod progress;
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -12,14 +13,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use self::positions::Positions;
-
+use self::progress::{AnnouncedCall, SdkProgress};
 use super::Session;
-use super::history_resumption::{ResumeError, Round, history_call};
-use crate::call::{Outcome, SessionState, ToolCall};
-use crate::execution::{CallRunner, OfferedTools, PreparedCall, is_same_call};
+use super::history_resumption::{ResumeError, Round};
+use crate::call::{Outcome, ToolCall};
+use crate::execution::OfferedTools;
 use crate::host::ToolExecutor;
 use crate::json::Value;
-use crate::kernel::{Decision, Effect, Layers};
+use crate::kernel::{Decision, Effect};
 use crate::lifecycle::{ModelConfig, RunContext};
 use crate::message::{CallPart, History, ResultPart};
 use crate::tools::ToolDescriptor;
@@ -48,7 +49,7 @@ impl<E> Clone for SdkSession<E> {
 
 impl<E> std::fmt::Debug for SdkSession<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Armed").field("run", &self.inner.run).finish_non_exhaustive()
+        f.debug_struct("SdkSession").field("run", &self.inner.run).finish_non_exhaustive()
     }
 }
 
@@ -58,28 +59,6 @@ struct Inner<E> {
     driven: Mutex<SdkProgress>,
     /// Notified when a call has ended.
     made: Notify,
-}
-
-/// The session, and the progress of its present round.
-struct SdkProgress {
-    session: Session,
-    /// Announced calls that the SDK has not made yet.
-    told: Vec<AnnouncedCall>,
-    /// The changes of the calls of the present round, since something else changed the session last.
-    positions: Option<Positions>,
-    /// The last position whose changes can't be told from others any more.
-    merged: Option<usize>,
-}
-
-/// A call of an announced round.
-struct AnnouncedCall {
-    position: usize,
-    call: ToolCall,
-    prepared: PreparedCall,
-    /// The decision on it with its round.
-    planned: Option<Decision<'static>>,
-    /// The rules under which the round is decided.
-    layers: Layers,
 }
 
 /// An ended call of an SDK.
@@ -280,155 +259,5 @@ impl std::ops::Deref for SdkSessionGuard<'_> {
 impl std::ops::DerefMut for SdkSessionGuard<'_> {
     fn deref_mut(&mut self) -> &mut Session {
         &mut self.0.session
-    }
-}
-
-impl std::fmt::Debug for SdkProgress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Driven").field("session", &self.session).finish_non_exhaustive()
-    }
-}
-
-impl SdkProgress {
-    fn call(&self, id: &str, tool: &str, input: &Value) -> ToolCall {
-        self.session.calls.of(&CallPart::new(id, tool, input.clone()))
-    }
-
-    /// The index of an announced call that has not been made.
-    fn told(&self, call: &ToolCall) -> Option<usize> {
-        self.told.iter().position(|told| is_same_call(&told.call, call))
-    }
-
-    /// Whether a call depends on earlier calls that the SDK has not made.
-    fn waits_for_earlier(&self, id: &str, tool: &str, input: &Value) -> bool {
-        let call = self.call(id, tool, input);
-        let told = self.told(&call).and_then(|index| self.told.get(index));
-        told.is_some_and(|told| self.depends_on_earlier(told))
-    }
-
-    fn depends_on_earlier(&self, told: &AnnouncedCall) -> bool {
-        let earlier = self.told.iter().filter(|other| other.position < told.position).count();
-        let is_lost = self.merged.is_some_and(|merged| told.position < merged);
-        (earlier > 0 || is_lost) && {
-            let call = &told.prepared.hooked.call;
-            let layers = &told.layers;
-            self.session.session_use(call, layers).reads || self.session.may_be_last(earlier, layers)
-        }
-    }
-
-    /// Something else than a call of the round is about to use or change the session: the calls' changes can't
-    /// be told from it any more.
-    fn merge(&mut self) {
-        if let Some(last) = self.positions.take().and_then(|positions| positions.last()) {
-            self.merged = self.merged.max(Some(last));
-        }
-    }
-
-    /// Changes the session's state, and that before the round.
-    fn change_state(&mut self, change: impl Fn(&mut SessionState)) {
-        change(&mut self.session.state);
-        if let Some(positions) = &mut self.positions {
-            positions.change_before(change);
-        }
-    }
-
-    /// Brings one call to its outcome: an announced one as its round was decided, any other by itself.
-    async fn make(&mut self, executor: &impl ToolExecutor, asked: ToolCall, started: Instant) -> Outcome {
-        let stored = match self.session.stored_state().await {
-            Ok(Some(stored)) => {
-                self.change_state(|state| state.merge_stored(&stored));
-                Ok(())
-            }
-            Ok(None) => Ok(()),
-            Err(error) => Err(error),
-        };
-        let Some(index) = self.told(&asked) else {
-            self.merge();
-            let session = &mut self.session;
-            session.halt_if_aborted();
-            let occurrence = session.state.unique_call_id(&asked.id);
-            let (layers, conversation) = (session.layers(), session.conversation());
-            let mut runner = session.runner(&layers, &conversation, executor);
-            let prepared = runner.prepare(asked.clone(), occurrence, &stored).await;
-            let decision = runner.decide(&prepared);
-            return runner.run_sdk_call(asked, &prepared, decision, started).await;
-        };
-        let is_unknown = self.told.get(index).is_some_and(|told| self.depends_on_earlier(told));
-        let AnnouncedCall { position, prepared, planned, layers, .. } = self.told.remove(index);
-        let mut driven = InPosition::new(self, position, is_unknown);
-        let session = driven.session();
-        session.halt_if_aborted();
-        let conversation = session.conversation();
-        let mut runner = session.runner(&layers, &conversation, executor);
-        let decision = planned.map(|planned| runner.decide_again(&prepared, planned));
-        runner.run_sdk_call(asked, &prepared, decision, started).await
-    }
-
-    /// Runs the announced calls that the SDK did not make.
-    async fn run_rest(&mut self, executor: &impl ToolExecutor, history: &History) {
-        for found in self.session.new_calls(history) {
-            let call = history_call(&self.session.calls, &found);
-            if self.told.iter().any(|told| is_same_call(&told.call, &call)) {
-                self.make(executor, call, Instant::now()).await;
-            }
-        }
-    }
-}
-
-impl<E: ToolExecutor> CallRunner<'_, E> {
-    /// Brings a call of an SDK to its outcome.
-    async fn run_sdk_call<'c>(
-        &mut self,
-        call: ToolCall,
-        prepared: &'c PreparedCall,
-        decision: Option<Decision<'c>>,
-        started: Instant,
-    ) -> Outcome {
-        let decision = decision.map(|decision| self.defer_if_suspended(decision));
-        self.round.start(call);
-        let outcome = self.run_prepared(prepared, decision, started).await;
-        let outcome = self.report(outcome);
-        self.round.end(&outcome);
-        outcome
-    }
-}
-
-/// One call of an announced round, with the session as the call sees it. When this is dropped, also because the
-/// call was given up, the call's changes take effect at its position.
-struct InPosition<'d> {
-    driven: &'d mut SdkProgress,
-    position: usize,
-}
-
-impl<'d> InPosition<'d> {
-    /// `is_unknown`: the call depends on earlier calls that have not been made.
-    fn new(driven: &'d mut SdkProgress, position: usize, is_unknown: bool) -> Self {
-        let SdkProgress { session, positions, .. } = driven;
-        let positions = positions.get_or_insert_with(|| Positions::new(session.state.clone()));
-        session.state = positions.state_at(position);
-        if is_unknown {
-            session.state.mark_untrusted();
-        }
-        session.state.record_changes();
-        Self { driven, position }
-    }
-
-    fn session(&mut self) -> &mut Session {
-        &mut self.driven.session
-    }
-}
-
-impl Drop for InPosition<'_> {
-    fn drop(&mut self) {
-        let SdkProgress { session, positions, merged, .. } = &mut *self.driven;
-        let changes = session.state.take_changes();
-        if let Some(positions) = positions {
-            positions.add(self.position, changes);
-            session.state = positions.state();
-        }
-        // Later calls of the round may have set the same facts, and it is unknown which values are theirs.
-        if merged.is_some_and(|merged| self.position < merged) {
-            session.state.mark_untrusted();
-        }
     }
 }

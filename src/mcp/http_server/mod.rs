@@ -63,7 +63,7 @@ pub struct HttpServer {
 
 impl std::fmt::Debug for HttpServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpDoor").field("origins", &self.origins).finish_non_exhaustive()
+        f.debug_struct("HttpServer").field("origins", &self.origins).finish_non_exhaustive()
     }
 }
 

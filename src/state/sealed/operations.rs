@@ -1,0 +1,157 @@
+//! The operations of a sealed store: each seals what it writes to the inner store, and opens and checks what it reads.
+
+use jiff::Timestamp;
+
+use super::envelope::{RecordLocation, open_cached, seal_cached};
+use super::keyed_names::{KeyedAcquisitions, cache_name, limit_names};
+use super::{ProvisionalSlots, SealedStore, seal_error};
+use crate::host::{
+    Account, Amount, BoxFuture, CacheEntry, CacheLookup, CacheSpace, ConditionalWrite, LimitAcquisition,
+    LimitRefusal, Record, RecordKey, RecordPage, StateStore, StoreFuture,
+};
+
+impl StateStore for SealedStore {
+    fn take<'a>(
+        &'a self,
+        now: Timestamp,
+        takes: &'a [LimitAcquisition],
+    ) -> StoreFuture<'a, Vec<LimitRefusal>> {
+        Box::pin(async move {
+            let keyed = KeyedAcquisitions::new(&self.keys, takes);
+            let takes = keyed.as_slice();
+            let refusals = self.inner.take(now, takes).await?;
+            let Some(anchor) = &self.anchor else { return Ok(keyed.refusals(refusals)) };
+            if !refusals.is_empty() {
+                anchor.sync_clock(now).await?;
+                return Ok(keyed.refusals(refusals));
+            }
+            // The anchor grants whatever the store grants, unless the store's counts were reset.
+            let taken = ProvisionalSlots { store: &*self.inner, takes };
+            let refusals = anchor.acquire(now, takes).await?;
+            if refusals.is_empty() {
+                taken.confirm();
+            }
+            Ok(keyed.refusals(refusals))
+        })
+    }
+
+    fn left<'a>(&'a self, now: Timestamp, take: &'a LimitAcquisition) -> StoreFuture<'a, Option<Amount>> {
+        Box::pin(async move {
+            let mut least: Option<Amount> = None;
+            for take in KeyedAcquisitions::new(&self.keys, std::slice::from_ref(take)).as_slice() {
+                let stores =
+                    std::iter::once(&self.inner).chain(self.anchor.as_ref().map(|anchor| &anchor.store));
+                for store in stores {
+                    if let Some(left) = store.left(now, take).await? {
+                        least = Some(least.map_or(left, |least| least.min(left)));
+                    }
+                }
+            }
+            Ok(least)
+        })
+    }
+
+    fn give_back(&self, key: &str) {
+        let names = limit_names(&self.keys, key);
+        // The anchor first, where nobody waits: a notified waiter finds the slot free in both.
+        if let Some(anchor) = &self.anchor {
+            names.iter().for_each(|name| anchor.store.give_back(name));
+        }
+        names.iter().for_each(|name| self.inner.give_back(name));
+    }
+
+    fn slot_freed(&self) -> BoxFuture<'_, ()> {
+        self.inner.slot_freed()
+    }
+
+    fn cache_get<'a>(
+        &'a self,
+        now: Timestamp,
+        space: CacheSpace<'a>,
+        key: &'a str,
+    ) -> StoreFuture<'a, CacheLookup> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            let key = &cache_name(&self.keys, space.name, key);
+            let CacheLookup { entry, generation } = self.inner.cache_get(now, space, key).await?;
+            let place = RecordLocation { store, key: RecordKey { space: space.name, key } };
+            let entry = entry.and_then(|entry| open_cached(&self.keys, place, entry));
+            // The inner store can't check the times of entries that it does not trust.
+            let entry = entry.filter(|entry| entry.stored_at <= now && now < entry.expires_at);
+            Ok(CacheLookup { entry, generation })
+        })
+    }
+
+    fn cache_put<'a>(
+        &'a self,
+        space: CacheSpace<'a>,
+        key: &'a str,
+        entry: CacheEntry,
+        generation: u64,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            let key = &cache_name(&self.keys, space.name, key);
+            let place = RecordLocation { store, key: RecordKey { space: space.name, key } };
+            let entry = seal_cached(&self.keys, place, entry).map_err(seal_error)?;
+            self.inner.cache_put(space, key, entry, generation).await
+        })
+    }
+
+    fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
+        self.inner.cache_clear(space)
+    }
+
+    fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            let (standing, _) = self.standing(store, key).await?;
+            Ok(standing.map(|standing| standing.envelope.into()))
+        })
+    }
+
+    fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            self.write(store, now, write).await
+        })
+    }
+
+    fn records<'a>(
+        &'a self,
+        space: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, RecordPage> {
+        Box::pin(async move {
+            let store = self.identity().await?;
+            let page = self.inner.records(space, after, limit).await?;
+            let mut records = Vec::with_capacity(page.records.len());
+            for (key, _) in page.records {
+                // Read again by key, because a later write may have updated the record and the anchor since.
+                let (standing, _) = self.standing(store, RecordKey { space, key: &key }).await?;
+                let Some(standing) = standing else { continue };
+                records.push((key, standing.envelope.into()));
+            }
+            Ok(RecordPage { records, more: page.more })
+        })
+    }
+
+    fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let lost = self.inner.has_lost_records(account).await?;
+            match &self.anchor {
+                Some(anchor) if !lost => anchor.store.has_lost_records(account).await,
+                _ => Ok(lost),
+            }
+        })
+    }
+
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    fn is_sealed(&self) -> bool {
+        true
+    }
+}
