@@ -1,4 +1,4 @@
-//! Approval requests and what they are bound to. The binding is encrypted in the request's token → [`Question`].
+//! Approval requests and what they are bound to. The binding is encrypted in the request's token → [`BoundRequest`].
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

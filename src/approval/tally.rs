@@ -1,4 +1,4 @@
-//! Counts the answers to an approval request: request + answers → [`Standing`]. The rules, by precedence:
+//! Counts the answers to an approval request: request + answers → [`Tally`]. The rules, by precedence:
 //!
 //! - An answer that does not count (a wrong token, a name that is not sealed, someone who may not answer, a change of what may
 //!   not be changed) is ignored.

@@ -1,4 +1,4 @@
-//! An evaluated condition: [`ExaminedCondition`] → [`Condition`], with the result of each of its parts for a call.
+//! An evaluated condition: [`ExaminedCondition`] → [`ExplainedCondition`], with the result of each of its parts for a call.
 
 use serde::Serialize;
 

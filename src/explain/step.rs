@@ -1,4 +1,4 @@
-//! One policy in one phase of a call: an event of the kernel → a redacted [`Step`].
+//! One policy in one phase of a call: an event of the kernel → a redacted [`PolicyStep`].
 
 use std::cmp::Reverse;
 

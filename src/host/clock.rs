@@ -140,7 +140,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// Wakes the thread that runs [`ManualClock::drive`].
+/// Wakes the thread that runs [`ManualClock::block_on`].
 struct ThreadWaker {
     rung: AtomicBool,
     thread: Thread,

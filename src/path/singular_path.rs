@@ -31,7 +31,7 @@ pub fn follow_steps<'a>(
     Ok(Some(at))
 }
 
-/// Like [`walk`], by the rules of RFC 9535 for filters: a step into a value of the wrong type selects nothing.
+/// Like [`follow_steps`], by the rules of RFC 9535 for filters: a step into a value of the wrong type selects nothing.
 pub(super) fn follow_steps_leniently<'a>(from: NodeRef<'a>, steps: &[PathStep]) -> Option<NodeRef<'a>> {
     steps.iter().try_fold(from, |at, step| child(at, step).ok().flatten().map(NodeRef::Json))
 }

@@ -5,7 +5,7 @@
 //!
 //! - Plain words of letters are held until two more words follow ([`plain`](super::prefilter)).
 //! - Any other word is held until enough text follows that it can neither belong to a match nor be a match's context word.
-//! - Custom patterns hold back their maximum match length, the word, or the line ([`Reach`]).
+//! - Custom patterns hold back their maximum match length, the word, or the line ([`MatchExtent`]).
 
 use std::collections::VecDeque;
 use std::ops::Range;

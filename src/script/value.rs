@@ -265,7 +265,7 @@ impl<T> NestedContainer<T> {
     }
 }
 
-/// The nesting depth of a value, for [`NestedContainer::holds`].
+/// The nesting depth of a value, for [`NestedContainer::update_depth`].
 pub(super) fn depth(value: &ScriptValue<'_>) -> usize {
     value.depth()
 }

@@ -76,7 +76,7 @@ impl CacheSpaces {
         (entry, generation)
     }
 
-    /// Stores an entry that [`fits`], with its size in bytes, unless the generation of the space has changed. Replaces an
+    /// Stores an entry that [`entry_size`], with its size in bytes, unless the generation of the space has changed. Replaces an
     /// earlier entry.
     pub fn put(
         &mut self,

@@ -1,4 +1,4 @@
-//! Reads one case of a test file: document node → one [`Case`], or one for each row of its table.
+//! Reads one case of a test file: document node → one [`TestCase`], or one for each row of its table.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The suite and its runner: cases + bundle → [`Report`]. Each case has an engine and a thread of its own, so that one which panics or
+//! The suite and its runner: cases + bundle → [`SuiteReport`]. Each case has an engine and a thread of its own, so that one which panics or
 //! never ends fails alone.
 
 use std::any::Any;

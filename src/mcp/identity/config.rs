@@ -1,4 +1,4 @@
-//! The identity file: YAML → [`Identity`].
+//! The identity file: YAML → [`Authenticator`].
 
 use std::path::Path;
 use std::time::Duration;

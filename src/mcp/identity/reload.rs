@@ -57,7 +57,7 @@ impl ReloadableAuthenticator {
         Self { identity: ArcSwap::from_pointee(identity), changed: watch::Sender::new(0) }
     }
 
-    /// The identities of a file, and the state for [`follow`](Self::follow).
+    /// The identities of a file, and the state for [`watch`](Self::watch).
     pub(in crate::mcp) fn from_file(file: IdentityFile) -> (Self, WatchedFile) {
         let followed = WatchedFile { path: file.path, contents: file.contents };
         (Self::fixed(file.identity), followed)

@@ -20,7 +20,7 @@ pub fn is_in_range(micros: Micros) -> bool {
 #[derive(Default)]
 pub struct LimitEncoder(Vec<u8>);
 
-/// Reads what a [`Writer`] wrote. Its methods return `None` if there is no such number.
+/// Reads what a [`LimitEncoder`] wrote. Its methods return `None` if there is no such number.
 pub struct LimitDecoder<'a>(&'a [u8]);
 
 impl LimitEncoder {

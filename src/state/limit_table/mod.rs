@@ -39,7 +39,7 @@ struct TrackedLimit {
     charges: AccountCharges,
     /// The allowance of the latest acquisition.
     allowance: Allowance,
-    /// Its time in [`Limits::due`]; `None` if time alone does not reset the limit. It is not postponed when the reset moves
+    /// Its time in [`LimitTable::due`]; `None` if time alone does not reset the limit. It is not postponed when the reset moves
     /// to later, so that acquisitions seldom reorder the set.
     due: Option<Micros>,
 }

@@ -59,7 +59,7 @@ impl WriterThread {
         Self { database, home, slots, given_back: Vec::new(), needs: None, seen: None, looks: 0 }
     }
 
-    /// Runs until [`Message::End`]. No failure ends the thread.
+    /// Runs until [`ThreadMessage::End`]. No failure ends the thread.
     pub fn run(mut self, messages: &Receiver<ThreadMessage>) {
         let mut ends = false;
         while !ends {

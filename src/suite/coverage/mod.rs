@@ -1,7 +1,7 @@
 //! Branch coverage: which policies of a bundle, and which of their branches, the cases of a suite reach.
 //!
-//! A branch is one side of one coverage point of a rules file: a test that holds, or the same test that does not hold. [`places`] lists
-//! the points of a bundle, [`heard`] counts events while cases run, and [`report`] summarizes the counts.
+//! A branch is one side of one coverage point of a rules file: a test that holds, or the same test that does not hold. [`coverage_points`] lists
+//! the points of a bundle, [`recorder`] counts events while cases run, and [`report`] summarizes the counts.
 
 mod recorder;
 mod coverage_points;

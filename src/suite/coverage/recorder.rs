@@ -1,4 +1,4 @@
-//! Counts branches: events of the kernel → [`Counts`].
+//! Counts branches: events of the kernel → [`BranchCounts`].
 
 use std::sync::PoisonError;
 

@@ -1,4 +1,4 @@
-//! Generates mutants: bundle → [`Change`]s.
+//! Generates mutants: bundle → [`Mutant`]s.
 
 use std::collections::BTreeSet;
 

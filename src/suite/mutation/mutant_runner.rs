@@ -1,4 +1,4 @@
-//! Runs the suite against each mutant, until a case notices it: changes → [`Verdict`]s.
+//! Runs the suite against each mutant, until a case notices it: changes → [`MutantVerdict`]s.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
