@@ -55,9 +55,6 @@ pub(super) async fn admit<E>(
     state: &mut SessionState,
 ) {
     let limits = decision.take_limits();
-    if limits.is_empty() {
-        return;
-    }
     let layers = decision.layers().clone();
     let account = Account::from_context(&decision.call().context);
     let fresh = limits.into_iter().filter(|pending| !taken.pending.contains(pending));

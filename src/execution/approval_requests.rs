@@ -64,9 +64,6 @@ impl<E: ToolExecutor> CallContext<'_, E> {
         held: HeldResources<'_>,
         state: &SessionState,
     ) -> Option<(Vec<Permit>, ApprovalRecord)> {
-        if decision.effect() != Effect::Suspend {
-            return None;
-        }
         // If this fails, a person is asked.
         catch_panic(self.find_grants_guarded(attempt, decision, held, state)).await.ok().flatten()
     }
@@ -164,9 +161,6 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         decision: &mut Decision<'_>,
         begins_with: Option<Digest>,
     ) -> Option<RequestDraft> {
-        if decision.effect() != Effect::Suspend {
-            return None;
-        }
         let kernel = &self.context.kernel;
         let about = json::digest(decision.input());
         let begins_with = begins_with.unwrap_or(about);

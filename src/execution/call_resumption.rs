@@ -12,8 +12,8 @@ use super::approval_verification::{
     ApprovalMessages, InvalidRequest, ResumeContext, VerifiedRequest, refusal,
 };
 use super::approved_call::{ApprovedRequest, NOT_AGAIN, RunResult};
-use super::call_runner::{unavailable_ledger, unfinished};
 use super::other_runner::OtherRunner;
+use super::refusals::{unavailable_ledger, unfinished};
 use super::{CallAttempt, CallRunner};
 use crate::approval::{BoundRequest, CallStage, IgnoredAnswer, LedgerEntry, LedgerError, LedgerKey, Tally};
 use crate::call::{ApprovalDecision, ApprovalRequest, Outcome, OutcomeKind, Reason, ToolCall, reason_code};

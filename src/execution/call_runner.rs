@@ -5,14 +5,13 @@ use std::time::Instant;
 use super::admission::{self, AcquiredLimits};
 use super::approval_verification::ApprovalMessages;
 use super::other_runner::OtherRunner;
+use super::refusals::{unavailable_ledger, unfinished};
 use super::wrappers::WrapperChain;
 use super::{BudgetReservation, CallAttempt, CallContext, ClaimError, HookedCall, RoundProgress};
 use crate::approval::{LedgerError, LedgerKey};
-use crate::call::{
-    Amount, ApprovalRequest, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code,
-};
-use crate::host::{StoreError, ToolCallSpan, ToolCallStart, ToolExecutor, catch_panic};
-use crate::kernel::{Decision, Effect, Event, Execution, HeldResources, Kernel, notify};
+use crate::call::{Amount, Outcome, OutcomeKind, SessionState, ToolCall};
+use crate::host::{StoreError, ToolExecutor};
+use crate::kernel::{Decision, Effect, Execution, HeldResources, Kernel};
 use crate::middleware::{BudgetAmounts, OnBudgetExceeded};
 use crate::work_limit::WorkMeter;
 
@@ -63,7 +62,10 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         occurrence: String,
         stored: &Result<(), StoreError>,
     ) -> PreparedCall {
-        let lookup = self.look_up(&call, occurrence, stored).await;
+        let lookup = match self.context.session.is_recorded {
+            true => self.look_up(&call, occurrence, stored).await,
+            false => LedgerLookup::New(self.context.call_key(occurrence)),
+        };
         let hooked = match lookup {
             LedgerLookup::New(_) => {
                 let mut hooked = self.run_before_hooks(call).await;
@@ -83,9 +85,6 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         stored: &Result<(), StoreError>,
     ) -> LedgerLookup {
         let mut key = self.context.call_key(occurrence);
-        if !self.context.session.is_recorded {
-            return LedgerLookup::New(key);
-        }
         if let Err(error) = stored {
             return LedgerLookup::Unavailable(key, error.clone().into());
         }
@@ -171,7 +170,12 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         attempt: &CallAttempt<'c>,
         mut decision: Decision<'c>,
     ) -> Result<Outcome, ClaimError> {
-        let reserved = self.reserve_budget(attempt, &mut decision).await;
+        // A call that is refused anyway counts nothing, and one that runs again was counted when it ran first.
+        let is_counted = decision.effect() < Effect::Invalid && !attempt.holds_claim;
+        let reserved = match is_counted && self.context.kernel.has_run_policies() {
+            true => self.reserve_budget(&mut decision).await,
+            false => None,
+        };
         let meter = WorkMeter::after_decision(decision.work());
         // On the heap: everything around a tool would otherwise be part of each future that waits for it.
         let ended = Box::pin(meter.scope(self.execute(attempt, decision))).await;
@@ -183,16 +187,8 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         ended
     }
 
-    /// Counts the call in its budgets, or makes the decision stricter. A call that is refused anyway counts nothing, and one that runs
-    /// again was counted when it ran first.
-    async fn reserve_budget(
-        &mut self,
-        attempt: &CallAttempt<'_>,
-        decision: &mut Decision<'_>,
-    ) -> Option<BudgetReservation> {
-        if decision.effect() >= Effect::Invalid || attempt.holds_claim {
-            return None;
-        }
+    /// Counts the call in its budgets, or makes the decision stricter.
+    async fn reserve_budget(&mut self, decision: &mut Decision<'_>) -> Option<BudgetReservation> {
         let mut shadows = Vec::new();
         let one = BudgetAmounts { calls: Some(Amount::from_whole(1)), ..BudgetAmounts::default() };
         let reserved = self.context.budgets().reserve(self.state, one, |_| true, &mut shadows).await;
@@ -213,23 +209,31 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         attempt: &CallAttempt<'c>,
         mut decision: Decision<'c>,
     ) -> Result<Outcome, ClaimError> {
-        let granted = self.context.find_grants(attempt, &decision, attempt.held(), self.state).await;
-        let granted = granted.map(|(permits, approved)| {
+        let mut granted = None;
+        if decision.effect() == Effect::Suspend
+            && let Some((permits, approved)) =
+                self.context.find_grants(attempt, &decision, attempt.held(), self.state).await
+        {
             let held = HeldResources { permits: &permits, ..attempt.held() };
             decision = attempt.hooked.decide(&self.context.kernel, self.state, held);
-            approved
-        });
+            granted = Some(approved);
+        }
         let mut limits = AcquiredLimits::default();
-        admission::admit(&self.context, &mut decision, &mut limits, self.state).await;
-        match (decision.effect(), decision.own_answer()) {
-            (Effect::Run, _) => {
+        if decision.needs_limits() {
+            admission::admit(&self.context, &mut decision, &mut limits, self.state).await;
+        }
+        match decision.effect() {
+            Effect::Run => {
                 let mut outcome = self.execute_tool(attempt, decision, limits).await?;
                 if outcome.outcome != OutcomeKind::Suspended {
                     outcome.approved = attempt.approved.clone().or(granted);
                 }
                 Ok(outcome)
             }
-            (Effect::Answer, Some(response)) => Ok(self.settle(attempt, decision, Ok(response).into())),
+            Effect::Answer => match decision.own_answer() {
+                Some(response) => Ok(self.settle(attempt, decision, Ok(response).into())),
+                None => Ok(self.refuse(attempt, decision).await),
+            },
             _ => Ok(self.refuse(attempt, decision).await),
         }
     }
@@ -263,133 +267,6 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         self.context.kernel.settle(decision, execution, self.state, attempt.started)
     }
 
-    /// The outcome of a call that does not run, for a reason outside of the rules.
-    pub(super) async fn deny(
-        &mut self,
-        attempt: &CallAttempt<'_>,
-        effect: Effect,
-        reason: Reason,
-    ) -> Outcome {
-        let mut decision = attempt.hooked.decide(&self.context.kernel, self.state, HeldResources::default());
-        decision.refuse(effect, reason, None);
-        let outcome = self.refuse(attempt, decision).await;
-        self.finish(attempt, outcome).await
-    }
-
-    /// The outcome of a call whose ledger does not answer. It is not recorded: the call may have run, or wait with its answer.
-    pub(super) async fn deny_unavailable(
-        &mut self,
-        call: &ToolCall,
-        key: &LedgerKey,
-        error: &LedgerError,
-        started: Instant,
-    ) -> Outcome {
-        let hooked = self.run_before_hooks(call.clone()).await;
-        let attempt = CallAttempt::new(&hooked, key.clone(), started);
-        let mut decision = hooked.decide(&self.context.kernel, self.state, HeldResources::default());
-        decision.refuse(Effect::Deny, unavailable_ledger(error), None);
-        self.refuse(&attempt, decision).await
-    }
-
-    /// The outcome of a call that may have run, and nobody knows how it ended.
-    pub(super) fn indeterminate(&mut self, attempt: &CallAttempt<'_>, reason: Reason) -> Outcome {
-        let decision = attempt.hooked.decide(&self.context.kernel, self.state, HeldResources::default());
-        self.settle(attempt, decision, Execution::broken(reason, OutcomeKind::Indeterminate))
-    }
-
-    /// The same for a call that hooks have not seen in this attempt.
-    pub(crate) async fn indeterminate_call(
-        &mut self,
-        call: &ToolCall,
-        reason: Reason,
-        started: Instant,
-    ) -> Outcome {
-        let hooked = self.run_before_hooks(call.clone()).await;
-        let key = self.context.call_key(call.id.clone());
-        self.indeterminate(&CallAttempt::new(&hooked, key, started), reason)
-    }
-
-    /// The end of an attempt: `after` hooks see the outcome, and the ledger records it.
-    pub(super) async fn finish(&mut self, attempt: &CallAttempt<'_>, mut outcome: Outcome) -> Outcome {
-        let call = &attempt.hooked.call;
-        if outcome.outcome != OutcomeKind::Suspended && !self.context.hooks.all.is_empty() {
-            let (kernel, state) = (self.context.kernel, &*self.state);
-            let redact = |outcome: &mut Outcome| kernel.redact_outcome(call, outcome, state);
-            outcome = self.context.hooks.after(call, outcome, redact).await;
-        }
-        // Whatever fails here, the outcome stays.
-        let _ = catch_panic(self.record_end(attempt, &outcome)).await;
-        outcome
-    }
-
-    async fn record_end(&self, attempt: &CallAttempt<'_>, outcome: &Outcome) {
-        let ledger = self.context.ledger(attempt.requested());
-        let is_recorded = self.context.session.is_recorded;
-        // State first: a process that ends in between would otherwise leave a settled call whose labels and facts are lost.
-        let stored = if is_recorded { self.save_state().await } else { Ok(()) };
-        if outcome.outcome == OutcomeKind::Suspended {
-            if let Some(request) = &outcome.approval {
-                let key = LedgerKey { occurrence: occurrence_of(request), ..attempt.key.clone() };
-                // If the store does not answer, it is better to notify twice than never.
-                if ledger.mark_notified(&key, false).await.unwrap_or(true) {
-                    self.context.services.notify(|observer| observer.on_request(request));
-                }
-            }
-        } else if stored.is_ok() && (attempt.needs_claim() || attempt.entry.is_some() || is_recorded) {
-            // Without it the ledger says that nobody knows how the call ended, and it is not run again.
-            let _ = ledger.record_outcome(&attempt.key, &attempt.ledger_entry(), outcome).await;
-        }
-    }
-
-    /// Stores the session's state, without the occurrences of calls: every call has an entry of its own, and the list would grow with
-    /// each.
-    pub(super) async fn save_state(&self) -> Result<(), StoreError> {
-        let state = self.state.clone().without_occurrences();
-        let account = crate::host::Account::from_context(&self.context.hooks.run.context);
-        self.context.services.store_session(self.context.session.conversation, account, &state).await
-    }
-
-    /// Notifies listeners and observers of an outcome.
-    pub(crate) fn report(&self, mut outcome: Outcome) -> Outcome {
-        let CallContext { kernel, services, hooks, session, .. } = &self.context;
-        outcome.session = session.name.map(str::to_owned);
-        notify(kernel.listener, &Event::Ended(&outcome));
-        // Observers have seen a replayed outcome before.
-        if outcome.replayed || services.observers.is_empty() {
-            return outcome;
-        }
-        if outcome.outcome != OutcomeKind::Suspended {
-            let shown = session.formatter.result(&outcome).map(|result| result.output.text());
-            let span = ToolCallSpan {
-                request_id: &hooks.run.request_id,
-                iteration: hooks.run.iteration,
-                outcome: &outcome,
-                shown: shown.as_deref(),
-            };
-            services.notify(|observer| observer.on_tool_end(&span));
-        }
-        services.notify(|observer| observer.on_outcome(&outcome));
-        outcome
-    }
-
-    fn report_start(&self, decision: &Decision<'_>) {
-        let CallContext { kernel, services, hooks, .. } = &self.context;
-        notify(kernel.listener, &Event::ExecutionStarted(decision.call()));
-        if services.observers.is_empty() {
-            return;
-        }
-        let (call, args) = (decision.call(), kernel.redacted_input(decision, self.state));
-        let start = ToolCallStart {
-            request_id: &hooks.run.request_id,
-            iteration: hooks.run.iteration,
-            call_id: &call.id,
-            tool: &call.tool,
-            server: call.server.as_deref(),
-            args: &args,
-        };
-        services.notify(|observer| observer.on_tool_start(&start));
-    }
-
     /// The kernel, for decisions of which no listener is notified: they are made again.
     pub(super) fn silent_kernel(&self) -> Kernel<'r> {
         Kernel { listener: None, ..self.context.kernel }
@@ -400,21 +277,4 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
 fn may_have_run(kind: OutcomeKind) -> bool {
     use OutcomeKind::{Aborted, Executed, Failed, Indeterminate, Recovered};
     matches!(kind, Executed | Failed | Recovered | Indeterminate | Aborted)
-}
-
-/// The reason of a call that may have run, and nobody knows how it ended.
-pub(crate) fn unfinished(message: impl Into<String>) -> Reason {
-    Reason { policy: None, code: reason_code::UNFINISHED.to_owned(), message: message.into() }
-}
-
-/// The reason of a call that does not run because its ledger does not answer.
-pub(super) fn unavailable_ledger(error: &LedgerError) -> Reason {
-    let message = format!("it is unknown whether this call ran already: {error}");
-    Reason { policy: None, code: error.code().to_owned(), message }
-}
-
-/// The occurrence of the call of a request.
-pub(crate) fn occurrence_of(request: &ApprovalRequest) -> String {
-    let id = request.approval_id.as_str();
-    id.strip_prefix("approval_").unwrap_or(id).to_owned()
 }

@@ -3,12 +3,13 @@
 use smallvec::SmallVec;
 
 use super::limit_requests::LimitRequest;
+use super::trace::PolicyRef;
 use super::{CallScope, Decision, Kernel};
 use crate::approval::{ApprovalRequirement, BoundContext, Permit, Remembered, name_comparison};
 use crate::argument_schema::{self, ArgumentSchema};
 use crate::call::{CallView, ContextReads, SessionState, ToolCall};
 use crate::json::{self, Digest, Value, json};
-use crate::middleware::{Approval, PolicyKind};
+use crate::middleware::{Approval, LimitCharge, PolicyKind};
 use crate::path::ArgumentPointers;
 use crate::policy::Policy;
 use crate::principal::PrincipalComparison;
@@ -26,6 +27,11 @@ pub(crate) struct HeldResources<'h> {
 }
 
 impl HeldResources<'_> {
+    /// Whether the call has acquired this amount of a limit.
+    pub(super) fn holds_limit(&self, limit: PolicyRef, measure: &LimitCharge) -> bool {
+        self.limits.iter().any(|held| held.policy == limit && held.measure == *measure)
+    }
+
     /// Whether these arguments are approved, for this policy or for `defaults.unmatched`.
     pub(super) fn is_approved(&self, layer: u32, policy: Option<&Policy>, input: &Value) -> bool {
         !self.permits.is_empty() && self.permits.contains(&permit(layer, policy, json::digest(input)))
@@ -129,7 +135,7 @@ impl Kernel<'_> {
     }
 
     /// Whether a script's own request is approved.
-    pub(crate) fn is_approved(&self, permits: &[Permit], policy: super::PolicyRef, about: Digest) -> bool {
+    pub(crate) fn is_approved(&self, permits: &[Permit], policy: PolicyRef, about: Digest) -> bool {
         policy.find(self.layers).is_some_and(|of| permits.contains(&permit(policy.layer(), Some(of), about)))
     }
 

@@ -85,12 +85,12 @@ pub struct Decision<'c> {
 }
 
 impl<'c> Decision<'c> {
-    /// A refusal by no policy.
-    pub(super) fn refused(call: &'c ToolCall, effect: Effect, code: &str, message: &str) -> Self {
+    /// A call that may run, as far as nothing else is known.
+    pub(super) fn new(call: &'c ToolCall) -> Self {
         Self {
             call: Cow::Borrowed(call),
-            effect,
-            reason: Some(Reason { policy: None, code: code.to_owned(), message: message.to_owned() }),
+            effect: Effect::Run,
+            reason: None,
             permitted_by: None,
             approved: false,
             approvals: SmallVec::new(),
@@ -108,6 +108,12 @@ impl<'c> Decision<'c> {
             layers: Layers::new(),
             work: 0,
         }
+    }
+
+    /// A refusal by no policy.
+    pub(super) fn refused(call: &'c ToolCall, effect: Effect, code: &str, message: &str) -> Self {
+        let reason = Reason { policy: None, code: code.to_owned(), message: message.to_owned() };
+        Self { effect, reason: Some(reason), ..Self::new(call) }
     }
 
     /// What the decision does with the call.
@@ -150,6 +156,11 @@ impl<'c> Decision<'c> {
 
     pub(crate) fn layers(&self) -> &Layers {
         &self.layers
+    }
+
+    /// Whether limits are to be acquired before the call runs.
+    pub(crate) fn needs_limits(&self) -> bool {
+        !self.limits.is_empty()
     }
 
     pub(crate) fn take_limits(&mut self) -> Vec<LimitRequest> {

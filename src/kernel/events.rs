@@ -1,12 +1,11 @@
 //! Events for listeners: how every policy was evaluated, and why it applied or not. Without a listener they
 //! cost nothing.
 
-use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::trace::{Layers, PolicyHandle, PolicyRef, Trace};
-use super::{CallScope, Decision, Kernel};
+use super::trace::{Layers, PolicyHandle};
+use super::{Decision, Kernel};
 use crate::call::{Amount, CallView, Outcome, Phase, ToolCall, Verdict};
 use crate::host::ToolError;
 use crate::json::Value;
@@ -192,114 +191,5 @@ impl Kernel<'_> {
             problem: None,
         };
         notify(self.listener, &Event::Asking(asking));
-    }
-}
-
-/// Records one phase of a call for a listener: the policies that were evaluated, and in the end those that were
-/// not.
-pub(super) struct PhaseRecorder<'h> {
-    listener: Option<&'h dyn EventListener>,
-    phase: Phase,
-    heard: RefCell<Vec<PolicyRef>>,
-}
-
-/// How a policy was evaluated, and what it did.
-#[derive(Clone, Copy)]
-pub(super) struct Evaluation<'a> {
-    pub(super) said: MatchStatus<'a>,
-    /// `None` if the policy takes no part.
-    pub(super) verdict: Option<Verdict>,
-    pub(super) change: Option<Change<'a>>,
-    pub(super) problem: Option<&'a str>,
-}
-
-impl<'a> Evaluation<'a> {
-    pub(super) fn new(truth: &'a Truth, verdict: Option<Verdict>) -> Self {
-        Self::skipped(MatchStatus::Truth(truth), verdict)
-    }
-
-    /// A policy that was not evaluated, or not only by its condition.
-    pub(super) fn skipped(said: MatchStatus<'a>, verdict: Option<Verdict>) -> Self {
-        Self { said, verdict, change: None, problem: None }
-    }
-}
-
-impl<'h> PhaseRecorder<'h> {
-    pub(super) fn new(listener: Option<&'h dyn EventListener>, phase: Phase) -> Self {
-        Self { listener, phase, heard: RefCell::default() }
-    }
-
-    /// Whether there is a listener.
-    pub(super) fn has_listener(&self) -> bool {
-        self.listener.is_some()
-    }
-
-    /// Records the evaluation of a policy: in the trace if it takes part, and for the listener.
-    pub(super) fn record<'a>(
-        &self,
-        trace: &mut Trace,
-        by: PolicyHandle<'a>,
-        view: &CallView<'a>,
-        evaluation: Evaluation<'a>,
-    ) {
-        if let Some(verdict) = evaluation.verdict {
-            let is_undecided = matches!(evaluation.said, MatchStatus::Truth(Truth::Undecided(_)));
-            trace.note(by.reference, self.phase, verdict, is_undecided);
-        }
-        self.report(by, view, evaluation);
-    }
-
-    /// Reports the evaluation of a policy to the listener.
-    pub(super) fn report<'a>(&self, by: PolicyHandle<'a>, view: &CallView<'a>, evaluation: Evaluation<'a>) {
-        if self.listener.is_none() {
-            return;
-        }
-        let PolicyHandle { reference, policy } = by;
-        self.heard.borrow_mut().push(reference);
-        let Evaluation { said, verdict, change, problem } = evaluation;
-        let asking = PolicyEvaluated {
-            policy,
-            layer: reference.layer,
-            place: reference.index,
-            phase: Some(self.phase),
-            view: *view,
-            said,
-            verdict,
-            change,
-            problem,
-        };
-        notify(self.listener, &Event::Asking(asking));
-    }
-
-    /// Whether this policy was reported.
-    pub(super) fn has_reported(&self, reference: PolicyRef) -> bool {
-        self.heard.borrow().contains(&reference)
-    }
-
-    /// Ends the phase: reports the policies of the phase that were not evaluated.
-    pub(super) fn report_rest<'a>(
-        &self,
-        subject: &CallScope<'a>,
-        view: &CallView<'a>,
-        why: impl Fn(&Policy) -> MatchStatus<'static>,
-    ) {
-        if self.listener.is_none() {
-            return;
-        }
-        let mut heard = self.heard.borrow().clone();
-        heard.sort_unstable();
-        let server = subject.call.server.as_deref().unwrap_or("");
-        for (layer, chains) in (0u32..).zip(subject.layers) {
-            for (index, policy) in (0u32..).zip(chains.policies()) {
-                let reference = PolicyRef { layer, index };
-                if !policy.kind.is_active_in(self.phase) || heard.binary_search(&reference).is_ok() {
-                    continue;
-                }
-                let fits = policy.matcher.matches_tool(server, &subject.call.tool);
-                let said = if fits { why(policy) } else { MatchStatus::Elsewhere };
-                let by = PolicyHandle { reference, policy };
-                self.report(by, view, Evaluation::skipped(said, None));
-            }
-        }
     }
 }

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::CallScope;
 use super::decision::Decision;
 use super::trace::PolicyRef;
 use crate::call::{OutcomeKind, Reason, reason_code};
 use crate::durations::format;
 use crate::host::ToolError;
 use crate::json::{Map, Value};
-use crate::middleware::PolicyKind;
 
 /// What a tool gave, or what was given in its place.
 #[derive(Clone, Debug)]
@@ -41,6 +39,37 @@ impl Source {
             Self::Policy(by) => Some(*by),
             Self::Tool | Self::Cache(..) | Self::Others(_) => None,
         }
+    }
+
+    /// The kind and the reason of a call that has its result from here. `id` names policies.
+    pub(super) fn into_reason(
+        self,
+        id: impl Fn(PolicyRef) -> Option<String>,
+        decision: &Decision<'_>,
+    ) -> (OutcomeKind, Reason) {
+        let (kind, policy, code, message) = match self {
+            Self::Tool => return (OutcomeKind::Executed, decision.reason()),
+            Self::Policy(by) => {
+                let policy = id(by);
+                let name = policy.as_deref().unwrap_or_default();
+                let message = format!("`{name}` answers in the tool's place");
+                (OutcomeKind::Answered, policy, reason_code::ANSWERED, message)
+            }
+            Self::Others(by) => {
+                let who = if by.is_empty() { "a person".to_owned() } else { by.join(", ") };
+                let message = format!("{who} answered in the tool's place");
+                (OutcomeKind::Answered, None, reason_code::ANSWERED, message)
+            }
+            Self::Cache(by, age) => {
+                let when = match age.as_millis() {
+                    0 => "just now".to_owned(),
+                    _ => format!("{} ago", format(age)),
+                };
+                let message = format!("the tool returned this {when} for the same call");
+                (OutcomeKind::Cached, id(by), reason_code::CACHED, message)
+            }
+        };
+        (kind, Reason { policy, code: code.to_owned(), message })
     }
 }
 
@@ -124,80 +153,4 @@ pub(crate) struct Records {
     pub(crate) entries: Vec<(PolicyRef, Map)>,
     /// The results that scripts received, unredacted: what is redacted in them must not leave by another way.
     pub(crate) results: Vec<Arc<Value>>,
-}
-
-/// The parts of an outcome that an execution decides.
-pub(super) struct OutcomeParts {
-    pub(super) kind: OutcomeKind,
-    pub(super) output: Option<Value>,
-    /// The error, if it is one that a policy may recover.
-    pub(super) error: Option<ToolError>,
-    pub(super) reason: Reason,
-    /// No tool exists behind the call.
-    pub(super) dry: bool,
-    /// The reason's code is a script's word.
-    pub(super) thrown: bool,
-}
-
-impl OutcomeParts {
-    fn new(kind: OutcomeKind, output: Option<Value>, reason: Reason) -> Self {
-        Self { kind, output, error: None, reason, dry: false, thrown: false }
-    }
-
-    pub(super) fn from_result(
-        result: Result<CallResponse, Broken>,
-        subject: &CallScope<'_>,
-        decision: &Decision<'_>,
-    ) -> Self {
-        let id = |reference: PolicyRef| subject.policy(reference).map(|policy| policy.id.clone());
-        match result {
-            Ok(CallResponse { result: Ok(output), source, dry }) => {
-                let (kind, reason) = success(source, id, decision);
-                Self { dry, ..Self::new(kind, Some(output), reason) }
-            }
-            Ok(CallResponse { result: Err(error), source, .. }) => {
-                let by = source.policy();
-                let policy = by.and_then(|by| subject.policy(by));
-                let thrown = policy.is_some_and(|policy| matches!(policy.kind, PolicyKind::Around(_)));
-                let code = by.and_then(|_| error.kind.clone());
-                let code = code.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
-                let reason = Reason { policy: by.and_then(id), code, message: error.message.clone() };
-                Self { error: Some(error), thrown, ..Self::new(OutcomeKind::Failed, None, reason) }
-            }
-            Err(Broken { policy, reason, kind }) => {
-                let policy = policy.and_then(id).or(reason.policy);
-                Self::new(kind, None, Reason { policy, ..reason })
-            }
-        }
-    }
-}
-
-/// The kind and the reason of a call that has a result.
-fn success(
-    source: Source,
-    id: impl Fn(PolicyRef) -> Option<String>,
-    decision: &Decision<'_>,
-) -> (OutcomeKind, Reason) {
-    let (kind, policy, code, message) = match source {
-        Source::Tool => return (OutcomeKind::Executed, decision.reason()),
-        Source::Policy(by) => {
-            let policy = id(by);
-            let message = format!("`{}` answers in the tool's place", policy.as_deref().unwrap_or_default());
-            (OutcomeKind::Answered, policy, reason_code::ANSWERED, message)
-        }
-        Source::Others(by) => {
-            let who = if by.is_empty() { "a person".to_owned() } else { by.join(", ") };
-            let message = format!("{who} answered in the tool's place");
-            (OutcomeKind::Answered, None, reason_code::ANSWERED, message)
-        }
-        Source::Cache(by, age) => {
-            let when = match age.as_millis() {
-                0 => "just now".to_owned(),
-                _ => format!("{} ago", format(age)),
-            };
-            let message = format!("the tool returned this {when} for the same call");
-            (OutcomeKind::Cached, id(by), reason_code::CACHED, message)
-        }
-    };
-    (kind, Reason { policy, code: code.to_owned(), message })
 }

@@ -5,20 +5,19 @@ use smallvec::SmallVec;
 use super::CallScope;
 use super::approval_requirements::HeldResources;
 use super::decision::Effect;
-use super::events::{Evaluation, MatchStatus, SkipReason};
+use super::events::{MatchStatus, SkipReason};
 use super::limit_requests::{self, LimitRequest};
-use super::redacted_call::RedactedCall;
+use super::phase_recorder::{Evaluation, PhaseRecorder};
 use super::trace::{PolicyHandle, PolicyRef, Trace};
-use crate::call::{CallView, CardLabels, Phase, Reason, SessionState, Verdict, reason_code};
+use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::matcher::Truth;
-use crate::middleware::{Application, CardTemplates, CountedCalls, Limit, LimitCharge, PolicyKind};
-use crate::policy::{Mode, Policy, Unmatched};
-use crate::template::Template;
+use crate::middleware::{Application, CountedCalls, Limit, PolicyKind};
+use crate::policy::{Mode, Unmatched};
 
 /// The result of gate.
 pub(super) struct GateResult {
     pub(super) effect: Effect,
-    cause: DecisionCause,
+    pub(super) cause: Option<DecisionCause>,
     pub(super) permitted_by: Option<PolicyRef>,
     /// An approval is part of why it may run.
     pub(super) approved: bool,
@@ -28,11 +27,11 @@ pub(super) struct GateResult {
     pub(super) unmatched: SmallVec<[u32; 1]>,
     pub(super) answer: Option<PolicyRef>,
     pub(super) limits: Vec<LimitRequest>,
+    pub(super) trace: Trace,
 }
 
-enum DecisionCause {
-    /// Nothing stops the call.
-    Nothing,
+/// Why a call does not run.
+pub(super) enum DecisionCause {
     /// The arguments are invalid.
     Failure(Reason),
     /// No policy permits it.
@@ -50,11 +49,11 @@ pub(super) fn run(
     view: CallView<'_>,
     failure: Option<Reason>,
     held: HeldResources<'_>,
-    trace: &mut Trace,
+    trace: Trace,
 ) -> GateResult {
     let failed = failure.is_some();
-    let hearing = subject.hearing(Phase::Gate);
-    let mut conclusion = GateResult::start(failure);
+    let recorder = PhaseRecorder::new(subject.listener, Phase::Gate, trace);
+    let mut result = GateResult::new(failure);
     for (layer, (chains, chain)) in (0u32..).zip(subject.layers.iter().zip(&subject.chains)) {
         let mut permitted = false;
         for index in chain.gate.candidates(&view) {
@@ -64,30 +63,30 @@ pub(super) fn run(
             }
             let truth = policy.matcher.eval(&view);
             let by = PolicyHandle { reference: PolicyRef { layer, index }, policy };
-            let asked = conclusion.ask(by, &truth, &view, held, trace);
-            let verdict = asked.map(|(verdict, _)| verdict);
-            hearing.report(by, &view, Evaluation::new(&truth, verdict));
-            permitted |= asked.is_some_and(|(_, permits)| permits);
+            let applied = result.apply_policy(by, &truth, &view, held);
+            let evaluation = Evaluation::new(&truth, applied.as_ref().map(|applied| applied.verdict));
+            let undecided = applied.as_ref().is_some_and(|applied| applied.undecided);
+            recorder.record(by, &view, Evaluation { undecided, ..evaluation });
+            permitted |= applied.is_some_and(|applied| applied.permits);
         }
         if !permitted && !failed {
             match chains.defaults().unmatched {
                 Unmatched::Allow => {}
-                Unmatched::Approval if held.is_approved(layer, None, view.input) => {
-                    conclusion.approved = true
-                }
+                Unmatched::Approval if held.is_approved(layer, None, view.input) => result.approved = true,
                 Unmatched::Approval => {
-                    conclusion.unmatched.push(layer);
-                    conclusion.tighten(Effect::Suspend, DecisionCause::Unmatched);
+                    result.unmatched.push(layer);
+                    result.tighten(Effect::Suspend, Some(DecisionCause::Unmatched));
                 }
-                Unmatched::Deny => conclusion.tighten(Effect::Deny, DecisionCause::Unmatched),
+                Unmatched::Deny => result.tighten(Effect::Deny, Some(DecisionCause::Unmatched)),
             }
         }
     }
-    hearing.report_rest(subject, &view, |policy| match failed && !concerns_failures(&policy.kind) {
+    recorder.report_rest(subject, &view, |policy| match failed && !concerns_failures(&policy.kind) {
         true => MatchStatus::Unasked(SkipReason::InvalidArguments),
         false => MatchStatus::LeftOut,
     });
-    conclusion
+    result.trace = recorder.into_trace();
+    result
 }
 
 /// Whether a policy is evaluated for calls with invalid arguments.
@@ -96,25 +95,24 @@ fn concerns_failures(kind: &PolicyKind) -> bool {
     counts_them || matches!(kind, PolicyKind::Halt(_))
 }
 
-fn verdict(policy: &Policy) -> Verdict {
-    match policy.kind {
-        PolicyKind::Deny(_) => Verdict::Deny,
-        PolicyKind::Halt(_) => Verdict::Halt,
-        PolicyKind::Approval(_) => Verdict::Suspend,
-        PolicyKind::Respond(_) => Verdict::Answer,
-        _ => Verdict::Pass,
-    }
+/// What a policy does in gate.
+struct AppliedPolicy {
+    verdict: Verdict,
+    /// It lifts `defaults.unmatched`.
+    permits: bool,
+    /// It applies because it can't be evaluated.
+    undecided: bool,
 }
 
 impl GateResult {
-    fn start(failure: Option<Reason>) -> Self {
+    fn new(failure: Option<Reason>) -> Self {
         let (effect, cause) = match failure {
-            None => (Effect::Run, DecisionCause::Nothing),
+            None => (Effect::Run, None),
             // Arguments that are not an object are denied: nothing in them can be corrected.
             Some(reason) if reason.code == reason_code::INVALID_ARGUMENTS => {
-                (Effect::Deny, DecisionCause::Failure(reason))
+                (Effect::Deny, Some(DecisionCause::Failure(reason)))
             }
-            Some(reason) => (Effect::Invalid, DecisionCause::Failure(reason)),
+            Some(reason) => (Effect::Invalid, Some(DecisionCause::Failure(reason))),
         };
         Self {
             effect,
@@ -125,164 +123,106 @@ impl GateResult {
             unmatched: SmallVec::new(),
             answer: None,
             limits: Vec::new(),
+            trace: Trace::default(),
         }
     }
 
-    /// Applies a policy whose condition has this truth. Returns its verdict, and whether it lifts
-    /// `defaults.unmatched`; `None` if it does not apply.
-    fn ask(
+    /// Applies a policy whose condition has this truth. Returns `None` if it does not apply.
+    fn apply_policy(
         &mut self,
         by: PolicyHandle<'_>,
         truth: &Truth,
         view: &CallView<'_>,
         held: HeldResources<'_>,
-        trace: &mut Trace,
-    ) -> Option<(Verdict, bool)> {
+    ) -> Option<AppliedPolicy> {
         let PolicyHandle { reference, policy } = by;
-        // An `approval` whose condition is undecided stops the call, but permits nothing: it does not lift
-        // `unmatched`.
-        let certain = *truth == Truth::Yes;
         let why = match policy.kind.application(truth, Phase::Gate) {
             Application::No => return None,
             Application::Yes => None,
             Application::Undecided(_, why) => Some(why.to_owned()),
         };
+        let undecided = why.is_some();
         if let Some(limit) = policy.kind.as_limit() {
-            let measured = limit_requests::measure(reference.layer, policy, limit, view);
-            let holds = |measure: &LimitCharge| {
-                held.limits.iter().any(|pending| pending.policy == reference && pending.measure == *measure)
-            };
-            if measured.as_ref().is_ok_and(holds) {
-                trace.note(reference, Phase::Gate, Verdict::Pass, why.is_some());
-                return Some((Verdict::Pass, false));
+            return Some(self.apply_limit(by, limit, view, held, undecided));
+        }
+        let is_enforced = policy.mode != Mode::Shadow;
+        let verdict = match policy.kind {
+            PolicyKind::Deny(_) => Verdict::Deny,
+            PolicyKind::Halt(_) => Verdict::Halt,
+            PolicyKind::Approval(_)
+                if is_enforced && held.is_approved(reference.layer, Some(policy), view.input) =>
+            {
+                self.approved = true;
+                Verdict::Pass
             }
-            let verdict = self.count(reference, policy, measured, view.session, trace, why.is_some())?;
-            return Some((verdict, false));
+            PolicyKind::Approval(_) => Verdict::Suspend,
+            PolicyKind::Respond(_) => Verdict::Answer,
+            _ => Verdict::Pass,
+        };
+        if is_enforced {
+            let cause = Some(DecisionCause::Policy(reference, why));
+            match verdict {
+                Verdict::Deny => self.tighten(Effect::Deny, cause),
+                Verdict::Halt => self.tighten(Effect::Halt, cause),
+                Verdict::Suspend => {
+                    self.approvals.push(reference);
+                    self.tighten(Effect::Suspend, cause);
+                }
+                Verdict::Answer => {
+                    self.permitted_by.get_or_insert(reference);
+                    self.answer.get_or_insert(reference);
+                    self.tighten(Effect::Answer, None);
+                }
+                Verdict::Pass | Verdict::Rewrite => {
+                    self.permitted_by.get_or_insert(reference);
+                }
+            }
         }
-        if let PolicyKind::Approval(_) = policy.kind
-            && policy.mode != Mode::Shadow
-            && held.is_approved(reference.layer, Some(policy), view.input)
-        {
-            trace.note(reference, Phase::Gate, Verdict::Pass, why.is_some());
-            self.approved = true;
-            self.permitted_by.get_or_insert(reference);
-            return Some((Verdict::Pass, certain));
-        }
-        let verdict = verdict(policy);
-        // An answer is found here, because it lifts `unmatched`, and acts in the tool's place.
-        let phase = if verdict == Verdict::Answer { Phase::Execute } else { Phase::Gate };
-        trace.note(reference, phase, verdict, why.is_some());
-        let enforced = policy.mode != Mode::Shadow;
-        let permits = enforced && self.hear(reference, policy, why) && certain;
-        Some((verdict, permits))
+        // An `approval` whose condition is undecided stops the call, but permits nothing: it does not lift
+        // `unmatched`.
+        let lifts = !matches!(verdict, Verdict::Deny | Verdict::Halt) && *truth == Truth::Yes;
+        Some(AppliedPolicy { verdict, permits: is_enforced && lifts, undecided })
     }
 
     /// Applies a limit. What it counts in the session is known; what it counts in the store is acquired later.
-    fn count(
+    fn apply_limit(
         &mut self,
-        reference: PolicyRef,
-        policy: &Policy,
-        measured: Result<LimitCharge, String>,
-        session: &SessionState,
-        trace: &mut Trace,
-        open: bool,
-    ) -> Option<Verdict> {
-        let limit = policy.kind.as_limit()?;
-        let enforced = policy.mode != Mode::Shadow;
-        let (verdict, cause, measure) = match measured {
-            Ok(measure) if limit_requests::is_used_up(limit, &measure, session) => {
+        by: PolicyHandle<'_>,
+        limit: &Limit,
+        view: &CallView<'_>,
+        held: HeldResources<'_>,
+        undecided: bool,
+    ) -> AppliedPolicy {
+        let PolicyHandle { reference, policy } = by;
+        let applied = |verdict, undecided| AppliedPolicy { verdict, permits: false, undecided };
+        let (verdict, cause, measure) = match limit_requests::measure(reference.layer, policy, limit, view) {
+            Ok(measure) if held.holds_limit(reference, &measure) => return applied(Verdict::Pass, undecided),
+            Ok(measure) if limit_requests::is_used_up(limit, &measure, view.session) => {
                 (refusing(limit), Some(DecisionCause::UsedUp(reference)), Some(measure))
             }
             Ok(measure) => (Verdict::Pass, None, Some(measure)),
             // If its key or cost is unknown, it may be used up.
             Err(why) => (refusing(limit), Some(DecisionCause::Policy(reference, Some(why))), None),
         };
-        trace.note(reference, Phase::Gate, verdict, open || measure.is_none());
-        if let Some(cause) = cause.filter(|_| enforced) {
+        if cause.is_some() && policy.mode != Mode::Shadow {
             self.tighten(limit_requests::effect(limit.on_exceed), cause);
         }
+        let undecided = undecided || measure.is_none();
         self.limits.extend(measure.map(|measure| LimitRequest { policy: reference, measure }));
-        Some(verdict)
+        applied(verdict, undecided)
     }
 
     /// Denies a call if it is undecided whether a policy wraps its execution.
-    pub(super) fn undecided(&mut self, reference: PolicyRef, why: String) {
-        self.tighten(Effect::Deny, DecisionCause::Policy(reference, Some(why)));
-    }
-
-    /// Applies a matching policy. Returns whether it lifts `defaults.unmatched`.
-    fn hear(&mut self, reference: PolicyRef, policy: &Policy, why: Option<String>) -> bool {
-        match policy.kind {
-            PolicyKind::Deny(_) => self.tighten(Effect::Deny, DecisionCause::Policy(reference, why)),
-            PolicyKind::Halt(_) => self.tighten(Effect::Halt, DecisionCause::Policy(reference, why)),
-            PolicyKind::Approval(_) => {
-                self.approvals.push(reference);
-                self.tighten(Effect::Suspend, DecisionCause::Policy(reference, why));
-                return true;
-            }
-            PolicyKind::Respond(_) => {
-                self.permitted_by.get_or_insert(reference);
-                self.answer.get_or_insert(reference);
-                self.tighten(Effect::Answer, DecisionCause::Nothing);
-                return true;
-            }
-            _ => {
-                self.permitted_by.get_or_insert(reference);
-                return true;
-            }
-        }
-        false
+    pub(super) fn refuse_undecided(&mut self, reference: PolicyRef, why: String) {
+        self.tighten(Effect::Deny, Some(DecisionCause::Policy(reference, Some(why))));
     }
 
     /// Of two equally strict causes the first is kept.
-    fn tighten(&mut self, effect: Effect, cause: DecisionCause) {
+    fn tighten(&mut self, effect: Effect, cause: Option<DecisionCause>) {
         if effect > self.effect {
             self.effect = effect;
             self.cause = cause;
         }
-    }
-
-    /// Why the call does not run. Returns `None` if it runs.
-    pub(super) fn reason(&self, subject: &CallScope<'_>, view: CallView<'_>) -> Option<Reason> {
-        let (code, policy, message) = match &self.cause {
-            DecisionCause::Nothing => return None,
-            DecisionCause::Failure(reason) => {
-                (reason.code.as_str(), reason.policy.clone(), reason.message.clone())
-            }
-            DecisionCause::Unmatched => {
-                let message = match self.effect {
-                    Effect::Suspend => {
-                        format!("no policy permits `{}` without an approval", subject.call.tool)
-                    }
-                    _ => format!("no policy permits `{}`", subject.call.tool),
-                };
-                (reason_code::UNMATCHED, None, message)
-            }
-            DecisionCause::UsedUp(reference) => {
-                let shown = RedactedCall::new(subject, view);
-                let mut reason =
-                    limit_requests::refusal(subject, subject.policy(*reference)?, None, &shown.view(view))?;
-                reason.message = shown.text(&reason.message);
-                return Some(reason);
-            }
-            DecisionCause::Policy(reference, why) => {
-                let policy = subject.policy(*reference)?;
-                let shown = RedactedCall::new(subject, view);
-                let (code, message) = match why {
-                    Some(why) => (
-                        reason_code::UNDECIDED,
-                        format!("`{}` is undecided for this call, so it applies: {why}", policy.id),
-                    ),
-                    None if self.effect == Effect::Suspend => {
-                        (reason_code::APPROVAL_REQUIRED, question(subject, &self.approvals, shown.view(view)))
-                    }
-                    None => refusal(policy, shown.view(view)),
-                };
-                (code, Some(policy.id.clone()), message)
-            }
-        };
-        let message = RedactedCall::new(subject, view).text(&message);
-        Some(Reason { policy, code: code.to_owned(), message })
     }
 }
 
@@ -291,58 +231,5 @@ fn refusing(limit: &Limit) -> Verdict {
     match limit_requests::effect(limit.on_exceed) {
         Effect::Halt => Verdict::Halt,
         _ => Verdict::Deny,
-    }
-}
-
-/// The code and message of a policy that denies or halts.
-fn refusal<'p>(policy: &'p Policy, view: CallView<'_>) -> (&'p str, String) {
-    let (code, template) = match &policy.kind {
-        PolicyKind::Deny(deny) => (deny.code.as_str(), deny.message.as_ref()),
-        PolicyKind::Halt(halt) => (reason_code::HALTED, halt.message.as_ref()),
-        _ => (reason_code::DENIED, None),
-    };
-    (code, said(policy, template, view))
-}
-
-/// The message of the approval request: those of all policies that require one.
-pub(super) fn question(subject: &CallScope<'_>, approvals: &[PolicyRef], view: CallView<'_>) -> String {
-    let questions = approvals.iter().filter_map(|reference| {
-        let policy = subject.policy(*reference)?;
-        match &policy.kind {
-            PolicyKind::Approval(approval) if approval.message.is_none() && policy.description.is_none() => {
-                Some(format!(
-                    "May `{}` run? The policy `{}` requires an approval.",
-                    view.call.tool, policy.id
-                ))
-            }
-            PolicyKind::Approval(approval) => Some(said(policy, approval.message.as_ref(), view)),
-            _ => None,
-        }
-    });
-    questions.collect::<Vec<_>>().join(" ")
-}
-
-/// The card texts of the first policy that has some.
-pub(super) fn card_texts(
-    subject: &CallScope<'_>,
-    approvals: &[PolicyRef],
-    view: CallView<'_>,
-    hide: impl Fn(&str) -> String,
-) -> CardLabels {
-    let mut templates = approvals.iter().filter_map(|reference| match &subject.policy(*reference)?.kind {
-        PolicyKind::Approval(approval) if !approval.card.is_empty() => Some(&approval.card),
-        _ => None,
-    });
-    let Some(CardTemplates { title, approve, deny }) = templates.next() else { return CardLabels::default() };
-    let title = title.as_ref().map(|template| hide(&template.render(&view, &[]).text));
-    CardLabels { title, approve: approve.clone(), deny: deny.clone() }
-}
-
-/// A policy's message, or a default one.
-fn said(policy: &Policy, template: Option<&Template>, view: CallView<'_>) -> String {
-    match (template, &policy.description) {
-        (Some(template), _) => template.render(&view, &[]).text,
-        (None, Some(description)) => description.clone(),
-        (None, None) => format!("`{}` is stopped by the policy `{}`", view.call.tool, policy.id),
     }
 }

@@ -4,21 +4,24 @@
 //! Policies come in layers (bundle, then prompt, then call). Each layer decides for itself and the strictest
 //! decision counts, so a lower layer can only tighten.
 
-mod argument_checks;
+mod approval_request;
 mod approval_requirements;
-mod outcome_builder;
+mod argument_checks;
+mod argument_suggestions;
 mod decision;
+mod decision_reason;
+mod events;
 mod execution_result;
 mod gate;
-mod events;
 mod limit_requests;
 mod normalise;
-mod session_use;
-mod settle;
+mod outcome_builder;
+mod phase_recorder;
 mod redacted_call;
 pub(crate) mod run_policies;
+mod session_use;
+mod settle;
 mod stream_policies;
-mod argument_suggestions;
 mod trace;
 mod wrapper_selection;
 
@@ -38,16 +41,13 @@ pub use trace::Layers;
 pub(crate) use trace::{PolicyHandle, PolicyRef, Trace};
 pub(crate) use wrapper_selection::Wrapper;
 
-use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::call::{
-    CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionState, ToolCall, reason_code,
-};
+use crate::call::{CallView, Masks, Outcome, OutcomeKind, Reason, SessionState, ToolCall, reason_code};
 use crate::host::Clock;
 use crate::json::Value;
 use crate::middleware::PolicyKind;
@@ -55,7 +55,8 @@ use crate::policy::{Mode, Policy, ToolPolicies};
 use crate::seal::Keys;
 use crate::tools::{KnownTool, ToolSet};
 use crate::work_limit::{self, WorkMeter};
-use events::PhaseRecorder;
+use gate::GateResult;
+use normalise::Normalised;
 use redacted_call::{RedactedCall, RedactedParts};
 
 /// Evaluates calls against the policies: the layers, each of one revision, the known tools and the clock.
@@ -119,53 +120,37 @@ impl<'k> Kernel<'k> {
         session: &SessionState,
         held: HeldResources<'_>,
     ) -> Decision<'c> {
-        let deciding = DecisionStarted { view: self.view(call, session), layers: self.layers };
-        notify(self.listener, &Event::DecisionStarted(deciding));
+        let subject = self.subject(call);
+        let view = subject.view(session);
+        notify(self.listener, &Event::DecisionStarted(DecisionStarted { view, layers: self.layers }));
         if let Some(message) = session.halt_message() {
             return Decision::refused(call, Effect::Halt, reason_code::SESSION_HALTED, message);
         }
-        let subject = self.subject(call);
-        let mut trace = Trace::default();
-        let view = subject.view(session);
-        let normalised = normalise::run(&subject, &call.input, view, &mut trace);
-        let view = CallView { input: &normalised.input, ..view };
-        let mut conclusion = gate::run(&subject, view, normalised.failure, held, &mut trace);
-        let mut wrappers = SmallVec::new();
-        let hearing = subject.hearing(Phase::Execute);
-        let wraps = subject.chains.iter().any(|chain| !chain.execute.is_empty());
-        if wraps && matches!(conclusion.effect, Effect::Run | Effect::Suspend) {
-            let mut wrapping = Trace::default();
-            let found = wrapper_selection::find(&subject, &view, &mut wrapping, &hearing);
-            if conclusion.effect == Effect::Run {
-                wrappers = found.inner;
-                trace.append(wrapping);
-            }
-            if let Some((reference, why)) = found.undecided {
-                conclusion.undecided(reference, why);
-            }
-        }
-        hearing.report_rest(&subject, &view, |_| MatchStatus::Unasked(SkipReason::NotRun));
-        let reason = conclusion.reason(&subject, view);
+        let Normalised { input, failure, trace } = normalise::run(&subject, &call.input, view);
+        let view = CallView { input: &input, ..view };
+        let mut gate = gate::run(&subject, view, failure, held, trace);
+        let wrappers = match self.listener.is_some() || subject.has_wrappers() {
+            true => wrapper_selection::select(&subject, &view, &mut gate),
+            false => SmallVec::new(),
+        };
+        let reason = gate.reason(&subject, view);
+        let GateResult {
+            effect, permitted_by, approved, approvals, unmatched, answer, limits, trace, ..
+        } = gate;
         Decision {
-            call: Cow::Borrowed(call),
-            effect: conclusion.effect,
+            effect,
             reason,
-            permitted_by: conclusion.permitted_by,
-            approved: conclusion.approved,
-            approvals: conclusion.approvals,
-            unmatched: conclusion.unmatched,
-            answer: conclusion.answer,
-            limits: conclusion.limits,
+            permitted_by,
+            approved,
+            approvals,
+            unmatched,
+            answer,
+            limits,
             wrappers,
-            question: None,
-            required: Vec::new(),
-            given: None,
-            journals: Vec::new(),
-            retry_after: None,
-            input: normalised.input,
+            input,
             trace,
             layers: self.layers.clone(),
-            work: 0,
+            ..Decision::new(call)
         }
     }
 
@@ -328,9 +313,9 @@ impl<'a> CallScope<'a> {
         })
     }
 
-    /// The recorder of one phase.
-    fn hearing(&self, phase: Phase) -> PhaseRecorder<'a> {
-        PhaseRecorder::new(self.listener, phase)
+    /// Whether policies can wrap the execution of the call.
+    fn has_wrappers(&self) -> bool {
+        self.chains.iter().any(|chain| !chain.execute.is_empty())
     }
 
     fn policy(&self, reference: PolicyRef) -> Option<&'a Policy> {

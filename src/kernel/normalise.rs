@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::CallScope;
-use super::events::{Change, Evaluation, MatchStatus, SkipReason};
+use super::events::{Change, MatchStatus, SkipReason};
+use super::phase_recorder::{Evaluation, PhaseRecorder};
 use super::trace::Trace;
 use crate::call::{CallView, Phase, Reason, Verdict, reason_code};
 use crate::json::{JsonType, Value};
@@ -16,16 +17,12 @@ pub(super) struct Normalised<'a> {
     pub(super) input: Cow<'a, Value>,
     /// The first problem with them, if there is one.
     pub(super) failure: Option<Reason>,
+    pub(super) trace: Trace,
 }
 
 /// Runs every policy of the phase, also after a failure: gate still evaluates policies that halt.
-pub(super) fn run<'c>(
-    subject: &CallScope<'_>,
-    input: &'c Value,
-    view: CallView<'_>,
-    trace: &mut Trace,
-) -> Normalised<'c> {
-    let hearing = subject.hearing(Phase::Normalise);
+pub(super) fn run<'c>(subject: &CallScope<'_>, input: &'c Value, view: CallView<'_>) -> Normalised<'c> {
+    let recorder = PhaseRecorder::new(subject.listener, Phase::Normalise, Trace::default());
     if !input.is_object() {
         let failure = Reason {
             policy: None,
@@ -35,8 +32,12 @@ pub(super) fn run<'c>(
                 JsonType::from_value(input).with_article()
             ),
         };
-        hearing.report_rest(subject, &view, |_| MatchStatus::Unasked(SkipReason::NotAnObject));
-        return Normalised { input: Cow::Borrowed(input), failure: Some(failure) };
+        recorder.report_rest(subject, &view, |_| MatchStatus::Unasked(SkipReason::NotAnObject));
+        return Normalised {
+            input: Cow::Borrowed(input),
+            failure: Some(failure),
+            trace: recorder.into_trace(),
+        };
     }
     let mut input = Cow::Borrowed(input);
     let mut failure = None;
@@ -45,7 +46,7 @@ pub(super) fn run<'c>(
         let now = CallView { input: &input, ..view };
         let truth = policy.matcher.eval(&now);
         if truth == Truth::No {
-            hearing.record(trace, by, &now, Evaluation::new(&truth, None));
+            recorder.record(by, &now, Evaluation::new(&truth, None));
             continue;
         }
         let (changed, problem) = act(subject, policy, &truth, now);
@@ -59,7 +60,7 @@ pub(super) fn run<'c>(
             problem: problem.as_ref().map(|problem| problem.message.as_str()),
             ..Evaluation::new(&truth, Some(verdict))
         };
-        hearing.record(trace, by, &now, evaluation);
+        recorder.record(by, &now, evaluation);
         if policy.mode == Mode::Shadow {
             continue;
         }
@@ -69,8 +70,8 @@ pub(super) fn run<'c>(
         failure = failure.or(problem);
     }
     let failure = failure.or_else(|| subject.check_arguments(&input));
-    hearing.report_rest(subject, &CallView { input: &input, ..view }, |_| MatchStatus::LeftOut);
-    Normalised { input, failure }
+    recorder.report_rest(subject, &CallView { input: &input, ..view }, |_| MatchStatus::LeftOut);
+    Normalised { input, failure, trace: recorder.into_trace() }
 }
 
 /// Applies a policy whose condition is not false. Returns the changed arguments, if it changes any, and the

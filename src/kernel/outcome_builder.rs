@@ -2,27 +2,34 @@
 
 use std::time::{Duration, Instant};
 
-use super::events::{Evaluation, MatchStatus, PhaseRecorder, SkipReason};
-use super::execution_result::Records;
+use smallvec::SmallVec;
+
+use super::events::{MatchStatus, SkipReason};
+use super::execution_result::{Broken, CallResponse, Execution, Records};
+use super::phase_recorder::{Evaluation, PhaseRecorder};
 use super::redacted_call::{RedactedCall, WITHHELD};
 use super::trace::{PolicyHandle, PolicyRef, Trace};
-use super::{CallScope, Decision, Kernel, gate};
+use super::{CallScope, Decision, Kernel};
 use crate::call::{
-    ApprovalRequest, AuditEntry, CallView, Masks, Outcome, OutcomeKind, Phase, Reason, Root, SessionState,
-    ToolCall, Verdict, reason_code,
+    AuditEntry, CallView, Masks, Outcome, OutcomeKind, Phase, Reason, Root, SessionState, ToolCall, Verdict,
+    reason_code,
 };
+use crate::host::ToolError;
 use crate::json::{Map, Value};
 use crate::middleware::PolicyKind;
-use crate::policy::Mode;
-use crate::seal::Purpose;
+use crate::policy::{Mode, Policy};
 
 /// A call that is being settled.
 pub(super) struct OutcomeBuilder<'a> {
     pub(super) subject: CallScope<'a>,
-    pub(super) trace: Trace,
+    /// The policies of settle, in the order in which they apply.
+    pub(super) policies: SmallVec<[PolicyHandle<'a>; 4]>,
+    pub(super) recorder: PhaseRecorder<'a>,
     pub(super) kind: OutcomeKind,
     pub(super) output: Option<Value>,
     pub(super) error: Option<String>,
+    /// The error, as long as a policy may recover it.
+    pub(super) failure: Option<ToolError>,
     pub(super) reason: Reason,
     /// No tool exists behind the call: its output is not transformed, and nothing is learned from it.
     pub(super) dry: bool,
@@ -38,10 +45,85 @@ pub(super) struct OutcomeBuilder<'a> {
     pub(super) remade: bool,
     /// The reason's code is a script's word.
     pub(super) thrown: bool,
-    pub(super) hearing: PhaseRecorder<'a>,
+}
+
+/// The order in which policies apply to an outcome, over all layers.
+fn settle_order(kind: &PolicyKind) -> u8 {
+    match kind {
+        PolicyKind::Recover(_) => 0,
+        PolicyKind::Transform(_) => 1,
+        PolicyKind::Redact(_) => 2,
+        PolicyKind::Label(_) | PolicyKind::Fact(_) => 3,
+        _ => 4,
+    }
 }
 
 impl<'a> OutcomeBuilder<'a> {
+    /// An outcome of this kind that has no result.
+    pub(super) fn new(
+        subject: CallScope<'a>,
+        kind: OutcomeKind,
+        reason: Reason,
+        trace: Trace,
+        records: Records,
+    ) -> Self {
+        let mut policies: SmallVec<_> = subject.policies(|chain| &chain.settle).collect();
+        policies.sort_by_key(|by: &PolicyHandle<'_>| settle_order(&by.policy.kind));
+        Self {
+            policies,
+            recorder: PhaseRecorder::new(subject.listener, Phase::Settle, trace),
+            subject,
+            kind,
+            output: None,
+            error: None,
+            failure: None,
+            reason,
+            dry: false,
+            approval_id: "",
+            attempts: 0,
+            records,
+            masks: Masks::new(),
+            remade: false,
+            thrown: false,
+        }
+    }
+
+    /// The outcome of an execution, before policies are applied to it.
+    pub(super) fn from_execution(
+        subject: CallScope<'a>,
+        execution: Execution,
+        decision: &Decision<'_>,
+        trace: Trace,
+    ) -> Self {
+        let Execution { result, attempts, records, .. } = execution;
+        let new =
+            |subject, kind, reason| Self { attempts, ..Self::new(subject, kind, reason, trace, records) };
+        let find = |reference: PolicyRef| reference.find(subject.layers);
+        let id = |reference: PolicyRef| find(reference).map(|policy| policy.id.clone());
+        match result {
+            Ok(CallResponse { result: Ok(output), source, dry }) => {
+                let (kind, reason) = source.into_reason(id, decision);
+                Self { output: Some(output), dry, ..new(subject, kind, reason) }
+            }
+            Ok(CallResponse { result: Err(error), source, .. }) => {
+                let by = source.policy();
+                let is_script = |policy: &Policy| matches!(policy.kind, PolicyKind::Around(_));
+                let thrown = by.and_then(find).is_some_and(is_script);
+                let code = by.and_then(|_| error.kind.clone());
+                let code = code.unwrap_or_else(|| reason_code::TOOL_ERROR.to_owned());
+                let reason = Reason { policy: by.and_then(id), code, message: error.message.clone() };
+                let message = Some(error.message.clone());
+                let outcome = new(subject, OutcomeKind::Failed, reason);
+                Self { error: message, failure: Some(error), thrown, ..outcome }
+            }
+            Err(Broken { policy, reason, kind }) => {
+                let policy = policy.and_then(id).or(reason.policy);
+                let error = (kind != OutcomeKind::Halted).then(|| reason.message.clone());
+                Self { error, ..new(subject, kind, Reason { policy, ..reason }) }
+            }
+        }
+    }
+
     pub(super) fn view<'v>(&'v self, input: &'v Value, session: &'v SessionState) -> CallView<'v> {
         CallView {
             input,
@@ -49,10 +131,6 @@ impl<'a> OutcomeBuilder<'a> {
             error: self.error.as_deref(),
             ..self.subject.view(session)
         }
-    }
-
-    pub(super) fn policies(&self) -> Vec<PolicyHandle<'a>> {
-        self.subject.policies(|chain| &chain.settle).collect()
     }
 }
 
@@ -90,13 +168,13 @@ fn micros_since(started: Instant) -> u64 {
 impl OutcomeBuilder<'_> {
     /// Makes the audit entries and the outcome.
     pub(super) fn finish(
-        mut self,
+        self,
         kernel: &Kernel<'_>,
         decision: &Decision<'_>,
         session: &SessionState,
         started: Instant,
     ) -> Outcome {
-        let (input, (code, message, error), approval, (audit, audited)) = {
+        let (input, (code, message, error), approval, audit) = {
             let view = self.view(&decision.input, session);
             let shown = RedactedCall::new(&self.subject, view);
             let message = self.masks.text(&shown.text(&self.reason.message)).into_owned();
@@ -110,18 +188,14 @@ impl OutcomeBuilder<'_> {
             let error = self.error.as_ref();
             let error = error.map(|error| self.masks.text(&shown.text(error)).into_owned());
             let approval = (self.kind == OutcomeKind::Suspended)
-                .then(|| self.request(kernel, decision, &message, &shown, view));
-            let mut entries = self.recorded(&shown, view);
-            let (audited, by) = self.audit(&shown, view);
-            entries.extend(audited);
-            if self.hearing.has_listener() {
-                self.account_for_rest(view);
+                .then(|| self.approval_request(kernel, decision, &message, &shown, view));
+            let mut audit = self.recorded(&shown, view);
+            audit.extend(self.audit(&shown, view));
+            if self.recorder.has_listener() {
+                self.report_rest(view);
             }
-            (shown.input.clone().into_owned(), (code, message, error), approval, (entries, by))
+            (shown.input.into_owned(), (code, message, error), approval, audit)
         };
-        for (reference, open) in audited {
-            self.trace.note(reference, Phase::Settle, Verdict::Pass, open);
-        }
         Outcome {
             id: self.subject.call.id.clone(),
             tool: self.subject.call.tool.clone(),
@@ -131,7 +205,7 @@ impl OutcomeBuilder<'_> {
             output: self.output,
             error,
             reason: Reason { code, message, ..self.reason },
-            policies: self.trace.named(self.subject.layers),
+            policies: self.recorder.into_trace().named(self.subject.layers),
             approval,
             approved: None,
             replayed: false,
@@ -145,22 +219,26 @@ impl OutcomeBuilder<'_> {
     }
 
     /// Reports the policies of settle that were skipped, and why.
-    fn account_for_rest(&self, view: CallView<'_>) {
+    fn report_rest(&self, view: CallView<'_>) {
         use OutcomeKind::{Denied, Halted, Invalid, Recovered, Suspended};
         let ran =
             !matches!(self.kind, Denied | Invalid | Suspended) && (self.kind != Halted || self.attempts > 0);
-        for by in self.policies() {
+        for by in &self.policies {
             // The redaction of a call that does not run is reported all the same.
             if let PolicyKind::Redact(_) = by.policy.kind
-                && !self.hearing.has_reported(by.reference)
+                && !self.recorder.has_reported(by.reference)
             {
                 let truth = by.policy.matcher.eval(&view);
                 let applies = by.policy.kind.application(&truth, Phase::Settle).takes_part();
-                self.hearing.report(by, &view, Evaluation::new(&truth, applies.then_some(Verdict::Rewrite)));
+                self.recorder.report(
+                    *by,
+                    &view,
+                    Evaluation::new(&truth, applies.then_some(Verdict::Rewrite)),
+                );
             }
         }
         let recovered = self.kind == Recovered;
-        self.hearing.report_rest(&self.subject, &view, |policy| {
+        self.recorder.report_rest(&self.subject, &view, |policy| {
             MatchStatus::Unasked(match policy.kind {
                 _ if !ran => SkipReason::NotRun,
                 PolicyKind::Recover(_) if recovered => SkipReason::RecoveredBefore,
@@ -170,63 +248,8 @@ impl OutcomeBuilder<'_> {
         });
     }
 
-    /// The one request for all approvals that the call needs. A later occurrence of a repeated id has an id of
-    /// its own.
-    fn request(
-        &self,
-        kernel: &Kernel<'_>,
-        decision: &Decision<'_>,
-        reason: &str,
-        shown: &RedactedCall<'_>,
-        view: CallView<'_>,
-    ) -> ApprovalRequest {
-        let call = self.subject.call;
-        let Decision { approvals, question, required, unmatched, .. } = decision;
-        let question = question.as_deref();
-        let asking = || {
-            let own = question.map(|own| &own.policy);
-            approvals.iter().chain(own).filter_map(|reference| self.subject.policy(*reference))
-        };
-        let relevant = self.subject.relevant(&asking().collect::<Vec<_>>(), &shown.input);
-        let lifetimes = asking().filter_map(|policy| match &policy.kind {
-            PolicyKind::Approval(approval) => approval.expires,
-            _ => None,
-        });
-        let lifetimes = lifetimes.chain(required.iter().filter_map(|requirement| requirement.expires));
-        let policies = asking().map(|policy| policy.id.clone());
-        let others = required.iter().filter_map(|requirement| requirement.asker.permit.policy.clone());
-        // If only `defaults.unmatched` requires an approval, the request is the reason.
-        let message = match (approvals.as_slice(), question) {
-            (_, Some(own)) => self.hidden(&shown.text(&own.text), view),
-            ([], None) if required.is_empty() || !unmatched.is_empty() => reason.to_owned(),
-            ([], None) => String::new(),
-            _ => shown.text(&gate::question(&self.subject, approvals, shown.view(view))),
-        };
-        let texts = required.iter().map(|requirement| self.hidden(&shown.text(&requirement.text), view));
-        let message: Vec<String> =
-            std::iter::once(message).chain(texts).filter(|text| !text.is_empty()).collect();
-        ApprovalRequest {
-            approval_id: self.approval_id.to_owned(),
-            tool_call_id: call.id.clone(),
-            tool_name: call.tool.clone(),
-            input: shown.input.clone().into_owned(),
-            message: Some(message.join(" ")),
-            policies: policies.chain(others).collect(),
-            expires_at: lifetimes
-                .min()
-                .and_then(|after| kernel.clock.now().checked_add(after).ok())
-                .map(|time| time.to_string()),
-            input_digest: kernel.keys.digest(Purpose::Arguments, view.input).to_string(),
-            server: call.server.clone(),
-            relevant,
-            repeats: None,
-            card: gate::card_texts(&self.subject, approvals, shown.view(view), |text| shown.text(text)),
-            approval_token: None,
-        }
-    }
-
     /// A text with all redactions of this call.
-    fn hidden(&self, text: &str, view: CallView<'_>) -> String {
+    pub(super) fn hidden(&self, text: &str, view: CallView<'_>) -> String {
         let redactions = self.subject.redactions(&view);
         let redacted = redactions.iter().fold(text.to_owned(), |text, redaction| redaction.text(&text));
         self.masks.text(&redacted).into_owned()
@@ -249,26 +272,17 @@ impl OutcomeBuilder<'_> {
         self.records.entries.iter().filter_map(entry).collect()
     }
 
-    /// The entries of audit policies, and the policies. Conditions see the real call, entries its redacted
-    /// form; an undecided policy records.
-    fn audit(
-        &self,
-        shown: &RedactedCall<'_>,
-        view: CallView<'_>,
-    ) -> (Vec<AuditEntry>, Vec<(PolicyRef, bool)>) {
-        let (mut entries, mut audited) = (Vec::new(), Vec::new());
-        for by in self.policies() {
-            let PolicyHandle { reference, policy } = by;
+    /// The entries of audit policies. Conditions see the real call, entries its redacted form; an undecided
+    /// policy records.
+    fn audit(&self, shown: &RedactedCall<'_>, view: CallView<'_>) -> Vec<AuditEntry> {
+        let mut entries = Vec::new();
+        for by in &self.policies {
+            let policy = by.policy;
             let PolicyKind::Audit(audit) = &policy.kind else { continue };
             let truth = policy.matcher.eval(&view);
-            let application = policy.kind.application(&truth, Phase::Settle);
-            let applies = application.takes_part();
-            self.hearing.report(by, &view, Evaluation::new(&truth, applies.then_some(Verdict::Pass)));
-            if !applies {
-                continue;
-            }
-            audited.push((reference, application.is_undecided()));
-            if policy.mode != Mode::Shadow {
+            let applies = policy.kind.application(&truth, Phase::Settle).takes_part();
+            self.recorder.record(*by, &view, Evaluation::new(&truth, applies.then_some(Verdict::Pass)));
+            if applies && policy.mode != Mode::Shadow {
                 let fields = audit.recorded_values(shown.view(view)).map(|(path, value)| {
                     let value = match (path.root(), value) {
                         // Facts of earlier calls may contain values that only this call redacts.
@@ -285,6 +299,6 @@ impl OutcomeBuilder<'_> {
                 entries.push(AuditEntry { policy: policy.id.clone(), fields });
             }
         }
-        (entries, audited)
+        entries
     }
 }

@@ -33,6 +33,11 @@ impl<'k> Kernel<'k> {
         concerned
     }
 
+    /// Whether there are policies of the run.
+    pub(crate) fn has_run_policies(&self) -> bool {
+        self.layers.iter().any(|layer| !layer.run_policies().is_empty())
+    }
+
     /// Changes the configuration of the model. The bundle comes last, so that no lower layer loosens its
     /// bounds; tools whose calls are always denied are removed. Returns the changes that policies in shadow
     /// mode would have made.

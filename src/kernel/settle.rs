@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use super::argument_suggestions::suggestion;
 use super::decision::{Decision, Effect};
-use super::events::{Change, ErrorMatched, Evaluation, Event, MatchStatus, SkipReason, notify};
-use super::execution_result::{Execution, OutcomeParts, Records};
+use super::events::{Change, ErrorMatched, Event, MatchStatus, SkipReason, notify};
+use super::execution_result::{Execution, Records};
 use super::outcome_builder::OutcomeBuilder;
+use super::phase_recorder::Evaluation;
 use super::redacted_call::{RedactedCall, RedactedParts, Redaction};
 use super::trace::PolicyHandle;
 use super::{Kernel, UNDECIDABLE};
@@ -16,7 +17,9 @@ use crate::call::{CallView, Masks, Outcome, OutcomeKind, Phase, Reason, SessionS
 use crate::host::ToolError;
 use crate::json::{Value, json};
 use crate::matcher::Truth;
-use crate::middleware::{Application, ExtractedFact, PolicyKind, Redact, apply_steps};
+use crate::middleware::{
+    Application, ExtractedFact, Fact, Label, PolicyKind, Recover, Redact, Transform, apply_steps,
+};
 use crate::policy::{Mode, Policy};
 use crate::work_limit::{self, WorkLimitError, WorkMeter};
 
@@ -67,25 +70,13 @@ impl Kernel<'_> {
             self.halt(&decision, session);
         }
         let call = decision.call.clone();
-        let subject = self.subject(&call);
-        let mut settling = OutcomeBuilder {
-            hearing: subject.hearing(Phase::Settle),
-            subject,
-            trace: std::mem::take(&mut decision.trace),
-            kind,
-            output: None,
-            error: None,
-            reason,
-            dry: false,
-            approval_id,
-            attempts: 0,
-            records,
-            masks: Masks::new(),
-            remade: false,
-            thrown: false,
-        };
-        settling.mask_results(&decision.input, session);
-        settling.finish(self, &decision, session, started)
+        let trace = std::mem::take(&mut decision.trace);
+        let mut outcome = OutcomeBuilder::new(self.subject(&call), kind, reason, trace, records);
+        outcome.approval_id = approval_id;
+        if !outcome.records.results.is_empty() {
+            outcome.mask_results(&decision.input, session);
+        }
+        outcome.finish(self, &decision, session, started)
     }
 
     /// The outcome of a call that was executed or answered.
@@ -110,187 +101,216 @@ impl Kernel<'_> {
     fn settle_unguarded(
         &self,
         mut decision: Decision<'_>,
-        execution: Execution,
+        mut execution: Execution,
         session: &mut SessionState,
         started: Instant,
     ) -> Outcome {
-        let Execution { result, attempts, input, records } = execution;
-        if let Some(input) = input {
+        if let Some(input) = execution.input.take() {
             decision.input = Cow::Owned(input);
         }
         let call = decision.call.clone();
-        let subject = self.subject(&call);
-        let parts = OutcomeParts::from_result(result, &subject, &decision);
-        let OutcomeParts { kind, output, error, reason, dry, thrown } = parts;
-        let failed = output.is_none() && kind != OutcomeKind::Halted;
-        let mut settling = OutcomeBuilder {
-            hearing: subject.hearing(Phase::Settle),
-            subject,
-            trace: std::mem::take(&mut decision.trace),
-            kind,
-            output,
-            error: failed.then(|| reason.message.clone()),
-            reason,
-            dry,
-            approval_id: "",
-            attempts,
-            records,
-            masks: Masks::new(),
-            remade: false,
-            thrown,
-        };
-        settling.mask_results(&decision.input, session);
-        if let Some(error) = &error {
-            settling.recover(error, &decision.input, session);
+        let trace = std::mem::take(&mut decision.trace);
+        let mut outcome = OutcomeBuilder::from_execution(self.subject(&call), execution, &decision, trace);
+        if !outcome.records.results.is_empty() {
+            outcome.mask_results(&decision.input, session);
         }
-        settling.transform(&decision.input, session);
-        settling.redact(&decision.input, session);
-        settling.remember(&decision.input, session);
-        settling.store_successful_input(&decision.input, session);
-        settling.withhold_if_work_is_exceeded();
-        settling.finish(self, &decision, session, started)
+        for by in outcome.policies.clone() {
+            outcome.apply_policy(by, &decision.input, session);
+        }
+        if outcome.suggests_arguments() {
+            outcome.store_arguments(&decision.input, session);
+        }
+        if work_limit::is_exceeded() {
+            outcome.withhold_unsearched();
+        }
+        outcome.finish(self, &decision, session, started)
     }
 }
 
-impl<'a> OutcomeBuilder<'a> {
-    /// The first policy that recovers this error, and has not done so too often, turns it into a message.
-    fn recover(&mut self, error: &ToolError, input: &Value, session: &mut SessionState) {
-        for by in self.policies() {
-            let PolicyHandle { reference, policy } = by;
-            let PolicyKind::Recover(recover) = &policy.kind else { continue };
-            let asked = ErrorMatched { policy, layer: reference.layer, error };
-            notify(self.subject.listener, &Event::Error(asked));
-            let invitations = session.recoveries(&policy.id, &self.subject.call.tool);
-            let view = self.view(input, session);
-            let truth = recover.on.matches(error).then(|| policy.matcher.eval(&view));
-            let (said, acts) = match &truth {
-                None => (MatchStatus::Unasked(SkipReason::OtherError), false),
-                Some(Truth::Yes) if invitations >= recover.attempts => {
-                    (MatchStatus::Unasked(SkipReason::AttemptsExhausted), false)
+impl OutcomeBuilder<'_> {
+    /// Applies a policy of settle to the outcome so far. Audit policies come last, when it is finished.
+    fn apply_policy(&mut self, by: PolicyHandle<'_>, input: &Value, session: &mut SessionState) {
+        // A cached result is one that the tool gave a short while ago.
+        let has_result = matches!(self.kind, OutcomeKind::Executed | OutcomeKind::Cached) && !self.dry;
+        match &by.policy.kind {
+            PolicyKind::Recover(recover) => {
+                if let Some(error) = self.failure.take() {
+                    self.recover(by, recover, &error, input, session);
                 }
-                Some(truth) => (MatchStatus::Truth(truth), *truth == Truth::Yes),
-            };
-            self.hearing.report(by, &view, Evaluation::skipped(said, acts.then_some(Verdict::Rewrite)));
-            if !acts {
-                continue;
             }
-            self.trace.note(reference, Phase::Settle, Verdict::Rewrite, false);
-            if policy.mode == Mode::Shadow {
-                continue;
-            }
-            let schema = self.subject.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
-            let message = {
-                // The message shows the arguments redacted.
-                let view = self.view(input, session);
-                let shown = RedactedCall::new(&self.subject, view);
-                let suggestion =
-                    suggestion(schema, &shown.input, session.successful_inputs(&self.subject.call.tool));
-                let error = shown.text(&error.message);
-                recover.message_for(
-                    &error,
-                    &suggestion,
-                    &CallView { error: Some(&error), ..shown.view(view) },
-                )
-            };
-            session.count_recovery(&policy.id, &self.subject.call.tool);
-            self.kind = OutcomeKind::Recovered;
-            self.output = Some(Value::from(message));
-            self.error = None;
-            self.reason = Reason {
-                policy: Some(policy.id.clone()),
-                code: reason_code::RECOVERED.to_owned(),
-                message: error.message.clone(),
-            };
-            return;
+            PolicyKind::Transform(transform) if !self.dry => self.transform(by, transform, input, session),
+            PolicyKind::Redact(redact) => self.redact(by, redact, input, session),
+            PolicyKind::Label(label) => self.label(by, label, input, session),
+            PolicyKind::Fact(fact) if has_result => self.store_fact(by, fact, input, session),
+            _ => {}
         }
     }
 
-    fn transform(&mut self, input: &Value, session: &SessionState) {
-        if self.dry {
+    /// Recovers an error, if the policy is for it and has not done so too often: a message takes its place.
+    /// Otherwise the next policy may recover it.
+    fn recover(
+        &mut self,
+        by: PolicyHandle<'_>,
+        recover: &Recover,
+        error: &ToolError,
+        input: &Value,
+        session: &mut SessionState,
+    ) {
+        let PolicyHandle { reference, policy } = by;
+        let matched = ErrorMatched { policy, layer: reference.layer, error };
+        notify(self.subject.listener, &Event::Error(matched));
+        let invitations = session.recoveries(&policy.id, &self.subject.call.tool);
+        let view = self.view(input, session);
+        let truth = recover.on.matches(error).then(|| policy.matcher.eval(&view));
+        let evaluation = match &truth {
+            None => Evaluation::skipped(MatchStatus::Unasked(SkipReason::OtherError)),
+            Some(Truth::Yes) if invitations >= recover.attempts => {
+                Evaluation::skipped(MatchStatus::Unasked(SkipReason::AttemptsExhausted))
+            }
+            Some(truth) => Evaluation::new(truth, (*truth == Truth::Yes).then_some(Verdict::Rewrite)),
+        };
+        self.recorder.record(by, &view, evaluation);
+        if evaluation.verdict.is_none() || policy.mode == Mode::Shadow {
+            self.failure = Some(error.clone());
             return;
         }
-        for by in self.policies() {
-            let PolicyHandle { reference, policy } = by;
-            let PolicyKind::Transform(transform) = &policy.kind else { continue };
-            let Some(mut output) = self.output.clone() else { return };
-            let view = self.view(input, session);
-            let truth = policy.matcher.eval(&view);
-            let application = policy.kind.application(&truth, Phase::Settle);
-            let open = application.is_undecided();
-            let changed = match application {
-                Application::No => {
-                    self.hearing.report(by, &view, Evaluation::new(&truth, None));
-                    continue;
-                }
-                Application::Undecided(_, why) => Err(format!("it is undecided whether it applies: {why}")),
-                // Values that it puts into the result are redacted.
-                Application::Yes => {
-                    let shown = RedactedCall::new(&self.subject, view);
-                    apply_steps(&transform.output, &view, &shown.view(view), &mut output)
-                }
-            };
-            let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
-            let before = view.output.filter(|_| changed == Ok(true));
-            let evaluation = Evaluation {
-                change: before.map(|before| Change { before, after: &output }),
-                problem: changed.as_ref().err().map(String::as_str),
-                ..Evaluation::new(&truth, Some(verdict))
-            };
-            self.hearing.report(by, &view, evaluation);
-            self.trace.note(reference, Phase::Settle, verdict, open);
-            match changed {
-                _ if policy.mode == Mode::Shadow => {}
-                Ok(false) => {}
-                Ok(true) => self.output = Some(output),
-                Err(problem) => self.withhold(policy, &problem),
+        let schema = self.subject.tool.and_then(|tool| tool.schema.as_ref()?.as_ref().ok());
+        // The message shows the arguments redacted.
+        let shown = RedactedCall::new(&self.subject, view);
+        let arguments = session.successful_inputs(&self.subject.call.tool);
+        let suggestion = suggestion(schema, &shown.input, arguments);
+        let shown_error = shown.text(&error.message);
+        let shown_view = CallView { error: Some(&shown_error), ..shown.view(view) };
+        let message = recover.message_for(&shown_error, &suggestion, &shown_view);
+        drop(shown);
+        session.count_recovery(&policy.id, &self.subject.call.tool);
+        self.kind = OutcomeKind::Recovered;
+        self.output = Some(Value::from(message));
+        self.error = None;
+        self.reason = Reason {
+            policy: Some(policy.id.clone()),
+            code: reason_code::RECOVERED.to_owned(),
+            message: error.message.clone(),
+        };
+    }
+
+    /// Transforms the result, or withholds it if that is impossible.
+    fn transform(
+        &mut self,
+        by: PolicyHandle<'_>,
+        transform: &Transform,
+        input: &Value,
+        session: &SessionState,
+    ) {
+        let Some(mut output) = self.output.clone() else { return };
+        let view = self.view(input, session);
+        let truth = by.policy.matcher.eval(&view);
+        let changed = match by.policy.kind.application(&truth, Phase::Settle) {
+            Application::No => {
+                self.recorder.record(by, &view, Evaluation::new(&truth, None));
+                return;
             }
+            Application::Undecided(_, why) => Err(format!("it is undecided whether it applies: {why}")),
+            // Values that it puts into the result are redacted.
+            Application::Yes => {
+                let shown = RedactedCall::new(&self.subject, view);
+                apply_steps(&transform.output, &view, &shown.view(view), &mut output)
+            }
+        };
+        let verdict = if changed == Ok(false) { Verdict::Pass } else { Verdict::Rewrite };
+        let before = view.output.filter(|_| changed == Ok(true));
+        let evaluation = Evaluation {
+            change: before.map(|before| Change { before, after: &output }),
+            problem: changed.as_ref().err().map(String::as_str),
+            ..Evaluation::new(&truth, Some(verdict))
+        };
+        self.recorder.record(by, &view, evaluation);
+        match changed {
+            _ if by.policy.mode == Mode::Shadow => {}
+            Ok(false) => {}
+            Ok(true) => self.output = Some(output),
+            Err(problem) => self.withhold(by.policy, &problem),
         }
     }
 
     /// Redacts the result and the error.
-    fn redact(&mut self, input: &Value, session: &SessionState) {
-        if let Some(output) = &mut self.output
-            && self.remade
+    fn redact(&mut self, by: PolicyHandle<'_>, redact: &Redact, input: &Value, session: &SessionState) {
+        // Once, before the first redaction: what redactions change below is not what scripts received.
+        if std::mem::take(&mut self.remade)
+            && let Some(output) = &mut self.output
         {
             self.masks.value(output);
         }
-        for by in self.policies() {
-            let PolicyHandle { reference, policy } = by;
-            let PolicyKind::Redact(redact) = &policy.kind else { continue };
-            let truth = policy.matcher.eval(&self.view(input, session));
-            let application = policy.kind.application(&truth, Phase::Settle);
-            if self.hearing.has_listener() {
-                self.report_redaction(by, redact, &truth, &self.view(input, session));
-            }
-            if !application.takes_part() {
-                continue;
-            }
-            let open = application.is_undecided();
-            self.trace.note(reference, Phase::Settle, Verdict::Rewrite, open);
-            if policy.mode == Mode::Shadow || !redact.output {
-                continue;
-            }
-            let redaction = Redaction::new(redact, self.subject.keys);
-            let ending = RedactedParts {
-                output: self.output.as_mut(),
-                error: self.error.as_mut(),
-                message: &mut self.reason.message,
-                masks: &mut self.masks,
-            };
-            if !redaction.ending(input, ending) {
-                self.withhold(policy, "the result is nested too deeply to be searched");
-            }
-            if self.thrown {
-                self.reason.code = self.masks.text(&redaction.text(&self.reason.code)).into_owned();
-            }
+        let view = self.view(input, session);
+        let truth = by.policy.matcher.eval(&view);
+        let applies = by.policy.kind.application(&truth, Phase::Settle).takes_part();
+        let redaction = Redaction::new(redact, self.subject.keys);
+        let evaluation = Evaluation::new(&truth, applies.then_some(Verdict::Rewrite));
+        // A listener sees the change, which is made on a copy.
+        let reports = self.recorder.has_listener() && applies && redact.output;
+        let mut after = self.output.clone().filter(|_| reports);
+        let is_changed = after.as_mut().is_some_and(|after| redaction.value(after));
+        let change = self.output.as_ref().zip(after.as_ref()).filter(|_| is_changed);
+        let change = change.map(|(before, after)| Change { before, after });
+        self.recorder.record(by, &view, Evaluation { change, ..evaluation });
+        if !applies || by.policy.mode == Mode::Shadow || !redact.output {
+            return;
         }
+        let ending = RedactedParts {
+            output: self.output.as_mut(),
+            error: self.error.as_mut(),
+            message: &mut self.reason.message,
+            masks: &mut self.masks,
+        };
+        if !redaction.ending(input, ending) {
+            self.withhold(by.policy, "the result is nested too deeply to be searched");
+        }
+        if self.thrown {
+            self.reason.code = self.masks.text(&redaction.text(&self.reason.code)).into_owned();
+        }
+    }
+
+    /// Adds the labels of a call that ran.
+    fn label(&mut self, by: PolicyHandle<'_>, label: &Label, input: &Value, session: &mut SessionState) {
+        match self.evaluate_enforced(by, input, session) {
+            Some(true) => label.mark_unknown(session),
+            Some(false) => label.apply(session),
+            None => {}
+        }
+    }
+
+    /// Stores the fact of a call that succeeded.
+    fn store_fact(&mut self, by: PolicyHandle<'_>, fact: &Fact, input: &Value, session: &mut SessionState) {
+        let Some(is_undecided) = self.evaluate_enforced(by, input, session) else { return };
+        if is_undecided {
+            fact.mark_unknown(session);
+            return;
+        }
+        let view = self.view(input, session);
+        let found = fact.extract(&view);
+        let masks = match &found {
+            ExtractedFact::Value(key, value) => {
+                RedactedCall::new(&self.subject, view).masks().matching(&json!([key, value]))
+            }
+            ExtractedFact::Nothing | ExtractedFact::Unreadable => Masks::new(),
+        };
+        fact.store(found, session);
+        session.add_masks(&masks);
+    }
+
+    /// Evaluates and records a policy that changes only the session. Returns whether it is undecided; `None` if it
+    /// does not apply, or only in shadow mode.
+    fn evaluate_enforced(&self, by: PolicyHandle<'_>, input: &Value, session: &SessionState) -> Option<bool> {
+        let view = self.view(input, session);
+        let truth = by.policy.matcher.eval(&view);
+        let application = by.policy.kind.application(&truth, Phase::Settle);
+        let verdict = application.takes_part().then_some(Verdict::Pass);
+        self.recorder.record(by, &view, Evaluation::new(&truth, verdict));
+        (application.takes_part() && by.policy.mode != Mode::Shadow).then(|| application.is_undecided())
     }
 
     /// Masks the values that are redacted in results that scripts received, whatever the scripts make of them.
     fn mask_results(&mut self, input: &Value, session: &SessionState) {
-        if self.records.results.is_empty() {
-            return;
-        }
         let view = self.view(input, session);
         let mut masks = Masks::new();
         for redaction in self.subject.redactions(&view).iter().filter(|redaction| redaction.output) {
@@ -298,20 +318,6 @@ impl<'a> OutcomeBuilder<'a> {
         }
         self.masks = masks;
         self.remade = self.records.results.iter().all(|result| self.output.as_ref() != Some(&**result));
-    }
-
-    /// Reports a redaction before it is made.
-    fn report_redaction(&self, by: PolicyHandle<'_>, redact: &Redact, truth: &Truth, view: &CallView<'_>) {
-        let applies = by.policy.kind.application(truth, Phase::Settle).takes_part();
-        let mut after = self.output.clone().filter(|_| redact.output && applies);
-        let redaction = Redaction::new(redact, self.subject.keys);
-        let hidden = after.as_mut().is_some_and(|after| redaction.value(after));
-        let change = self.output.as_ref().zip(after.as_ref()).filter(|_| hidden);
-        let evaluation = Evaluation {
-            change: change.map(|(before, after)| Change { before, after }),
-            ..Evaluation::new(truth, applies.then_some(Verdict::Rewrite))
-        };
-        self.hearing.report(by, view, evaluation);
     }
 
     /// Withholds the result of a tool that ran, because it can't be given the form that a policy requires.
@@ -328,10 +334,7 @@ impl<'a> OutcomeBuilder<'a> {
     }
 
     /// Withholds a result that was not searched completely: it may contain values that policies redact.
-    fn withhold_if_work_is_exceeded(&mut self) {
-        if !work_limit::is_exceeded() {
-            return;
-        }
+    fn withhold_unsearched(&mut self) {
         let message = format!("the call ended, but its result is withheld: {WorkLimitError}");
         if self.kind != OutcomeKind::Indeterminate && self.kind != OutcomeKind::Halted {
             self.kind = OutcomeKind::Failed;
@@ -342,65 +345,17 @@ impl<'a> OutcomeBuilder<'a> {
         self.reason = Reason { policy: None, code: reason_code::WORK_EXCEEDED.to_owned(), message };
     }
 
-    /// Stores redacted arguments that worked, if a policy may suggest them later.
-    fn store_successful_input(&self, input: &Value, session: &mut SessionState) {
-        let suggests = || {
-            self.policies()
-                .iter()
-                .any(|by| by.policy.mode != Mode::Shadow && matches!(by.policy.kind, PolicyKind::Recover(_)))
+    /// Whether a policy may suggest the arguments of this call later, because they worked.
+    fn suggests_arguments(&self) -> bool {
+        let suggests = |by: &PolicyHandle<'_>| {
+            by.policy.mode != Mode::Shadow && matches!(by.policy.kind, PolicyKind::Recover(_))
         };
-        if self.kind == OutcomeKind::Executed && !self.dry && suggests() {
-            let shown = RedactedCall::new(&self.subject, self.view(input, session)).input.into_owned();
-            session.add_successful_input(&self.subject.call.tool, shown);
-        }
+        self.kind == OutcomeKind::Executed && !self.dry && self.policies.iter().any(suggests)
     }
 
-    /// Applies labels of calls that ran, and facts of calls that succeeded.
-    fn remember(&mut self, input: &Value, session: &mut SessionState) {
-        for by in self.policies() {
-            let PolicyHandle { reference, policy } = by;
-            let acts = match &policy.kind {
-                PolicyKind::Label(_) => true,
-                // A cached result is one that the tool gave a short while ago.
-                PolicyKind::Fact(_) => {
-                    matches!(self.kind, OutcomeKind::Executed | OutcomeKind::Cached) && !self.dry
-                }
-                _ => false,
-            };
-            if !acts {
-                continue;
-            }
-            let view = self.view(input, session);
-            let truth = policy.matcher.eval(&view);
-            let application = policy.kind.application(&truth, Phase::Settle);
-            let applies = application.takes_part();
-            let open = application.is_undecided();
-            self.hearing.report(by, &view, Evaluation::new(&truth, applies.then_some(Verdict::Pass)));
-            if !applies {
-                continue;
-            }
-            self.trace.note(reference, Phase::Settle, Verdict::Pass, open);
-            if policy.mode == Mode::Shadow {
-                continue;
-            }
-            match &policy.kind {
-                PolicyKind::Label(label) if open => label.mark_unknown(session),
-                PolicyKind::Label(label) => label.apply(session),
-                PolicyKind::Fact(fact) if open => fact.mark_unknown(session),
-                PolicyKind::Fact(fact) => {
-                    let view = self.view(input, session);
-                    let found = fact.extract(&view);
-                    let masks = match &found {
-                        ExtractedFact::Value(key, value) => {
-                            RedactedCall::new(&self.subject, view).masks().matching(&json!([key, value]))
-                        }
-                        ExtractedFact::Nothing | ExtractedFact::Unreadable => Masks::new(),
-                    };
-                    fact.store(found, session);
-                    session.add_masks(&masks);
-                }
-                _ => {}
-            }
-        }
+    /// Stores the redacted arguments of a call that worked.
+    fn store_arguments(&self, input: &Value, session: &mut SessionState) {
+        let shown = RedactedCall::new(&self.subject, self.view(input, session)).input.into_owned();
+        session.add_successful_input(&self.subject.call.tool, shown);
     }
 }

@@ -3,7 +3,10 @@
 use smallvec::SmallVec;
 
 use super::CallScope;
-use super::events::{Evaluation, PhaseRecorder};
+use super::decision::Effect;
+use super::events::{MatchStatus, SkipReason};
+use super::gate::GateResult;
+use super::phase_recorder::{Evaluation, PhaseRecorder};
 use super::trace::{PolicyRef, Trace};
 use crate::call::{CallView, Phase, Verdict};
 use crate::middleware::{Application, OnUndecided};
@@ -18,40 +21,47 @@ pub(crate) struct Wrapper {
     pub(crate) order: u32,
 }
 
-/// The selected wrappers.
-pub(super) struct Wrappers {
-    pub(super) inner: SmallVec<[Wrapper; 2]>,
-    /// A policy that is undecided, and for which neither applying nor skipping is known to be stricter.
-    pub(super) undecided: Option<(PolicyRef, String)>,
-}
-
-/// Selects the wrappers of a call with these arguments.
-pub(super) fn find<'a>(
+/// Selects the wrappers of a call with these arguments, if gate lets it run. A call that waits for an approval is
+/// denied if a wrapper would refuse it.
+pub(super) fn select<'a>(
     subject: &CallScope<'a>,
     view: &CallView<'a>,
-    trace: &mut Trace,
-    hearing: &PhaseRecorder<'_>,
-) -> Wrappers {
-    let mut found = Wrappers { inner: SmallVec::new(), undecided: None };
-    for (order, by) in (0u32..).zip(subject.policies(|chain| &chain.execute)) {
-        let truth = by.policy.matcher.eval(view);
-        let application = by.policy.kind.application(&truth, Phase::Execute);
-        let verdict = match application {
-            Application::No => None,
-            Application::Undecided(OnUndecided::Refuse, _) => Some(Verdict::Deny),
-            Application::Yes | Application::Undecided(..) => Some(Verdict::Pass),
-        };
-        hearing.record(trace, by, view, Evaluation::new(&truth, verdict));
-        match application {
-            _ if by.policy.mode == Mode::Shadow => {}
-            Application::No => {}
-            Application::Undecided(OnUndecided::Refuse, why) => {
-                found.undecided.get_or_insert_with(|| (by.reference, why.to_owned()));
-            }
-            Application::Yes | Application::Undecided(..) => {
-                found.inner.push(Wrapper { policy: by.reference, order });
+    gate: &mut GateResult,
+) -> SmallVec<[Wrapper; 2]> {
+    let recorder = PhaseRecorder::new(subject.listener, Phase::Execute, Trace::default());
+    let mut wrappers = SmallVec::new();
+    let runs = gate.effect == Effect::Run;
+    let mut refusal = None;
+    if runs || gate.effect == Effect::Suspend {
+        for (order, by) in (0u32..).zip(subject.policies(|chain| &chain.execute)) {
+            let truth = by.policy.matcher.eval(view);
+            let application = by.policy.kind.application(&truth, Phase::Execute);
+            let verdict = match application {
+                Application::No => None,
+                Application::Undecided(OnUndecided::Refuse, _) => Some(Verdict::Deny),
+                Application::Yes | Application::Undecided(..) => Some(Verdict::Pass),
+            };
+            recorder.record(by, view, Evaluation::new(&truth, verdict));
+            match application {
+                _ if by.policy.mode == Mode::Shadow => {}
+                Application::No => {}
+                // Neither applying nor skipping is known to be stricter.
+                Application::Undecided(OnUndecided::Refuse, why) => {
+                    refusal.get_or_insert_with(|| (by.reference, why.to_owned()));
+                }
+                Application::Yes | Application::Undecided(..) => {
+                    wrappers.push(Wrapper { policy: by.reference, order });
+                }
             }
         }
     }
-    found
+    recorder.report_rest(subject, view, |_| MatchStatus::Unasked(SkipReason::NotRun));
+    if let Some((policy, why)) = refusal {
+        gate.refuse_undecided(policy, why);
+    }
+    if !runs {
+        return SmallVec::new();
+    }
+    gate.trace.append(recorder.into_trace());
+    wrappers
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use self::call_queue::{CallQueue, Inner, RulesOf};
-use super::Session;
+use super::{Session, SessionScope};
 use crate::approval::{ApprovalRequirement, BoundRequest, LedgerKey};
 use crate::call::{Outcome, SessionState, ToolCall};
 use crate::execution::{
@@ -130,9 +130,8 @@ impl Session {
     }
 
     /// Whether this many running calls could use up a budget of the run.
-    pub(super) fn may_be_last(&self, others: usize, layers: &Layers) -> bool {
-        let conversation = self.conversation();
-        !self.budgets(layers, &conversation).leave_calls(&self.state, others)
+    pub(super) fn may_be_last(&self, others: usize, scope: &SessionScope) -> bool {
+        !self.budgets(scope).leave_calls(&self.state, others)
     }
 
     /// How a call depends on the session's state.
@@ -155,9 +154,9 @@ impl ConcurrentSession {
     pub async fn execute(&self, call: ToolCall, executor: &impl ToolExecutor) -> Outcome {
         let started = Instant::now();
         self.load().await;
-        let scope = self.inner.approval_scope.as_deref();
+        let requester = self.inner.approval_scope.as_deref();
         // Hooks may ask, and change what is asked about: the approval is looked up before they see the call.
-        let recalls_first = scope.is_some() && !self.inner.line().session.hooks.is_empty();
+        let recalls_first = requester.is_some() && !self.inner.line().session.hooks.is_empty();
         let call = self.inner.line().session.name_call(call);
         let mut turn = self.inner.enter(&call);
         let hooked = match recalls_first {
@@ -166,10 +165,10 @@ impl ConcurrentSession {
         };
         self.inner.begin(&mut turn, &hooked.call, recalls_first).await;
         let session = &mut turn.session;
-        let (layers, conversation) = (session.layers(), session.conversation());
-        let mut runner = session.runner(&layers, &conversation, executor);
-        runner.context.session.approval_scope = scope;
-        let (lookup, mut hooked) = match scope {
+        let scope = session.scope();
+        let mut runner = session.runner(&scope, executor);
+        runner.context.session.approval_scope = requester;
+        let (lookup, mut hooked) = match requester {
             Some(requester) if recalls_first || runner.may_ask(&hooked.call) => {
                 let (call, lookup) = runner.recall(hooked.call, requester).await;
                 match lookup {
@@ -183,7 +182,7 @@ impl ConcurrentSession {
         let prepared = PreparedCall { hooked, lookup };
         let decision = runner.decide(&prepared);
         let outcome = runner.run_prepared(&prepared, decision, started).await;
-        if let (LedgerLookup::Known(_), Some(requester)) = (&prepared.lookup, scope) {
+        if let (LedgerLookup::Known(_), Some(requester)) = (&prepared.lookup, requester) {
             runner.pass_over(requester, &prepared.hooked.call, &outcome).await;
         }
         let outcome = runner.report(outcome);
@@ -210,9 +209,9 @@ impl ConcurrentSession {
         let mut turn = self.inner.enter(&call);
         self.inner.begin(&mut turn, &call, has_hooks).await;
         let session = &mut turn.session;
-        let (layers, conversation) = (session.layers(), session.conversation());
+        let scope = session.scope();
         let occurrence = question.approval_id.strip_prefix("approval_").unwrap_or(&call.id).to_owned();
-        let mut runner = session.runner(&layers, &conversation, executor);
+        let mut runner = session.runner(&scope, executor);
         runner.context.session.approval_scope = self.inner.approval_scope.as_deref();
         let key = runner.context.call_key(occurrence);
         let messages = ApprovalMessages { request: Some(question), answers };

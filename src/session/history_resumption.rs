@@ -98,12 +98,11 @@ impl Session {
         let mut found = self.unsettled(history);
         self.add_noted_endings(&mut found).await;
         let unknown = unknown_answers(history, &found);
-        let layers = self.layers();
-        let conversation = self.conversation();
+        let scope = self.scope();
         let calls: BTreeMap<PartPosition, ToolCall> =
             found.iter().map(|found| (found.place, history_call(&self.calls, found))).collect();
         let formatter = self.formatter.clone();
-        let mut runner = self.runner(&layers, &conversation, executor);
+        let mut runner = self.runner(&scope, executor);
         runner.context.session.is_recorded = false;
         let mut round = Round { outcomes: Vec::new(), ignored: unknown };
         let mut settled = Vec::new();
@@ -113,7 +112,7 @@ impl Session {
         for found in ending.into_iter().chain(others) {
             let started = Instant::now();
             let Some(call) = calls.get(&found.place) else { continue };
-            let key = found.key_in(&conversation);
+            let key = found.key_in(&scope.conversation);
             let ResumedCall { outcome, ignored } = match &found.request {
                 Some(_) => runner.resume_call(call, &key, found.messages(), started).await,
                 None => runner.resume_unasked(call, &key, started).await.into(),
@@ -193,8 +192,8 @@ impl Session {
 
     /// The outcome of a call of a round that was given up while it ran.
     async fn given_up(&mut self, call: &ToolCall, executor: &impl ToolExecutor) -> Outcome {
-        let (layers, conversation) = (self.layers(), self.conversation());
-        let mut runner = self.runner(&layers, &conversation, executor);
+        let scope = self.scope();
+        let mut runner = self.runner(&scope, executor);
         let message =
             "this call was given up while it ran; it does not run again, because it may have taken effect";
         let outcome = runner.indeterminate_call(call, unfinished(message), Instant::now()).await;

@@ -95,6 +95,13 @@ pub struct Session {
     listener: Option<Arc<dyn EventListener>>,
 }
 
+/// What stays the same while a call or a round runs: its rules, each layer of one revision, and its conversation.
+#[derive(Clone)]
+struct SessionScope {
+    layers: Layers,
+    conversation: String,
+}
+
 /// Makes calls that policies see of the calls of a history.
 #[derive(Default)]
 struct CallReader {
@@ -284,8 +291,8 @@ impl Session {
         let occurrence = self.state.unique_call_id(&call.id);
         self.halt_if_aborted();
         let stored = self.refresh_state().await;
-        let (layers, conversation) = (self.layers(), self.conversation());
-        let mut runner = self.runner(&layers, &conversation, executor);
+        let scope = self.scope();
+        let mut runner = self.runner(&scope, executor);
         runner.run_call(call, occurrence, &stored, started).await
     }
 
@@ -308,10 +315,10 @@ impl Session {
     /// The runner of the session's calls.
     fn runner<'r, E: ToolExecutor>(
         &'r mut self,
-        layers: &'r Layers,
-        conversation: &'r str,
+        scope: &'r SessionScope,
         executor: &'r E,
     ) -> CallRunner<'r, E> {
+        let SessionScope { layers, conversation } = scope;
         self.name_conversation(conversation);
         let Self { shared, state, unique_name, is_recorded, hooks, run, tools, formatter, name, .. } = self;
         let Self { listener, round, offered, .. } = self;
@@ -336,8 +343,9 @@ impl Session {
     }
 
     /// The budgets of the session, by its policies under these layers.
-    fn budgets<'s>(&'s self, layers: &'s Layers, conversation: &'s str) -> BudgetAccount<'s> {
-        let kernel = self.kernel(layers);
+    fn budgets<'s>(&'s self, scope: &'s SessionScope) -> BudgetAccount<'s> {
+        let kernel = self.kernel(&scope.layers);
+        let conversation = &scope.conversation;
         BudgetAccount { services: &self.shared.services, kernel, run: &self.run, conversation }
     }
 
@@ -357,6 +365,11 @@ impl Session {
     /// The kernel that decides about the run.
     fn kernel<'k>(&'k self, layers: &'k Layers) -> Kernel<'k> {
         Kernel { listener: self.listener.as_deref(), ..self.shared.kernel(layers) }
+    }
+
+    /// The present rules and conversation of the session.
+    fn scope(&self) -> SessionScope {
+        SessionScope { layers: self.layers(), conversation: self.conversation() }
     }
 
     fn layers(&self) -> Layers {

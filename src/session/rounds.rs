@@ -37,8 +37,8 @@ impl Session {
     ) -> Vec<Outcome> {
         self.before_calls(&calls);
         let stored = self.refresh_state().await;
-        let (layers, conversation) = (self.layers(), self.conversation());
-        let mut runner = self.runner(&layers, &conversation, executor);
+        let scope = self.scope();
+        let mut runner = self.runner(&scope, executor);
         let mut prepared = Vec::with_capacity(calls.len());
         for (call, occurrence) in calls.into_iter().zip(occurrences) {
             prepared.push(runner.prepare(call, occurrence, &stored).await);

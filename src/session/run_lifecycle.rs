@@ -123,10 +123,11 @@ impl Session {
     /// they do not.
     pub(super) async fn settle_usage(&mut self, next: Option<BudgetAmounts>) -> Result<(), RunEnd> {
         let unpaid = std::mem::take(&mut self.progress.unpaid);
-        let (layers, conversation) = (self.layers(), self.conversation());
+        let scope = self.scope();
         let Self { shared, state, run, progress, listener, .. } = self;
-        let kernel = Kernel { listener: listener.as_deref(), ..shared.kernel(&layers) };
-        let budgets = BudgetAccount { services: &shared.services, kernel, run, conversation: &conversation };
+        let kernel = Kernel { listener: listener.as_deref(), ..shared.kernel(&scope.layers) };
+        let budgets =
+            BudgetAccount { services: &shared.services, kernel, run, conversation: &scope.conversation };
         for usage in unpaid {
             budgets.spend(state, model_usage(&usage)).await;
         }
@@ -150,7 +151,7 @@ impl Session {
         };
         let would = |shadow: BudgetExceeded| {
             let verdict = shadow.verdict();
-            Some(run_policies::shadow(shadow.policy.find(&layers)?, verdict, Some(shadow.reason)))
+            Some(run_policies::shadow(shadow.policy.find(&scope.layers)?, verdict, Some(shadow.reason)))
         };
         self.record_shadows(shadows.into_iter().filter_map(would).collect());
         ended

@@ -150,13 +150,13 @@ impl<E: ToolExecutor> SdkSession<E> {
             .collect();
         session.before_calls(&calls);
         let stored = session.refresh_state().await;
-        let (layers, conversation) = (session.layers(), session.conversation());
+        let scope = session.scope();
         let occurrences: Vec<String> =
             calls.iter().map(|call| session.state.unique_call_id(&call.id)).collect();
-        let mut runner = session.runner(&layers, &conversation, &self.inner.executor);
+        let mut runner = session.runner(&scope, &self.inner.executor);
         for (position, (call, occurrence)) in calls.into_iter().zip(occurrences).enumerate() {
             let prepared = runner.prepare(call.clone(), occurrence, &stored).await;
-            told.push(AnnouncedCall { position, call, prepared, planned: None, layers: layers.clone() });
+            told.push(AnnouncedCall { position, call, prepared, planned: None, scope: scope.clone() });
         }
         for AnnouncedCall { prepared, planned, .. } in told.iter_mut() {
             *planned = runner.decide(prepared).map(Decision::into_owned);

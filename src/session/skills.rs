@@ -67,10 +67,10 @@ impl Session {
     async fn refund(&mut self) {
         let Some(taken) = self.progress.last_turn.take() else { return };
         self.progress.stats.iterations = self.progress.stats.iterations.saturating_sub(1);
-        let (layers, conversation) = (self.layers(), self.conversation());
+        let scope = self.scope();
         let Self { shared, state, run, .. } = self;
-        let (services, kernel) = (&shared.services, shared.kernel(&layers));
-        let budgets = BudgetAccount { services, kernel, run, conversation: &conversation };
+        let (services, kernel) = (&shared.services, shared.kernel(&scope.layers));
+        let budgets = BudgetAccount { services, kernel, run, conversation: &scope.conversation };
         budgets.release(state, taken).await;
     }
 }

@@ -38,11 +38,15 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
             None => context.kernel.decide_holding(call, self.state, held),
         };
         let mut decision = decide(self.held());
-        let granted = context.find_grants(self.attempt, &decision, self.held(), self.state).await;
-        if let Some((permits, _)) = granted {
+        if decision.effect() == Effect::Suspend
+            && let Some((permits, _)) =
+                context.find_grants(self.attempt, &decision, self.held(), self.state).await
+        {
             decision = decide(HeldResources { permits: &permits, ..self.held() });
         }
-        admission::admit(context, &mut decision, self.limits, self.state).await;
+        if decision.needs_limits() {
+            admission::admit(context, &mut decision, self.limits, self.state).await;
+        }
         match decision.effect() {
             Effect::Run => {
                 let hooked_call = || (!is_own).then(|| decision.call().clone());

@@ -164,9 +164,9 @@ impl Inner {
             turn.session = line.session_for(turn.position, layer.clone());
             let before = || line.under_way.range(..turn.position);
             let (others, halting) = (before().count(), before().any(|(_, may_halt)| *may_halt));
-            let layers = turn.session.layers();
-            let SessionUse { reads, may_halt } = turn.session.session_use(call, &layers);
-            let reads = unknown || reads || turn.session.may_be_last(others, &layers);
+            let scope = turn.session.scope();
+            let SessionUse { reads, may_halt } = turn.session.session_use(call, &scope.layers);
+            let reads = unknown || reads || turn.session.may_be_last(others, &scope);
             line.under_way.insert(turn.position, may_halt);
             let waits_for = match (reads, halting) {
                 _ if others == 0 => WaitsFor::None,

@@ -7,10 +7,10 @@ use crate::call::{Outcome, SessionState, ToolCall};
 use crate::execution::{CallRunner, PreparedCall, is_same_call};
 use crate::host::ToolExecutor;
 use crate::json::Value;
-use crate::kernel::{Decision, Layers};
+use crate::kernel::Decision;
 use crate::message::{CallPart, History};
-use crate::session::Session;
 use crate::session::history_resumption::history_call;
+use crate::session::{Session, SessionScope};
 
 /// The session, and the progress of its present round.
 pub(super) struct SdkProgress {
@@ -31,7 +31,7 @@ pub(super) struct AnnouncedCall {
     /// The decision on it with its round.
     pub(super) planned: Option<Decision<'static>>,
     /// The rules under which the round is decided.
-    pub(super) layers: Layers,
+    pub(super) scope: SessionScope,
 }
 
 impl std::fmt::Debug for SdkProgress {
@@ -62,8 +62,8 @@ impl SdkProgress {
         let is_lost = self.merged.is_some_and(|merged| told.position < merged);
         (earlier > 0 || is_lost) && {
             let call = &told.prepared.hooked.call;
-            let layers = &told.layers;
-            self.session.session_use(call, layers).reads || self.session.may_be_last(earlier, layers)
+            let scope = &told.scope;
+            self.session.session_use(call, &scope.layers).reads || self.session.may_be_last(earlier, scope)
         }
     }
 
@@ -103,19 +103,18 @@ impl SdkProgress {
             let session = &mut self.session;
             session.halt_if_aborted();
             let occurrence = session.state.unique_call_id(&asked.id);
-            let (layers, conversation) = (session.layers(), session.conversation());
-            let mut runner = session.runner(&layers, &conversation, executor);
+            let scope = session.scope();
+            let mut runner = session.runner(&scope, executor);
             let prepared = runner.prepare(asked.clone(), occurrence, &stored).await;
             let decision = runner.decide(&prepared);
             return runner.run_sdk_call(asked, &prepared, decision, started).await;
         };
         let is_unknown = self.told.get(index).is_some_and(|told| self.depends_on_earlier(told));
-        let AnnouncedCall { position, prepared, planned, layers, .. } = self.told.remove(index);
+        let AnnouncedCall { position, prepared, planned, scope, .. } = self.told.remove(index);
         let mut driven = InPosition::new(self, position, is_unknown);
         let session = driven.session();
         session.halt_if_aborted();
-        let conversation = session.conversation();
-        let mut runner = session.runner(&layers, &conversation, executor);
+        let mut runner = session.runner(&scope, executor);
         let decision = planned.map(|planned| runner.decide_again(&prepared, planned));
         runner.run_sdk_call(asked, &prepared, decision, started).await
     }

@@ -1,0 +1,68 @@
+//! Outcomes of calls that do not run for a reason outside of the rules, and of calls of which nobody knows how they ended.
+
+use std::time::Instant;
+
+use super::{CallAttempt, CallRunner};
+use crate::approval::{LedgerError, LedgerKey};
+use crate::call::{Outcome, OutcomeKind, Reason, ToolCall, reason_code};
+use crate::host::ToolExecutor;
+use crate::kernel::{Effect, Execution, HeldResources};
+
+impl<E: ToolExecutor> CallRunner<'_, E> {
+    /// The outcome of a call that does not run, for a reason outside of the rules.
+    pub(super) async fn deny(
+        &mut self,
+        attempt: &CallAttempt<'_>,
+        effect: Effect,
+        reason: Reason,
+    ) -> Outcome {
+        let mut decision = attempt.hooked.decide(&self.context.kernel, self.state, HeldResources::default());
+        decision.refuse(effect, reason, None);
+        let outcome = self.refuse(attempt, decision).await;
+        self.finish(attempt, outcome).await
+    }
+
+    /// The outcome of a call whose ledger does not answer. It is not recorded: the call may have run, or wait with its answer.
+    pub(super) async fn deny_unavailable(
+        &mut self,
+        call: &ToolCall,
+        key: &LedgerKey,
+        error: &LedgerError,
+        started: Instant,
+    ) -> Outcome {
+        let hooked = self.run_before_hooks(call.clone()).await;
+        let attempt = CallAttempt::new(&hooked, key.clone(), started);
+        let mut decision = hooked.decide(&self.context.kernel, self.state, HeldResources::default());
+        decision.refuse(Effect::Deny, unavailable_ledger(error), None);
+        self.refuse(&attempt, decision).await
+    }
+
+    /// The outcome of a call that may have run, and nobody knows how it ended.
+    pub(super) fn indeterminate(&mut self, attempt: &CallAttempt<'_>, reason: Reason) -> Outcome {
+        let decision = attempt.hooked.decide(&self.context.kernel, self.state, HeldResources::default());
+        self.settle(attempt, decision, Execution::broken(reason, OutcomeKind::Indeterminate))
+    }
+
+    /// The same for a call that hooks have not seen in this attempt.
+    pub(crate) async fn indeterminate_call(
+        &mut self,
+        call: &ToolCall,
+        reason: Reason,
+        started: Instant,
+    ) -> Outcome {
+        let hooked = self.run_before_hooks(call.clone()).await;
+        let key = self.context.call_key(call.id.clone());
+        self.indeterminate(&CallAttempt::new(&hooked, key, started), reason)
+    }
+}
+
+/// The reason of a call that may have run, and nobody knows how it ended.
+pub(crate) fn unfinished(message: impl Into<String>) -> Reason {
+    Reason { policy: None, code: reason_code::UNFINISHED.to_owned(), message: message.into() }
+}
+
+/// The reason of a call that does not run because its ledger does not answer.
+pub(super) fn unavailable_ledger(error: &LedgerError) -> Reason {
+    let message = format!("it is unknown whether this call ran already: {error}");
+    Reason { policy: None, code: error.code().to_owned(), message }
+}

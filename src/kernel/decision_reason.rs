@@ -1,0 +1,92 @@
+//! The reason of a decision: the message of the policy that decided, redacted.
+
+use super::CallScope;
+use super::decision::Effect;
+use super::gate::{DecisionCause, GateResult};
+use super::limit_requests;
+use super::redacted_call::RedactedCall;
+use super::trace::PolicyRef;
+use crate::call::{CallView, Reason, reason_code};
+use crate::middleware::PolicyKind;
+use crate::policy::Policy;
+use crate::template::Template;
+
+impl GateResult {
+    /// Why the call does not run. Returns `None` if it runs.
+    pub(super) fn reason(&self, subject: &CallScope<'_>, view: CallView<'_>) -> Option<Reason> {
+        let cause = self.cause.as_ref()?;
+        let shown = RedactedCall::new(subject, view);
+        let (code, policy, message) = match cause {
+            DecisionCause::Failure(reason) => {
+                (reason.code.as_str(), reason.policy.clone(), reason.message.clone())
+            }
+            DecisionCause::Unmatched => {
+                let message = match self.effect {
+                    Effect::Suspend => {
+                        format!("no policy permits `{}` without an approval", subject.call.tool)
+                    }
+                    _ => format!("no policy permits `{}`", subject.call.tool),
+                };
+                (reason_code::UNMATCHED, None, message)
+            }
+            DecisionCause::UsedUp(reference) => {
+                let mut reason =
+                    limit_requests::refusal(subject, subject.policy(*reference)?, None, &shown.view(view))?;
+                reason.message = shown.text(&reason.message);
+                return Some(reason);
+            }
+            DecisionCause::Policy(reference, why) => {
+                let policy = subject.policy(*reference)?;
+                let (code, message) = match why {
+                    Some(why) => (
+                        reason_code::UNDECIDED,
+                        format!("`{}` is undecided for this call, so it applies: {why}", policy.id),
+                    ),
+                    None if self.effect == Effect::Suspend => {
+                        (reason_code::APPROVAL_REQUIRED, question(subject, &self.approvals, shown.view(view)))
+                    }
+                    None => refusal(policy, shown.view(view)),
+                };
+                (code, Some(policy.id.clone()), message)
+            }
+        };
+        Some(Reason { policy, code: code.to_owned(), message: shown.text(&message) })
+    }
+}
+
+/// The code and message of a policy that denies or halts.
+fn refusal<'p>(policy: &'p Policy, view: CallView<'_>) -> (&'p str, String) {
+    let (code, template) = match &policy.kind {
+        PolicyKind::Deny(deny) => (deny.code.as_str(), deny.message.as_ref()),
+        PolicyKind::Halt(halt) => (reason_code::HALTED, halt.message.as_ref()),
+        _ => (reason_code::DENIED, None),
+    };
+    (code, policy_message(policy, template, view))
+}
+
+/// The message of the approval request: those of all policies that require one.
+pub(super) fn question(subject: &CallScope<'_>, approvals: &[PolicyRef], view: CallView<'_>) -> String {
+    let questions = approvals.iter().filter_map(|reference| {
+        let policy = subject.policy(*reference)?;
+        match &policy.kind {
+            PolicyKind::Approval(approval) if approval.message.is_none() && policy.description.is_none() => {
+                Some(format!(
+                    "May `{}` run? The policy `{}` requires an approval.",
+                    view.call.tool, policy.id
+                ))
+            }
+            PolicyKind::Approval(approval) => Some(policy_message(policy, approval.message.as_ref(), view)),
+            _ => None,
+        }
+    });
+    questions.collect::<Vec<_>>().join(" ")
+}
+
+/// A policy's message, or a default one.
+fn policy_message(policy: &Policy, template: Option<&Template>, view: CallView<'_>) -> String {
+    match (template, &policy.description) {
+        (Some(template), _) => template.render(&view, &[]).text,
+        (None, Some(description)) => description.clone(),
+        (None, None) => format!("`{}` is stopped by the policy `{}`", view.call.tool, policy.id),
+    }
+}
