@@ -53,8 +53,8 @@ pub(super) fn run(
     trace: &mut Trace,
 ) -> GateResult {
     let failed = failure.is_some();
-    let hearing = subject.hearing(Phase::Gate);
-    let mut conclusion = GateResult::start(failure);
+    let hearing = subject.recorder(Phase::Gate);
+    let mut conclusion = GateResult::new(failure);
     for (layer, (chains, chain)) in (0u32..).zip(subject.layers.iter().zip(&subject.chains)) {
         let mut permitted = false;
         for index in chain.gate.candidates(&view) {
@@ -64,7 +64,7 @@ pub(super) fn run(
             }
             let truth = policy.matcher.eval(&view);
             let by = PolicyHandle { reference: PolicyRef { layer, index }, policy };
-            let asked = conclusion.ask(by, &truth, &view, held, trace);
+            let asked = conclusion.apply_policy(by, &truth, &view, held, trace);
             let verdict = asked.map(|(verdict, _)| verdict);
             hearing.report(by, &view, Evaluation::new(&truth, verdict));
             permitted |= asked.is_some_and(|(_, permits)| permits);
@@ -84,8 +84,8 @@ pub(super) fn run(
         }
     }
     hearing.report_rest(subject, &view, |policy| match failed && !concerns_failures(&policy.kind) {
-        true => MatchStatus::Unasked(SkipReason::InvalidArguments),
-        false => MatchStatus::LeftOut,
+        true => MatchStatus::Skipped(SkipReason::InvalidArguments),
+        false => MatchStatus::Excluded,
     });
     conclusion
 }
@@ -107,7 +107,7 @@ fn verdict(policy: &Policy) -> Verdict {
 }
 
 impl GateResult {
-    fn start(failure: Option<Reason>) -> Self {
+    fn new(failure: Option<Reason>) -> Self {
         let (effect, cause) = match failure {
             None => (Effect::Run, DecisionCause::Nothing),
             // Arguments that are not an object are denied: nothing in them can be corrected.
@@ -130,7 +130,7 @@ impl GateResult {
 
     /// Applies a policy whose condition has this truth. Returns its verdict, and whether it lifts
     /// `defaults.unmatched`; `None` if it does not apply.
-    fn ask(
+    fn apply_policy(
         &mut self,
         by: PolicyHandle<'_>,
         truth: &Truth,
@@ -156,7 +156,8 @@ impl GateResult {
                 trace.note(reference, Phase::Gate, Verdict::Pass, why.is_some());
                 return Some((Verdict::Pass, false));
             }
-            let verdict = self.count(reference, policy, measured, view.session, trace, why.is_some())?;
+            let verdict =
+                self.apply_limit(reference, policy, measured, view.session, trace, why.is_some())?;
             return Some((verdict, false));
         }
         if let PolicyKind::Approval(_) = policy.kind
@@ -173,12 +174,12 @@ impl GateResult {
         let phase = if verdict == Verdict::Answer { Phase::Execute } else { Phase::Gate };
         trace.note(reference, phase, verdict, why.is_some());
         let enforced = policy.mode != Mode::Shadow;
-        let permits = enforced && self.hear(reference, policy, why) && certain;
+        let permits = enforced && self.apply_match(reference, policy, why) && certain;
         Some((verdict, permits))
     }
 
     /// Applies a limit. What it counts in the session is known; what it counts in the store is acquired later.
-    fn count(
+    fn apply_limit(
         &mut self,
         reference: PolicyRef,
         policy: &Policy,
@@ -211,7 +212,7 @@ impl GateResult {
     }
 
     /// Applies a matching policy. Returns whether it lifts `defaults.unmatched`.
-    fn hear(&mut self, reference: PolicyRef, policy: &Policy, why: Option<String>) -> bool {
+    fn apply_match(&mut self, reference: PolicyRef, policy: &Policy, why: Option<String>) -> bool {
         match policy.kind {
             PolicyKind::Deny(_) => self.tighten(Effect::Deny, DecisionCause::Policy(reference, why)),
             PolicyKind::Halt(_) => self.tighten(Effect::Halt, DecisionCause::Policy(reference, why)),
@@ -301,7 +302,7 @@ fn refusal<'p>(policy: &'p Policy, view: CallView<'_>) -> (&'p str, String) {
         PolicyKind::Halt(halt) => (reason_code::HALTED, halt.message.as_ref()),
         _ => (reason_code::DENIED, None),
     };
-    (code, said(policy, template, view))
+    (code, message(policy, template, view))
 }
 
 /// The message of the approval request: those of all policies that require one.
@@ -315,7 +316,7 @@ pub(super) fn question(subject: &CallScope<'_>, approvals: &[PolicyRef], view: C
                     view.call.tool, policy.id
                 ))
             }
-            PolicyKind::Approval(approval) => Some(said(policy, approval.message.as_ref(), view)),
+            PolicyKind::Approval(approval) => Some(message(policy, approval.message.as_ref(), view)),
             _ => None,
         }
     });
@@ -339,7 +340,7 @@ pub(super) fn card_texts(
 }
 
 /// A policy's message, or a default one.
-fn said(policy: &Policy, template: Option<&Template>, view: CallView<'_>) -> String {
+fn message(policy: &Policy, template: Option<&Template>, view: CallView<'_>) -> String {
     match (template, &policy.description) {
         (Some(template), _) => template.render(&view, &[]).text,
         (None, Some(description)) => description.clone(),

@@ -131,7 +131,7 @@ impl<'k> Kernel<'k> {
         let view = CallView { input: &normalised.input, ..view };
         let mut conclusion = gate::run(&subject, view, normalised.failure, held, &mut trace);
         let mut wrappers = SmallVec::new();
-        let hearing = subject.hearing(Phase::Execute);
+        let hearing = subject.recorder(Phase::Execute);
         let wraps = subject.chains.iter().any(|chain| !chain.execute.is_empty());
         if wraps && matches!(conclusion.effect, Effect::Run | Effect::Suspend) {
             let mut wrapping = Trace::default();
@@ -144,7 +144,7 @@ impl<'k> Kernel<'k> {
                 conclusion.undecided(reference, why);
             }
         }
-        hearing.report_rest(&subject, &view, |_| MatchStatus::Unasked(SkipReason::NotRun));
+        hearing.report_rest(&subject, &view, |_| MatchStatus::Skipped(SkipReason::NotRun));
         let reason = conclusion.reason(&subject, view);
         Decision {
             call: Cow::Borrowed(call),
@@ -329,7 +329,7 @@ impl<'a> CallScope<'a> {
     }
 
     /// The recorder of one phase.
-    fn hearing(&self, phase: Phase) -> PhaseRecorder<'a> {
+    fn recorder(&self, phase: Phase) -> PhaseRecorder<'a> {
         PhaseRecorder::new(self.listener, phase)
     }
 

@@ -25,7 +25,7 @@ pub(super) fn run<'c>(
     view: CallView<'_>,
     trace: &mut Trace,
 ) -> Normalised<'c> {
-    let hearing = subject.hearing(Phase::Normalise);
+    let hearing = subject.recorder(Phase::Normalise);
     if !input.is_object() {
         let failure = Reason {
             policy: None,
@@ -35,7 +35,7 @@ pub(super) fn run<'c>(
                 JsonType::from_value(input).with_article()
             ),
         };
-        hearing.report_rest(subject, &view, |_| MatchStatus::Unasked(SkipReason::NotAnObject));
+        hearing.report_rest(subject, &view, |_| MatchStatus::Skipped(SkipReason::NotAnObject));
         return Normalised { input: Cow::Borrowed(input), failure: Some(failure) };
     }
     let mut input = Cow::Borrowed(input);
@@ -69,7 +69,7 @@ pub(super) fn run<'c>(
         failure = failure.or(problem);
     }
     let failure = failure.or_else(|| subject.check_arguments(&input));
-    hearing.report_rest(subject, &CallView { input: &input, ..view }, |_| MatchStatus::LeftOut);
+    hearing.report_rest(subject, &CallView { input: &input, ..view }, |_| MatchStatus::Excluded);
     Normalised { input, failure }
 }
 

@@ -69,7 +69,7 @@ impl Kernel<'_> {
         let call = decision.call.clone();
         let subject = self.subject(&call);
         let mut settling = OutcomeBuilder {
-            hearing: subject.hearing(Phase::Settle),
+            hearing: subject.recorder(Phase::Settle),
             subject,
             trace: std::mem::take(&mut decision.trace),
             kind,
@@ -124,7 +124,7 @@ impl Kernel<'_> {
         let OutcomeParts { kind, output, error, reason, dry, thrown } = parts;
         let failed = output.is_none() && kind != OutcomeKind::Halted;
         let mut settling = OutcomeBuilder {
-            hearing: subject.hearing(Phase::Settle),
+            hearing: subject.recorder(Phase::Settle),
             subject,
             trace: std::mem::take(&mut decision.trace),
             kind,
@@ -145,7 +145,7 @@ impl Kernel<'_> {
         }
         settling.transform(&decision.input, session);
         settling.redact(&decision.input, session);
-        settling.remember(&decision.input, session);
+        settling.apply_labels_and_facts(&decision.input, session);
         settling.store_successful_input(&decision.input, session);
         settling.withhold_if_work_is_exceeded();
         settling.finish(self, &decision, session, started)
@@ -159,14 +159,14 @@ impl<'a> OutcomeBuilder<'a> {
             let PolicyHandle { reference, policy } = by;
             let PolicyKind::Recover(recover) = &policy.kind else { continue };
             let asked = ErrorMatched { policy, layer: reference.layer, error };
-            notify(self.subject.listener, &Event::Error(asked));
+            notify(self.subject.listener, &Event::ErrorMatched(asked));
             let invitations = session.recoveries(&policy.id, &self.subject.call.tool);
             let view = self.view(input, session);
             let truth = recover.on.matches(error).then(|| policy.matcher.eval(&view));
             let (said, acts) = match &truth {
-                None => (MatchStatus::Unasked(SkipReason::OtherError), false),
+                None => (MatchStatus::Skipped(SkipReason::OtherError), false),
                 Some(Truth::Yes) if invitations >= recover.attempts => {
-                    (MatchStatus::Unasked(SkipReason::AttemptsExhausted), false)
+                    (MatchStatus::Skipped(SkipReason::AttemptsExhausted), false)
                 }
                 Some(truth) => (MatchStatus::Truth(truth), *truth == Truth::Yes),
             };
@@ -356,7 +356,7 @@ impl<'a> OutcomeBuilder<'a> {
     }
 
     /// Applies labels of calls that ran, and facts of calls that succeeded.
-    fn remember(&mut self, input: &Value, session: &mut SessionState) {
+    fn apply_labels_and_facts(&mut self, input: &Value, session: &mut SessionState) {
         for by in self.policies() {
             let PolicyHandle { reference, policy } = by;
             let acts = match &policy.kind {
