@@ -55,7 +55,7 @@ fn scripts(criterion: &mut Criterion) {
         for (name, script) in SCRIPTS {
             let around = AroundScript::compile(script).expect("a script");
             let seen = around.begin(&call, None, &session).expect("a call");
-            assert!(matches!(run(&around, &seen, &output), ReplayResult::Done { .. }));
+            assert!(matches!(run(&around, &seen, &output), ReplayResult::Completed { .. }));
             group.bench_function(BenchmarkId::new(name, size), |bencher| {
                 bencher.iter(|| black_box(run(&around, &seen, &output)));
             });

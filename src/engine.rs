@@ -48,7 +48,7 @@ use reload_status::ReloadHistory;
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
-    story: Arc<ReloadHistory>,
+    reload_history: Arc<ReloadHistory>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -85,16 +85,16 @@ impl std::error::Error for LoadError {}
 /// Loads and compiles the rules files at and below the paths, for [`Engine`]s and for the lower layers of sessions
 /// ([`Session::with_layer`]).
 pub fn load(paths: &[PathBuf]) -> Result<Arc<CompiledPolicies>, LoadError> {
-    compiled(policy::build(paths))
+    into_policies(policy::build(paths))
 }
 
 /// Compiles one rules file given as a string.
 pub fn load_text(text: &str) -> Result<Arc<CompiledPolicies>, LoadError> {
-    compiled(policy::build_texts([("rules.yaml", text)]))
+    into_policies(policy::build_texts([("rules.yaml", text)]))
 }
 
-fn compiled(mut built: LoadedBundle) -> Result<Arc<CompiledPolicies>, LoadError> {
-    built.chains.take().map(Arc::new).ok_or_else(|| LoadError(Box::new(built)))
+fn into_policies(mut built: LoadedBundle) -> Result<Arc<CompiledPolicies>, LoadError> {
+    built.policies.take().map(Arc::new).ok_or_else(|| LoadError(Box::new(built)))
 }
 
 impl Engine {
@@ -123,7 +123,7 @@ impl Engine {
             store: None,
             seed: None,
             keys: None,
-            accepts_answer: None,
+            answer_validator: None,
             hooks: Vec::new(),
             listener: None,
         }
@@ -180,7 +180,7 @@ pub struct EngineBuilder {
     store: Option<Arc<dyn StateStore>>,
     seed: Option<u64>,
     keys: Option<Keys>,
-    accepts_answer: Option<Box<AcceptsAnswer>>,
+    answer_validator: Option<Box<AcceptsAnswer>>,
     hooks: Vec<Arc<dyn Middleware>>,
     listener: Option<Arc<dyn EventListener>>,
 }
@@ -246,7 +246,7 @@ impl EngineBuilder {
         mut self,
         accepts: impl Fn(&ResponsePart) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.accepts_answer = Some(Box::new(accepts));
+        self.answer_validator = Some(Box::new(accepts));
         self
     }
 
@@ -266,14 +266,24 @@ impl EngineBuilder {
 
     /// Builds the engine.
     pub fn build(self) -> Engine {
-        let Self { chains, tools, clock, observers, store, seed, keys, accepts_answer, hooks, listener } =
-            self;
+        let Self {
+            chains,
+            tools,
+            clock,
+            observers,
+            store,
+            seed,
+            keys,
+            answer_validator: accepts_answer,
+            hooks,
+            listener,
+        } = self;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::default()));
         let chance = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let story = Arc::new(ReloadHistory::begin(&*clock));
         let host = HostServices { store, keys, accepts_answer, clock, observers, random: chance };
         let services = EngineServices::new(host);
         let shared = Shared { bundle: ArcSwap::new(chains), tools, services, hooks, listener };
-        Engine { shared: Arc::new(shared), story }
+        Engine { shared: Arc::new(shared), reload_history: story }
     }
 }

@@ -33,7 +33,7 @@ impl PrincipalComparison {
 /// A caller or an approver. Two are equal if their keys are: the same canonical form, or the same name, as [`PrincipalComparison`] says.
 #[derive(Clone, Debug)]
 pub struct Principal {
-    written: String,
+    name: String,
     key: String,
 }
 
@@ -57,12 +57,12 @@ impl Principal {
             PrincipalComparison::Canonical => canonical.into_owned(),
             PrincipalComparison::Exact => name.to_owned(),
         };
-        Some(Self { written: name.to_owned(), key })
+        Some(Self { name: name.to_owned(), key })
     }
 
     /// The name as it was written.
     pub fn as_str(&self) -> &str {
-        &self.written
+        &self.name
     }
 
     /// The form that is compared: the same string for the same principal.

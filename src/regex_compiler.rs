@@ -12,13 +12,13 @@ use regex::{Error, Regex, RegexBuilder};
 pub(crate) const SIZE_LIMIT: usize = 1 << 20;
 /// Size classes for the budget: the exact compiled size is unknown, so each regular expression is charged the smallest class that
 /// fits it.
-const SIZES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, SIZE_LIMIT];
+const SIZE_CLASSES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, SIZE_LIMIT];
 /// Maximum compiled size of all regular expressions of a bundle, in bytes.
 const BUNDLE_LIMIT: usize = 64 << 20;
 
 thread_local! {
     /// Bytes left for the bundle that is read on this thread; `None` if there is none.
-    static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
+    static BUDGET_LEFT: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// Runs a function that reads a bundle. All regular expressions compiled in it share one budget.
@@ -27,16 +27,16 @@ pub(crate) fn with_budget<T>(read: impl FnOnce() -> T) -> T {
     struct Restored(Option<usize>);
     impl Drop for Restored {
         fn drop(&mut self) {
-            LEFT.set(self.0);
+            BUDGET_LEFT.set(self.0);
         }
     }
-    let _restored = Restored(LEFT.replace(Some(BUNDLE_LIMIT)));
+    let _restored = Restored(BUDGET_LEFT.replace(Some(BUNDLE_LIMIT)));
     read()
 }
 
 /// Whether the budget is exhausted: a regular expression was rejected because of those before it, and not because of its own size.
 pub(crate) fn is_budget_exhausted() -> bool {
-    LEFT.get().is_some_and(|left| left < SIZE_LIMIT)
+    BUDGET_LEFT.get().is_some_and(|left| left < SIZE_LIMIT)
 }
 
 /// Compiles a regular expression, in the syntax of the `regex` crate.
@@ -44,17 +44,17 @@ pub(crate) fn is_budget_exhausted() -> bool {
 /// # Errors
 /// If the syntax is invalid, or the compiled size exceeds [`SIZE_LIMIT`] or the rest of the bundle's budget.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, Error> {
-    let left = LEFT.get().unwrap_or(SIZE_LIMIT);
+    let left = BUDGET_LEFT.get().unwrap_or(SIZE_LIMIT);
     let mut built = Err(Error::CompiledTooBig(left));
     let mut tried = 0;
-    for size in SIZES.into_iter().filter(|size| *size <= left) {
+    for size in SIZE_CLASSES.into_iter().filter(|size| *size <= left) {
         built = RegexBuilder::new(pattern).size_limit(size).build();
         tried = size;
         if !matches!(built, Err(Error::CompiledTooBig(_))) {
             break;
         }
     }
-    LEFT.set(LEFT.get().map(|left| left.saturating_sub(tried)));
+    BUDGET_LEFT.set(BUDGET_LEFT.get().map(|left| left.saturating_sub(tried)));
     built
 }
 

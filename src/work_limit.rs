@@ -22,7 +22,7 @@ pub struct WorkLimitError;
 
 thread_local! {
     /// Units left for the call that is evaluated on this thread; `None` if there is none.
-    static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
+    static UNITS_LEFT: Cell<Option<u64>> = const { Cell::new(None) };
     static UNITS_USED: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -31,15 +31,15 @@ thread_local! {
 /// # Errors
 /// [`WorkLimitError`] if too few units are left. Then none are left: after the first evaluation that fails, all later ones fail, too.
 pub(crate) fn spend(units: u64) -> Result<(), WorkLimitError> {
-    let Some(left) = LEFT.get() else { return Ok(()) };
+    let Some(left) = UNITS_LEFT.get() else { return Ok(()) };
     match left.checked_sub(units) {
         Some(left) if left > 0 => {
-            LEFT.set(Some(left));
+            UNITS_LEFT.set(Some(left));
             UNITS_USED.set(UNITS_USED.get().wrapping_add(units));
             Ok(())
         }
         _ => {
-            LEFT.set(Some(0));
+            UNITS_LEFT.set(Some(0));
             Err(WorkLimitError)
         }
     }
@@ -52,7 +52,7 @@ pub(crate) fn spend_for(amount: usize, per_unit: u64) -> Result<(), WorkLimitErr
 
 /// Returns whether the units of the call that is evaluated on this thread are used up.
 pub(crate) fn is_exceeded() -> bool {
-    LEFT.get() == Some(0)
+    UNITS_LEFT.get() == Some(0)
 }
 
 /// Units that calls have used on this thread. For tests, which compare the value before and after.
@@ -84,7 +84,7 @@ impl WorkMeter {
 
     /// Runs a function that spends units of this meter.
     pub(crate) fn run<T>(&mut self, evaluate: impl FnOnce() -> T) -> T {
-        let outer = RestoreGuard { left: LEFT.replace(Some(self.left)), meter: self };
+        let outer = RestoreGuard { outer_units: UNITS_LEFT.replace(Some(self.left)), meter: self };
         let result = evaluate();
         drop(outer);
         result
@@ -92,7 +92,7 @@ impl WorkMeter {
 
     /// Runs a function that spends units of the call on this thread, or of this meter if there is none.
     pub(crate) fn run_nested<T>(mut self, evaluate: impl FnOnce() -> T) -> T {
-        match LEFT.get() {
+        match UNITS_LEFT.get() {
             Some(_) => evaluate(),
             None => self.run(evaluate),
         }
@@ -107,13 +107,13 @@ impl WorkMeter {
 
 /// Restores the units of the enclosing call when dropped, also after a panic.
 struct RestoreGuard<'m> {
-    left: Option<u64>,
+    outer_units: Option<u64>,
     meter: &'m mut WorkMeter,
 }
 
 impl Drop for RestoreGuard<'_> {
     fn drop(&mut self) {
-        self.meter.left = LEFT.replace(self.left).unwrap_or(0);
+        self.meter.left = UNITS_LEFT.replace(self.outer_units).unwrap_or(0);
     }
 }
 

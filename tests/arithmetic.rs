@@ -28,7 +28,7 @@ fn script(text: &str, input: Value) -> String {
     let (call, session) = (ToolCall::new("c1", "pay", input), SessionState::default());
     let call = around.begin(&call, None, &session).unwrap();
     match around.replay(&call, &Journal::new(&call)) {
-        ReplayResult::Done { output, .. } => output.to_string(),
+        ReplayResult::Completed { output, .. } => output.to_string(),
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -217,7 +217,7 @@ fn replays_compute_the_same_numbers() {
     journal.push(effect, Answer::Value(Arc::new(input(&[("n", "1.10")]))));
     for _ in 0..2 {
         match around.replay(&call, &journal) {
-            ReplayResult::Done { output, .. } => assert_eq!(output.to_string(), "1.5714285714"),
+            ReplayResult::Completed { output, .. } => assert_eq!(output.to_string(), "1.5714285714"),
             other => panic!("{other:?}"),
         }
     }

@@ -62,7 +62,7 @@ fn answers() -> Vec<Answer> {
 fn end(replay: &ReplayResult<'_>) -> Value {
     match replay {
         ReplayResult::Effect(effect) => json!({ "effect": effect.name(), "is": format!("{effect:?}") }),
-        ReplayResult::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
+        ReplayResult::Completed { output, from } => json!({ "output": Value::clone(output), "from": from }),
         ReplayResult::Exception(thrown) => {
             json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.from })
         }
@@ -106,7 +106,7 @@ fn stored_journal_resumes_where_it_stopped() {
         let replay = resume_stored(&callgate::json::parse(&text).unwrap()).unwrap();
         assert_eq!(end(&replay), end(&expected), "after {length} answers");
     }
-    assert!(matches!(run(&answers).1, ReplayResult::Done { .. }));
+    assert!(matches!(run(&answers).1, ReplayResult::Completed { .. }));
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl Case {
 
     fn output(&self) -> Value {
         match self.run().1 {
-            ReplayResult::Done { output, .. } => Value::clone(&output),
+            ReplayResult::Completed { output, .. } => Value::clone(&output),
             other => panic!("{}: {other:?}", self.script),
         }
     }
@@ -170,7 +170,7 @@ fn effect_as_json(effect: &ScriptEffect<'_>) -> Value {
 fn end_as_json(replay: &ReplayResult<'_>) -> Value {
     match replay {
         ReplayResult::Effect(effect) => json!({ "waits_for": effect.name() }),
-        ReplayResult::Done { output, from } => json!({ "output": Value::clone(output), "from": from }),
+        ReplayResult::Completed { output, from } => json!({ "output": Value::clone(output), "from": from }),
         ReplayResult::Exception(thrown) => {
             json!({ "threw": thrown.message, "kind": thrown.kind, "from": thrown.from })
         }
@@ -235,7 +235,7 @@ fn unchanged_values_are_shared_not_copied() {
     let output = Arc::new(json!({"body": "y".repeat(2 << 20), "rows": vec![0; 300_000]}));
     journal.push(effect, Answer::Value(Arc::clone(&output)));
     match around.replay(&call, &journal) {
-        ReplayResult::Done { output: given, from } => {
+        ReplayResult::Completed { output: given, from } => {
             assert!(given.is_same_instance(&output), "the output was copied");
             assert_eq!(from, Some(0));
         }

@@ -13,7 +13,7 @@ fn shown(built: &LoadedBundle) -> String {
 /// Violations of the rules for diagnostics: errors are reported, with a position, help and the form of a message.
 fn violations(built: &LoadedBundle) -> Vec<String> {
     let mut found = Vec::new();
-    if !built.diagnostics.has_errors() || built.chains.is_some() {
+    if !built.diagnostics.has_errors() || built.policies.is_some() {
         found.push("the file is accepted".to_owned());
     }
     for diagnostic in built.diagnostics.iter() {

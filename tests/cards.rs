@@ -71,7 +71,7 @@ fn resolved_cards_match_snapshots() {
             other => panic!("{other}"),
         };
         let resolution = Resolution {
-            resolved,
+            kind: resolved,
             by: text("by").into_iter().collect(),
             at: text("at"),
             reason: text("reason"),
@@ -145,7 +145,7 @@ fn edited_arguments_come_first_and_are_always_shown() {
     let mut edited = many.clone();
     edited["a99"] = json!("changed");
     let resolution =
-        Resolution { resolved: ResolutionKind::Edited(edited), by: Vec::new(), at: None, reason: None };
+        Resolution { kind: ResolutionKind::Edited(edited), by: Vec::new(), at: None, reason: None };
     let card = Card::resolved(&request(many), &resolution);
     let changed = card.fields.iter().find(|field| field.kind.is_argument()).unwrap();
     assert_eq!(
@@ -157,7 +157,7 @@ fn edited_arguments_come_first_and_are_always_shown() {
 #[test]
 fn reformatted_number_is_not_an_edit() {
     let resolution = Resolution {
-        resolved: ResolutionKind::Edited(json!({"amount": 250.0})),
+        kind: ResolutionKind::Edited(json!({"amount": 250.0})),
         by: Vec::new(),
         at: None,
         reason: None,
@@ -180,7 +180,7 @@ fn response_with_several_decisions_resolves_to_the_strictest() {
         (response(false, false), ResolutionKind::Denied),
         (response(true, false), ResolutionKind::Answered(json!(1))),
     ] {
-        assert_eq!(Resolution::from(&response).resolved, resolved);
+        assert_eq!(Resolution::from(&response).kind, resolved);
     }
 }
 
@@ -243,7 +243,7 @@ proptest! {
             card: CardLabels { title: Some(title), approve: Some(approve), deny: Some(deny) }, ..request(input)
         };
         let resolution = Resolution {
-            resolved: ResolutionKind::Edited(edited), by: vec![principal.clone(); 12], at: Some(principal.clone()), reason: Some(principal),
+            kind: ResolutionKind::Edited(edited), by: vec![principal.clone(); 12], at: Some(principal.clone()), reason: Some(principal),
         };
         for card in [Card::pending(&request), Card::resolved(&request, &resolution)] {
             let texts = card.fields.iter().flat_map(|field| [Some(&field.label), Some(&field.value), field.was.as_ref()]).flatten();

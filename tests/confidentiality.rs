@@ -250,7 +250,7 @@ proptest! {
         }
         let rules = json!({ "policies": policies }).to_string();
         let mut built = policy::build_texts([("rules.yaml", rules.clone())]);
-        let chains = Arc::new(built.chains.take().unwrap_or_else(|| panic!("{:?}", built.diagnostics)));
+        let chains = Arc::new(built.policies.take().unwrap_or_else(|| panic!("{:?}", built.diagnostics)));
         let directory = tempfile::tempdir().unwrap();
         let log = Log::default();
         let store = Arc::new(SqliteStore::open(&directory.path().join("state.db")).unwrap());

@@ -44,7 +44,7 @@ pub trait Alteration: Send + Sync {
     }
     /// Releasing a slot.
     fn give_back(&self, inner: &MemoryStore, key: &str) {
-        inner.give_back(key);
+        inner.release(key);
     }
 }
 
@@ -71,18 +71,18 @@ impl<A: Alteration> Altered<A> {
 }
 
 impl<A: Alteration> StateStore for Altered<A> {
-    fn take<'a>(
+    fn acquire<'a>(
         &'a self,
         now: Timestamp,
         takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
-        self.by.take(self.by.answer(self.inner.take(now, takes)), &self.inner, takes)
+        self.by.take(self.by.answer(self.inner.acquire(now, takes)), &self.inner, takes)
     }
-    fn give_back(&self, key: &str) {
+    fn release(&self, key: &str) {
         self.by.give_back(&self.inner, key);
     }
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        self.inner.slot_freed()
+    fn slot_released(&self) -> BoxFuture<'_, ()> {
+        self.inner.slot_released()
     }
     fn cache_get<'a>(
         &'a self,

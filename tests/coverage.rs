@@ -11,7 +11,7 @@ use callgate::suite::{self, Coverage, CoverageReport, LoadedSuite, UncountedReas
 use crate::recorded_calls::project;
 
 fn run(mut built: LoadedBundle, mut loaded: LoadedSuite) -> CoverageReport {
-    let chains = Arc::new(built.chains.take().unwrap_or_else(|| panic!("{:?}", built.diagnostics)));
+    let chains = Arc::new(built.policies.take().unwrap_or_else(|| panic!("{:?}", built.diagnostics)));
     loaded.check_against(&chains);
     assert!(loaded.diagnostics.is_empty(), "{:?}", loaded.diagnostics);
     let coverage = Arc::new(Coverage::new(&chains, &built.files));

@@ -6,7 +6,7 @@ use callgate::policy;
 fn assert_loads(rules: &str) {
     let built = policy::build_texts([("rules.yaml", rules)]);
     let found = render::text(&built.diagnostics, &built.sources, false);
-    assert!(built.diagnostics.is_empty() && built.chains.is_some(), "{rules}\n{found}");
+    assert!(built.diagnostics.is_empty() && built.policies.is_some(), "{rules}\n{found}");
 }
 
 /// A rules file with one policy with this `match` and kind.

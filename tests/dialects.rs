@@ -299,7 +299,7 @@ proptest! {
     fn i5_appended_results_belong_to_their_calls(history in generated::history()) {
         let mut history = history;
         let open: Vec<(PartPosition, String)> =
-            history.calls_without_result().iter().map(|call| (call.place, call.digest.to_string())).collect();
+            history.calls_without_result().iter().map(|call| (call.position, call.digest.to_string())).collect();
         let settled = |(place, digest): &(PartPosition, String)| CallResult {
             place: *place, output: ResultOutput::Text(digest.clone()), settled: ResultStatus::Output,
         };

@@ -213,7 +213,7 @@ fn reports_exactly_the_errors_of_each_policy_kind() {
     for (document, right) in documents.iter().step_by(2).zip(KIND_BY_KIND) {
         assert!(marked(&document.text).is_empty());
         let built = callgate::policy::build_texts([("rules.yaml", document.text.as_str())]);
-        assert!(built.chains.is_some(), "{}: {:?}", right.1, built.diagnostics);
+        assert!(built.policies.is_some(), "{}: {:?}", right.1, built.diagnostics);
     }
 }
 
@@ -327,7 +327,7 @@ fn reach(root: &'static RecordShape) -> Vec<Reached> {
 fn record_in(shape: &'static Shape) -> Option<(&'static RecordShape, bool)> {
     match shape {
         Shape::Record(record) => Some((record, false)),
-        Shape::Items(item) | Shape::List(item) => record_in(item).map(|(record, _)| (record, true)),
+        Shape::List(item) | Shape::NonEmptyList(item) => record_in(item).map(|(record, _)| (record, true)),
         Shape::OneOrMany(item) => record_in(item),
         Shape::Either(shapes) => shapes.iter().find_map(record_in),
         _ => None,
@@ -339,10 +339,10 @@ fn sample(shape: &Shape) -> String {
     match shape {
         Shape::Any | Shape::Number => "1".to_owned(),
         Shape::Bool | Shape::True => "true".to_owned(),
-        Shape::Text(_) => "text".to_owned(),
+        Shape::String(_) => "text".to_owned(),
         Shape::Integer(least, _) => least.to_string(),
         Shape::Word(words) => format!("\"{}\"", words[0].0),
-        Shape::Items(item) | Shape::List(item) => format!("[{}]", sample(item)),
+        Shape::List(item) | Shape::NonEmptyList(item) => format!("[{}]", sample(item)),
         Shape::OneOrMany(item) => sample(item),
         Shape::Record(_) => "{}".to_owned(),
         Shape::Either(shapes) => sample(&shapes[0]),

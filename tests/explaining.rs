@@ -39,7 +39,7 @@ struct Explained {
 
 fn explain(rules: &str, session: &[Value]) -> Explained {
     let mut built = policy::build_texts([("rules.yaml", rules)]);
-    let chains = built.chains.take().unwrap_or_else(|| {
+    let chains = built.policies.take().unwrap_or_else(|| {
         panic!("{}", callgate::diagnostic::render::text(&built.diagnostics, &built.sources, false))
     });
     let clock = ManualClock::new("2026-01-01T12:00:00Z".parse().unwrap());

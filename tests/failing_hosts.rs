@@ -163,7 +163,7 @@ impl Alteration for JustFreed {
         Box::pin(async move {
             let refusals = good.await?;
             if !refusals.is_empty() {
-                inner.give_back(&takes[0].key);
+                inner.release(&takes[0].key);
             }
             Ok(refusals)
         })

@@ -83,7 +83,7 @@ fn total(limit: u64) -> Allowance {
 
 /// Tries to acquire the amount. Returns whether it succeeded.
 fn try_acquire(store: &dyn StateStore, second: i64, take: LimitAcquisition) -> bool {
-    run(store.take(at(second), &[take])).unwrap().is_empty()
+    run(store.acquire(at(second), &[take])).unwrap().is_empty()
 }
 
 fn try_slot(store: &dyn StateStore, key: &str) -> bool {
@@ -171,9 +171,9 @@ fn failed_operation_does_not_roll_back_concurrent_ones() {
     let answers = run(async {
         tokio::join!(
             write("a", &small),
-            store.take(at(0), &bad),
+            store.acquire(at(0), &bad),
             write("b", &large),
-            store.take(at(0), &good),
+            store.acquire(at(0), &good),
             write("c", &small),
         )
     });

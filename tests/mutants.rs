@@ -235,7 +235,7 @@ const CHANGES: &[(&str, &str, &str, &str, &str)] = &[
 
 fn mutated(rules: &[(&str, &str)], tests: &str) -> Result<MutationReport, SuiteReport> {
     let built = policy::build_texts(rules.iter().copied());
-    assert!(built.chains.is_some(), "{rules:?}\n{:?}", built.diagnostics);
+    assert!(built.policies.is_some(), "{rules:?}\n{:?}", built.diagnostics);
     let loaded = suite::load_texts([("rules.test.yaml", tests)]);
     assert!(!loaded.diagnostics.has_errors(), "{tests}\n{:?}", loaded.diagnostics);
     mutation::mutate(&built, &loaded.suite, None, &mut |_, _| {})

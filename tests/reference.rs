@@ -19,7 +19,7 @@ fn describe(shape: &Shape, named: &mut Vec<&'static RecordShape>) -> String {
         Shape::Any => "anything".to_owned(),
         Shape::Bool => "`true` or `false`".to_owned(),
         Shape::True => "`true`".to_owned(),
-        Shape::Text(form) => (*form).to_owned(),
+        Shape::String(form) => (*form).to_owned(),
         Shape::Number => "a number".to_owned(),
         Shape::Integer(min, i64::MAX) => format!("a whole number, {min} or more"),
         Shape::Integer(min, max) => format!("a whole number from {min} to {max}"),
@@ -27,7 +27,7 @@ fn describe(shape: &Shape, named: &mut Vec<&'static RecordShape>) -> String {
             let listed: Vec<String> = words.iter().map(|(word, doc)| format!("`{word}`: {doc}")).collect();
             format!("one of {}", listed.join("; "))
         }
-        Shape::Items(item) | Shape::List(item) => format!("a list of: {}", describe(item, named)),
+        Shape::List(item) | Shape::NonEmptyList(item) => format!("a list of: {}", describe(item, named)),
         Shape::OneOrMany(item) => format!("{}; or a list of these", describe(item, named)),
         Shape::Record(record) => {
             if !named.iter().any(|known| known.name == record.name) {

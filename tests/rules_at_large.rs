@@ -48,7 +48,7 @@ fn errors_of_all_files_are_reported_in_order() {
     ];
     let expected = expected.map(|(file, line, code)| (file.to_owned(), line, code));
     assert_eq!(positions(&built), expected, "{}", rendered(&built));
-    assert!(built.chains.is_none());
+    assert!(built.policies.is_none());
 }
 
 #[test]
@@ -83,13 +83,13 @@ fn ten_thousand_policies_load() {
         );
     }
     let built = policy::build_texts([("a.yaml", rules)]);
-    assert!(built.diagnostics.is_empty() && built.chains.is_some(), "{}", rendered(&built));
+    assert!(built.diagnostics.is_empty() && built.policies.is_some(), "{}", rendered(&built));
 }
 
 #[test]
 fn large_file_loads() {
     let built = policy::build_texts([("large.yaml", LARGE)]);
-    assert!(built.diagnostics.is_empty() && built.chains.is_some(), "{}", rendered(&built));
+    assert!(built.diagnostics.is_empty() && built.policies.is_some(), "{}", rendered(&built));
 }
 
 /// One edit of a file's text.
@@ -193,7 +193,7 @@ proptest! {
     fn randomly_broken_file_is_rejected_or_compiles(changes in proptest::collection::vec(change(), 1..6)) {
         let text = changes.iter().fold(LARGE.to_owned(), |text, change| apply(&text, change));
         let built = policy::build_texts([("large.yaml", text.as_str())]);
-        prop_assert_eq!(built.diagnostics.has_errors(), built.chains.is_none());
+        prop_assert_eq!(built.diagnostics.has_errors(), built.policies.is_none());
         for diagnostic in built.diagnostics.iter() {
             let of_yaml = diagnostic.code == &diagnostic::YAML_SYNTAX;
             prop_assert!(of_yaml || diagnostic.help.is_some(), "{}: {}", diagnostic.code.id, diagnostic.message);

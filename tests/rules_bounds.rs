@@ -184,7 +184,7 @@ fn ten_thousand_policies_load_within_bounds() {
     });
     let built = policy::build_texts([("rules.yaml", text.as_str())]);
     let said = callgate::diagnostic::render::text(&built.diagnostics, &built.sources, false);
-    assert_eq!(built.chains.map(|chains| chains.policies().len()), Some(10_000), "{said}");
+    assert_eq!(built.policies.map(|chains| chains.policies().len()), Some(10_000), "{said}");
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("rules.yaml"), text).unwrap();
     let (code, told, peak) = run_check(directory.path());

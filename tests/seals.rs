@@ -29,14 +29,14 @@ fn seal_is_valid_only_for_its_content_and_purpose() {
     let same = json!(["approval_c1", "c1", { "to": "ana", "amount": 2.5e2 }]);
     assert_eq!(keys.verify(Purpose::Approval, &same, &seal), Ok(()), "equal JSON");
     for purpose in [Purpose::Session, Purpose::Answer] {
-        assert_eq!(keys.verify(purpose, &content, &seal), Err(SealError::Broken));
+        assert_eq!(keys.verify(purpose, &content, &seal), Err(SealError::Mismatch));
     }
     // Content that plain concatenation would confuse.
     for moved in [
         json!(["approval_c1c1", { "amount": 250, "to": "ana" }]),
         json!(["approval_c", "1c1", { "amount": 250, "to": "ana" }]),
     ] {
-        assert_eq!(keys.verify(Purpose::Approval, &moved, &seal), Err(SealError::Broken));
+        assert_eq!(keys.verify(Purpose::Approval, &moved, &seal), Err(SealError::Mismatch));
     }
 }
 
@@ -69,7 +69,7 @@ fn purposes_are_separated() {
         }
         // Nor does the result of one operation reveal that of another one.
         assert!(!seal.contains(&keys.digest(made, &content).to_string()));
-        assert_eq!(keys.decrypt(made, &content, &seal), Err(SealError::Broken));
+        assert_eq!(keys.decrypt(made, &content, &seal), Err(SealError::Mismatch));
     }
 }
 
@@ -82,7 +82,7 @@ fn decryption_needs_an_equal_context_and_one_of_the_keys() {
     assert_eq!(both.decrypt(Purpose::Approval, &same, &token).unwrap(), b"PIN 4711");
     assert_eq!(new.decrypt(Purpose::Approval, &same, &token), Err(SealError::UnknownKey));
     let other = json!({ "to": "ana", "amount": 251 });
-    assert_eq!(both.decrypt(Purpose::Approval, &other, &token), Err(SealError::Broken));
+    assert_eq!(both.decrypt(Purpose::Approval, &other, &token), Err(SealError::Mismatch));
     let again = old.encrypt(Purpose::Approval, &context, b"PIN 4711").unwrap();
     assert_ne!(token, again, "encryption is not deterministic");
     let earlier = token.replacen("cg2.", "cg1.", 1);
@@ -128,11 +128,11 @@ fn parses_keys_with_comments_and_reports_invalid_ones() {
         ("5".repeat(65), 1),
     ] {
         assert!(
-            matches!(Keys::parse(&text), Err(KeyError::Unusable { number: found }) if found == number),
+            matches!(Keys::parse(&text), Err(KeyError::Invalid { number: found }) if found == number),
             "{text}"
         );
     }
-    assert!(matches!(Keys::parse("# nothing\n"), Err(KeyError::None)));
+    assert!(matches!(Keys::parse("# nothing\n"), Err(KeyError::Missing)));
     let shown = format!("{:?} {}", keys(&["5a"]), Keys::parse(&"5a".repeat(31)).unwrap_err());
     assert!(!shown.contains("5a5a"), "a key was shown: {shown}");
 }
@@ -158,7 +158,7 @@ fn key_file_is_created_once_and_must_be_private_to_its_owner() {
     assert!(matches!(Keys::from_file(&path), Err(KeyError::File(SecretFileError::Exposed(_)))));
     assert!(matches!(
         Keys::from_file(&directory.path().join("none")),
-        Err(KeyError::File(SecretFileError::File { .. }))
+        Err(KeyError::File(SecretFileError::Io { .. }))
     ));
 }
 

@@ -340,18 +340,18 @@ fn each_row_of_the_table_names_an_existing_test() {
 struct OwnStorage(MemoryStore);
 
 impl StateStore for OwnStorage {
-    fn take<'a>(
+    fn acquire<'a>(
         &'a self,
         now: Timestamp,
         takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
-        self.0.take(now, takes)
+        self.0.acquire(now, takes)
     }
-    fn give_back(&self, key: &str) {
-        self.0.give_back(key);
+    fn release(&self, key: &str) {
+        self.0.release(key);
     }
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        self.0.slot_freed()
+    fn slot_released(&self) -> BoxFuture<'_, ()> {
+        self.0.slot_released()
     }
     fn cache_get<'a>(
         &'a self,

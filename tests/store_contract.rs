@@ -154,7 +154,7 @@ fn take(key: &str, allowance: Allowance, cost: u64) -> LimitAcquisition {
 }
 
 fn acquire(store: &dyn StateStore, now: Duration, takes: &[LimitAcquisition]) -> Vec<LimitRefusal> {
-    run(store.take(at(now), takes)).unwrap()
+    run(store.acquire(at(now), takes)).unwrap()
 }
 
 /// Acquires one amount. Returns `Ok`, or the wait until it is available.

@@ -7,7 +7,7 @@ use callgate::host::SystemClock;
 use callgate::json::{Value, json};
 use callgate::kernel::{Kernel, Layers};
 use callgate::lifecycle::Chunk;
-use callgate::middleware::{MAX_STREAM_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
+use callgate::middleware::{MAX_DELAYED_CHUNKS, MAX_STREAM_TEXTS, StreamFilter, WITHHELD};
 use callgate::policy;
 use callgate::redaction::{Detector, RedactionStyle, Redactor, StreamRedactor};
 use callgate::seal::Keys;
@@ -196,7 +196,7 @@ fn long_text_in_tiny_chunks_passes() {
 
 fn filter_in(rules: &str, context: Value, session: &SessionState) -> StreamFilter {
     let built = policy::build_texts([("rules.yaml", rules)]);
-    let chains = built.chains.unwrap_or_else(|| panic!("{:?}", built.diagnostics));
+    let chains = built.policies.unwrap_or_else(|| panic!("{:?}", built.diagnostics));
     let layers: Layers = [Arc::new(chains)].into_iter().collect();
     let keys = Keys::random().unwrap();
     let kernel = Kernel {
@@ -382,12 +382,13 @@ fn other_chunks_keep_their_position_after_text_and_arguments_do_not() {
 #[test]
 fn when_too_many_chunks_wait_the_first_proceed_and_none_is_lost() {
     let mut filter = filter("{ redact: email }");
-    let chunks =
-        [Chunk::text("a", "ana@")].into_iter().chain((0..MAX_WAITING + 2).map(|n| other(&n.to_string())));
+    let chunks = [Chunk::text("a", "ana@")]
+        .into_iter()
+        .chain((0..MAX_DELAYED_CHUNKS + 2).map(|n| other(&n.to_string())));
     let passed = passed(&mut filter, chunks.chain([Chunk::text("a", "example.com")]));
     assert_eq!(passed[..2], [other("0"), other("1")]);
     assert_eq!(passed[2], Chunk::text("a", "[email]"));
-    assert_eq!(passed.len(), MAX_WAITING + 3);
+    assert_eq!(passed.len(), MAX_DELAYED_CHUNKS + 3);
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub fn seal_answer(
         answer_seal: None,
         ..response
     };
-    sealed.answer_seal = Some(keys.seal(Purpose::Answer, &content(question, &sealed)));
+    sealed.answer_seal = Some(keys.seal(Purpose::Answer, &sealed_content(question, &sealed)));
     sealed
 }
 
@@ -47,13 +47,13 @@ pub fn verify_answer<'r>(
 ) -> Result<Option<&'r Approver>, AnswerSealError> {
     let Some(by) = &response.answered_by else { return Ok(None) };
     let seal = response.answer_seal.as_deref().ok_or(AnswerSealError::NoSeal)?;
-    keys.verify(Purpose::Answer, &content(question, response), seal).map_err(AnswerSealError::Seal)?;
+    keys.verify(Purpose::Answer, &sealed_content(question, response), seal).map_err(AnswerSealError::Seal)?;
     Ok(Some(by))
 }
 
 /// The sealed content: an answer with its request. So the seal is invalid for another call, another conversation or a later
 /// request.
-fn content(question: &BoundRequest, response: &ResponsePart) -> Value {
+fn sealed_content(question: &BoundRequest, response: &ResponsePart) -> Value {
     let ResponsePart {
         approval_id,
         approved,

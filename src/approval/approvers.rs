@@ -6,7 +6,7 @@ use crate::principal::{Principal, PrincipalComparison};
 use crate::safe_text::escape_controls;
 
 /// Prefix of an entry that names a role.
-const ROLE: &str = "role:";
+const ROLE_PREFIX: &str = "role:";
 
 /// One entry of `approvers`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum ApproverEntry<'e> {
 impl<'e> ApproverEntry<'e> {
     /// Parses an entry: `role:finance` names a role, anything else a principal.
     pub fn parse(entry: &'e str) -> Self {
-        match entry.strip_prefix(ROLE) {
+        match entry.strip_prefix(ROLE_PREFIX) {
             Some(role) => Self::Role(role),
             None => Self::Principal(entry),
         }
@@ -35,7 +35,7 @@ impl<'e> ApproverEntry<'e> {
     }
 
     /// Whether the entry matches an approver. Roles are compared code point by code point.
-    fn admits(&self, principal: &Principal, roles: &[String], comparison: PrincipalComparison) -> bool {
+    fn matches(&self, principal: &Principal, roles: &[String], comparison: PrincipalComparison) -> bool {
         match self {
             Self::Principal(name) => Principal::parse(name, comparison).as_ref() == Some(principal),
             Self::Role(role) => roles.iter().any(|own| own == role),
@@ -114,7 +114,7 @@ impl ApprovalRequirement {
             return Err(ApproverError::SelfApproval(by.principal.clone()));
         }
         let own = Principal::parse(&by.principal, self.principals).ok_or(ApproverError::Unnamed)?;
-        let admits = |entry: &String| ApproverEntry::parse(entry).admits(&own, &by.roles, self.principals);
+        let admits = |entry: &String| ApproverEntry::parse(entry).matches(&own, &by.roles, self.principals);
         match self.approvers.is_empty() || self.approvers.iter().any(admits) {
             true => Ok(()),
             false => Err(ApproverError::NotAnApprover(by.principal.clone(), self.approvers.clone())),

@@ -33,7 +33,7 @@ impl BoundContext {
         match &self.members {
             None => "context".to_owned(),
             Some(members) => {
-                let identity = IDENTITY.iter().map(|name| (*name).to_owned());
+                let identity = IDENTITY_MEMBERS.iter().map(|name| (*name).to_owned());
                 let mut names: Vec<String> = identity.chain(members.iter().cloned()).collect();
                 names.sort();
                 names.dedup();
@@ -55,7 +55,7 @@ impl BoundContext {
 }
 
 /// The members that make up an identity.
-const IDENTITY: [&str; 3] = ["principal", "roles", "tenant"];
+const IDENTITY_MEMBERS: [&str; 3] = ["principal", "roles", "tenant"];
 
 fn digest(reads: &ContextReads, context: &Value, comparison: PrincipalComparison) -> Digest {
     json::digest(&json!([identity(context, comparison), reads.select(context)]))

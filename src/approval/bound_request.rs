@@ -197,7 +197,7 @@ impl BoundRequest {
         };
         // Not in canonical form, in which 28800 is `288e2`: numbers are read as they were written.
         let claims = json::to_string(&claims).map_err(|_| BoundRequestError::TooLarge)?;
-        let token = keys.encrypt(Purpose::Approval, &context(&self.request)?, claims.as_bytes())?;
+        let token = keys.encrypt(Purpose::Approval, &seal_context(&self.request)?, claims.as_bytes())?;
         if token.len() > MAX_TOKEN {
             return Err(BoundRequestError::TooLarge);
         }
@@ -214,9 +214,10 @@ impl BoundRequest {
         if token.len() > MAX_TOKEN {
             return Err(malformed("its token is too large"));
         }
-        let shown = shown(request)?;
-        let claims =
-            keys.decrypt(Purpose::Approval, &context(&shown)?, token).map_err(BoundRequestError::Seal)?;
+        let shown = displayed_request(request)?;
+        let claims = keys
+            .decrypt(Purpose::Approval, &seal_context(&shown)?, token)
+            .map_err(BoundRequestError::Seal)?;
         let claims = String::from_utf8(claims).ok().and_then(|text| json::parse(&text).ok());
         let claims = claims.ok_or(malformed("its token can't be read"))?;
         let claims: TokenClaims =
@@ -256,13 +257,13 @@ impl BoundRequest {
 }
 
 /// All that people are shown: the token is bound to it.
-fn context(request: &ApprovalRequest) -> Result<Value, BoundRequestError> {
+fn seal_context(request: &ApprovalRequest) -> Result<Value, BoundRequestError> {
     let shown = ApprovalRequest { approval_token: None, ..request.clone() };
     json::to_value(&shown).map_err(|_| BoundRequestError::TooLarge)
 }
 
 /// The part of a request that people are shown.
-fn shown(request: &RequestPart) -> Result<ApprovalRequest, BoundRequestError> {
+fn displayed_request(request: &RequestPart) -> Result<ApprovalRequest, BoundRequestError> {
     let missing = BoundRequestError::Malformed("required fields are missing");
     let RequestPart {
         approval_id,

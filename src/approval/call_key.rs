@@ -9,7 +9,7 @@
 use jiff::ToSpan;
 
 use super::bound_request::BoundRequest;
-use super::ledger::{Ledger, LedgerError, LedgerKey, TRIES};
+use super::ledger::{Ledger, LedgerError, LedgerKey, MAX_TRIES};
 use super::ledger_entry::{CallStage, LedgerEntry};
 use crate::call::ToolCall;
 use crate::host::{ConditionalWrite, RecordKey, space};
@@ -25,7 +25,7 @@ pub struct CallKey {
     requester: String,
     call: Digest,
     /// The digest that names the call in records.
-    name: Digest,
+    record_name: Digest,
     id: String,
 }
 
@@ -43,7 +43,7 @@ impl CallKeys {
     pub fn new(keys: &Keys, requester: &str, call: &ToolCall) -> Self {
         let digest = BoundRequest::call_digest(&call.tool, call.server.as_deref(), &call.input);
         let content = json!(["call", requester, digest.to_string()]);
-        let find_mutation = |name| CallKey::from_name(requester, digest, name);
+        let find_mutation = |name| CallKey::from_digest(requester, digest, name);
         let current = find_mutation(keys.digest(Purpose::Record, &content));
         let older = keys.digests(Purpose::Record, &content).skip(1).map(find_mutation).collect();
         Self { current, older }
@@ -62,11 +62,11 @@ pub struct RecalledRequest {
 }
 
 impl CallKey {
-    fn from_name(requester: &str, call: Digest, name: Digest) -> Self {
-        let text = name.to_string();
+    fn from_digest(requester: &str, call: Digest, record_name: Digest) -> Self {
+        let text = record_name.to_string();
         let (head, rest) = text.split_at(8);
         let tail = rest.get(..8).and_then(|hex| u32::from_str_radix(hex, 16).ok()).unwrap_or_default();
-        Self { requester: requester.to_owned(), call, name, id: format!("{head}-{tail}") }
+        Self { requester: requester.to_owned(), call, record_name, id: format!("{head}-{tail}") }
     }
 
     /// The id of the call, the same for equal calls of one requester.
@@ -74,17 +74,17 @@ impl CallKey {
         &self.id
     }
 
-    fn name(&self, number: u64) -> LedgerKey {
+    fn ledger_key(&self, number: u64) -> LedgerKey {
         let occurrence = if number > 1 { format!("{}_{number}", self.id) } else { self.id.clone() };
         LedgerKey { conversation: self.requester.clone(), occurrence }
     }
 
     fn record_key(&self) -> String {
-        json::canonical_text(&json!([self.requester, self.name.to_string()]))
+        json::canonical_text(&json!([self.requester, self.record_name.to_string()]))
     }
 
     /// Whether an entry is about this call. Ids are short, so different calls can have the same one.
-    fn is_of(&self, entry: &LedgerEntry) -> bool {
+    fn matches_entry(&self, entry: &LedgerEntry) -> bool {
         entry.call == self.call && entry.call_id == self.id
     }
 }
@@ -118,13 +118,13 @@ impl Ledger<'_> {
     /// The store does not answer, or has too many settled requests about equal calls for one search; the next search continues
     /// there.
     pub async fn recall(&self, key: &CallKey) -> Result<RecalledRequest, LedgerError> {
-        let first = self.latest(key).await?;
+        let first = self.start_number(key).await?;
         for number in first..first.saturating_add(MAX_READS) {
-            let name = key.name(number);
+            let name = key.ledger_key(number);
             let entry = self.find(&name).await?;
-            let is_passed_over = entry
-                .as_ref()
-                .is_some_and(|entry| !key.is_of(entry) || matches!(entry.stage, CallStage::Settled { .. }));
+            let is_passed_over = entry.as_ref().is_some_and(|entry| {
+                !key.matches_entry(entry) || matches!(entry.stage, CallStage::Settled { .. })
+            });
             if !is_passed_over {
                 if number > first {
                     self.set_start_number(key, number).await?;
@@ -142,13 +142,13 @@ impl Ledger<'_> {
     /// # Errors
     /// The store does not answer.
     pub async fn skip_unfinished(&self, key: &CallKey, number: u64) -> Result<(), LedgerError> {
-        match self.find(&key.name(number)).await? {
+        match self.find(&key.ledger_key(number)).await? {
             Some(LedgerEntry { stage: CallStage::Waiting, .. }) | None => Ok(()),
             Some(_) => self.set_start_number(key, number.saturating_add(1)).await,
         }
     }
 
-    async fn latest(&self, key: &CallKey) -> Result<u64, LedgerError> {
+    async fn start_number(&self, key: &CallKey) -> Result<u64, LedgerError> {
         let record = self.read_record(RecordKey { space: space::LATEST, key: &key.record_key() }).await?;
         let number = record.and_then(|record| record.value.get("number").and_then(Value::as_u64));
         Ok(number.unwrap_or(1).max(1))
@@ -159,7 +159,7 @@ impl Ledger<'_> {
         let record_key = key.record_key();
         let value = json!({ "number": number });
         let forget_at = self.now().checked_add((24 * 90).hours()).ok();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let record_key = RecordKey { space: space::LATEST, key: &record_key };
             let standing = self.read_record(record_key).await?;
             let recorded = standing.as_ref().and_then(|record| record.value.get("number")?.as_u64());

@@ -19,7 +19,7 @@ use crate::seal::Keys;
 use crate::state::seal_store;
 
 /// How many times to retry an answer when others change the request concurrently.
-const TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 
 /// The approval requests of a store.
 pub struct Inbox {
@@ -48,7 +48,10 @@ impl Inbox {
     /// All requests, including those of completed calls, ordered by conversation and id.
     pub async fn list(&self) -> Result<Vec<InboxItem>, InboxError> {
         let listed = self.ledger().list().await?;
-        Ok(listed.into_iter().filter_map(|KeyedEntry { name, entry }| self.item(name, &entry)).collect())
+        Ok(listed
+            .into_iter()
+            .filter_map(|KeyedEntry { name, entry }| self.build_item(name, &entry))
+            .collect())
     }
 
     /// Finds a request by its id: the approval's own, or `CONVERSATION/ID` if several conversations have it.
@@ -86,18 +89,20 @@ impl Inbox {
         by: Option<Approver>,
     ) -> Result<InboxItem, InboxError> {
         let ledger = self.ledger();
-        for _ in 0..TRIES {
-            let unknown = || LedgerError::Unknown(name.occurrence.clone());
+        for _ in 0..MAX_TRIES {
+            let unknown = || LedgerError::NotFound(name.occurrence.clone());
             let entry = ledger.find(name).await?.ok_or_else(unknown)?;
-            let item = self.item(name.clone(), &entry).ok_or_else(|| refused(AnswerRecordError::NotAsked))?;
-            let response = self.checked(&item, response.clone(), by.clone())?;
+            let item = self
+                .build_item(name.clone(), &entry)
+                .ok_or_else(|| rejected_answer(AnswerRecordError::NotAsked))?;
+            let response = self.check_answer(&item, response.clone(), by.clone())?;
             let after = match ledger.record_answer(name, &response).await {
                 Ok(after) => after,
-                Err(LedgerError::Refused(why)) => return Err(refused(why)),
+                Err(LedgerError::AnswerRejected(why)) => return Err(rejected_answer(why)),
                 Err(error) => return Err(error.into()),
             };
             // A request that was replaced in between has another token; this answer does not belong to it.
-            if let Some(after) = self.item(name.clone(), &after)
+            if let Some(after) = self.build_item(name.clone(), &after)
                 && after.request.approval_token == item.request.approval_token
             {
                 return Ok(after);
@@ -132,7 +137,7 @@ impl Inbox {
     }
 
     /// The request of an entry with its status. Returns `None` if no approval is requested.
-    fn item(&self, name: LedgerKey, entry: &LedgerEntry) -> Option<InboxItem> {
+    fn build_item(&self, name: LedgerKey, entry: &LedgerEntry) -> Option<InboxItem> {
         let request = entry.request.clone()?;
         let answers = entry.answers();
         let opened = match entry.bound_request(&self.keys) {
@@ -144,7 +149,7 @@ impl Inbox {
         };
         let (standing, ignored, asks, question, unproven) = match opened {
             Ok(((standing, ignored), question)) => {
-                let asks = self.asks(&question, &answers, &ignored);
+                let asks = self.requirement_statuses(&question, &answers, &ignored);
                 (Some(standing), ignored, asks, Some(question), None)
             }
             Err(error) => (None, Vec::new(), Vec::new(), None, Some(error)),
@@ -171,7 +176,7 @@ impl Inbox {
         Some(InboxItem { name, request, question, asks, answers, ignored, progress })
     }
 
-    fn asks(
+    fn requirement_statuses(
         &self,
         question: &BoundRequest,
         answers: &[ResponsePart],
@@ -206,7 +211,7 @@ impl Inbox {
     ///
     /// # Errors
     /// The answer would not count, or would change nothing.
-    fn checked(
+    fn check_answer(
         &self,
         item: &InboxItem,
         response: ResponsePart,
@@ -275,7 +280,7 @@ impl Inbox {
     }
 }
 
-fn refused(why: AnswerRecordError) -> InboxError {
+fn rejected_answer(why: AnswerRecordError) -> InboxError {
     let code = match why {
         AnswerRecordError::Over(_) => "already_started",
         AnswerRecordError::NotAsked => "not_asked",

@@ -17,7 +17,7 @@ use crate::message::ResponsePart;
 use crate::seal::Keys;
 
 /// How many times to retry a conditional write when others write concurrently.
-pub(super) const TRIES: usize = 64;
+pub(super) const MAX_TRIES: usize = 64;
 /// The number of entries on a page.
 const PAGE_SIZE: usize = 256;
 
@@ -53,16 +53,16 @@ pub enum LedgerError {
     Corrupt(String),
     /// The record's approval request is not sealed with one of the keys.
     #[error("the stored record `{0}` was changed: {1}")]
-    Unproven(String, BoundRequestError),
+    Altered(String, BoundRequestError),
     /// There is no such call or grant.
     #[error("the store has no record `{0}`")]
-    Unknown(String),
+    NotFound(String),
     /// The answer was rejected.
     #[error("{0}")]
-    Refused(#[from] AnswerRecordError),
+    AnswerRejected(#[from] AnswerRecordError),
     /// Callgate itself failed.
     #[error("Callgate failed while it accessed the store")]
-    Broken,
+    Internal,
     /// There were too many concurrent changes.
     #[error("`{0}` was changed by others too many times; try again")]
     Contended(String),
@@ -73,8 +73,8 @@ impl LedgerError {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Store(error) => error.code(),
-            Self::Corrupt(_) | Self::Unproven(..) => reason_code::STATE_ALTERED,
-            Self::Broken => reason_code::INTERNAL_ERROR,
+            Self::Corrupt(_) | Self::Altered(..) => reason_code::STATE_ALTERED,
+            Self::Internal => reason_code::INTERNAL_ERROR,
             _ => reason_code::STORE_UNAVAILABLE,
         }
     }
@@ -132,7 +132,7 @@ impl<'l> Ledger<'l> {
 
     /// The entry of a call.
     pub async fn find(&self, name: &LedgerKey) -> Result<Option<LedgerEntry>, LedgerError> {
-        Ok(self.read(name).await?.map(|(entry, _)| entry))
+        Ok(self.read_entry(name).await?.map(|(entry, _)| entry))
     }
 
     /// Records an approval request and returns the recorded one. If an equivalent request is pending, it stays, with its answers.
@@ -147,7 +147,7 @@ impl<'l> Ledger<'l> {
         keys: &Keys,
         claimed: bool,
     ) -> Result<Result<ApprovalRequest, Box<LedgerEntry>>, LedgerError> {
-        self.change(name, |standing| {
+        self.update(name, |standing| {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
             let free = match entry.stage {
                 CallStage::Waiting => true,
@@ -177,8 +177,8 @@ impl<'l> Ledger<'l> {
         name: &LedgerKey,
         response: &ResponsePart,
     ) -> Result<LedgerEntry, LedgerError> {
-        self.change(name, |standing| {
-            let mut entry = standing.ok_or_else(|| LedgerError::Unknown(name.occurrence.clone()))?;
+        self.update(name, |standing| {
+            let mut entry = standing.ok_or_else(|| LedgerError::NotFound(name.occurrence.clone()))?;
             entry.add_answer(response)?;
             Ok((Some(entry.clone()), entry))
         })
@@ -194,7 +194,7 @@ impl<'l> Ledger<'l> {
         answers: usize,
     ) -> Result<ClaimResult, LedgerError> {
         let at = self.clock.now();
-        self.change(name, |standing| {
+        self.update(name, |standing| {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
             let same = entry.is_for_same_call(fresh) && entry.request == fresh.request;
             // A new answer may be a denial.
@@ -211,7 +211,7 @@ impl<'l> Ledger<'l> {
     /// `false` if the claim of `since` is not current.
     pub async fn reclaim(&self, name: &LedgerKey, since: Timestamp) -> Result<bool, LedgerError> {
         let at = self.clock.now();
-        self.change(name, |standing| match standing {
+        self.update(name, |standing| match standing {
             Some(mut entry) if entry.stage == (CallStage::Claimed { at: since }) => {
                 entry.stage = CallStage::Claimed { at };
                 Ok((Some(entry), true))
@@ -229,7 +229,7 @@ impl<'l> Ledger<'l> {
         outcome: &Outcome,
     ) -> Result<(), LedgerError> {
         let at = self.clock.now();
-        self.change(name, |standing| {
+        self.update(name, |standing| {
             let mut entry = standing.unwrap_or_else(|| fresh.clone());
             if let CallStage::Settled { .. } = entry.stage {
                 return Ok((None, ()));
@@ -242,7 +242,7 @@ impl<'l> Ledger<'l> {
 
     /// Whether to notify observers now, of the request or of the decision: `true` once for each, or if there is no entry.
     pub async fn mark_notified(&self, name: &LedgerKey, decision: bool) -> Result<bool, LedgerError> {
-        self.change(name, |standing| {
+        self.update(name, |standing| {
             let Some(mut entry) = standing else { return Ok((None, true)) };
             let told = if decision { &mut entry.decision_told } else { &mut entry.request_told };
             if std::mem::replace(told, true) {
@@ -266,9 +266,9 @@ impl<'l> Ledger<'l> {
     /// All calls, in the order of their names.
     pub async fn list(&self) -> Result<Vec<KeyedEntry>, LedgerError> {
         let mut listed = Vec::new();
-        for (key, record) in self.all(space::CALLS).await? {
+        for (key, record) in self.read_all(space::CALLS).await? {
             let name = LedgerKey::from_record_key(&key).ok_or_else(|| LedgerError::Corrupt(key.clone()))?;
-            listed.push(KeyedEntry { entry: entry_of(&name, record)?, name });
+            listed.push(KeyedEntry { entry: parse_entry(&name, record)?, name });
         }
         Ok(listed)
     }
@@ -282,7 +282,7 @@ impl<'l> Ledger<'l> {
     /// Stores a grant, in place of one with the same name.
     pub async fn save_grant(&self, name: &str, grant: &Grant) -> Result<(), LedgerError> {
         let value = json::to_value(grant).map_err(|_| LedgerError::Corrupt(name.to_owned()))?;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let key = RecordKey { space: space::GRANTS, key: name };
             let over = self.read_record(key).await?.map(|record| record.version);
             let write = ConditionalWrite::new(key, &value, self.account);
@@ -298,7 +298,7 @@ impl<'l> Ledger<'l> {
     /// # Errors
     /// [`LedgerError::Unknown`] if there is none; the store fails.
     pub async fn revoke_grant(&self, name: &str) -> Result<Grant, LedgerError> {
-        let mut grant = self.grant(name).await?.ok_or_else(|| LedgerError::Unknown(name.to_owned()))?;
+        let mut grant = self.grant(name).await?.ok_or_else(|| LedgerError::NotFound(name.to_owned()))?;
         grant.revoked = true;
         self.save_grant(name, &grant).await?;
         Ok(grant)
@@ -306,19 +306,19 @@ impl<'l> Ledger<'l> {
 
     /// All grants with their names.
     pub async fn grants(&self) -> Result<Vec<(String, Grant)>, LedgerError> {
-        let all = self.all(space::GRANTS).await?;
+        let all = self.read_all(space::GRANTS).await?;
         all.into_iter().map(|(name, record)| Ok((name.clone(), parse_grant(&name, record)?))).collect()
     }
 
     /// Changes an entry by compare and swap, and retries when others change it concurrently.
-    async fn change<T>(
+    async fn update<T>(
         &self,
         name: &LedgerKey,
         mut change: impl FnMut(Option<LedgerEntry>) -> Result<(Option<LedgerEntry>, T), LedgerError>,
     ) -> Result<T, LedgerError> {
         let key = name.key();
-        for _ in 0..TRIES {
-            let (standing, over) = match self.read(name).await? {
+        for _ in 0..MAX_TRIES {
+            let (standing, over) = match self.read_entry(name).await? {
                 Some((entry, version)) => (Some(entry), Some(version)),
                 None => (None, None),
             };
@@ -354,13 +354,13 @@ impl<'l> Ledger<'l> {
         lapses.checked_add((24 * 90).hours()).ok()
     }
 
-    async fn read(&self, name: &LedgerKey) -> Result<Option<(LedgerEntry, u64)>, LedgerError> {
+    async fn read_entry(&self, name: &LedgerKey) -> Result<Option<(LedgerEntry, u64)>, LedgerError> {
         let key = name.key();
         let Some(record) = self.read_record(RecordKey { space: space::CALLS, key: &key }).await? else {
             return Ok(None);
         };
         let version = record.version;
-        Ok(Some((entry_of(name, record)?, version)))
+        Ok(Some((parse_entry(name, record)?, version)))
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -379,7 +379,7 @@ impl<'l> Ledger<'l> {
         with_store_timeout(self.clock, || self.store.write_record(self.clock.now(), write)).await
     }
 
-    async fn all(&self, space: &str) -> Result<Vec<(String, Record)>, StoreError> {
+    async fn read_all(&self, space: &str) -> Result<Vec<(String, Record)>, StoreError> {
         let mut all: Vec<(String, Record)> = Vec::new();
         loop {
             let after = all.last().map(|(key, _)| key.clone());
@@ -403,7 +403,7 @@ fn of_store(error: &StoreError) -> String {
     }
 }
 
-fn entry_of(name: &LedgerKey, record: Record) -> Result<LedgerEntry, LedgerError> {
+fn parse_entry(name: &LedgerKey, record: Record) -> Result<LedgerEntry, LedgerError> {
     let entry: Option<LedgerEntry> = json::from_value(record.value).ok();
     entry.filter(LedgerEntry::is_supported).ok_or_else(|| LedgerError::Corrupt(name.occurrence.clone()))
 }

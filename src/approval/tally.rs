@@ -107,7 +107,7 @@ pub fn count_answers(
             }
         }
     }
-    (standing(question, &first_per_approver(heard, question.comparison())), ignored)
+    (apply_rules(question, &first_per_approver(heard, question.comparison())), ignored)
 }
 
 /// The arguments that an approver may change.
@@ -162,7 +162,7 @@ impl<'a> CountedAnswer<'a> {
         }
         let by = verify_answer(question, answer, keys)
             .map_err(|error| AnswerRejection::new("unproven_name", error))?;
-        check(question, by)?;
+        check_approver(question, by)?;
         let shown = &question.request.input;
         let approves = answer.approved && !answer.cancel;
         let changes = |given: &&Value| approves && shown != *given;
@@ -198,7 +198,7 @@ impl<'a> CountedAnswer<'a> {
 
 /// Checks whether an answer counts for one of the policies that require approval. The error is the first policy's; where all
 /// policies reject the approver as not listed, it names everyone who may answer.
-fn check(question: &BoundRequest, by: Option<&Approver>) -> Result<(), ApproverError> {
+fn check_approver(question: &BoundRequest, by: Option<&Approver>) -> Result<(), ApproverError> {
     let (requester, comparison) = (question.requester.as_deref(), question.comparison());
     let mut refusals = Vec::new();
     for asker in &question.askers {
@@ -239,7 +239,7 @@ fn first_per_approver(
     first
 }
 
-fn standing(question: &BoundRequest, heard: &[CountedAnswer<'_>]) -> Tally {
+fn apply_rules(question: &BoundRequest, heard: &[CountedAnswer<'_>]) -> Tally {
     let name = |heard: &CountedAnswer<'_>| heard.by.map(|by| by.principal.clone());
     let one = |heard: &CountedAnswer<'_>| (name(heard).into_iter().collect(), heard.answer.reason.clone());
     if let Some(cancels) = heard.iter().find(|heard| heard.answer.cancel) {

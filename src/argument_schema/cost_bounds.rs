@@ -125,7 +125,7 @@ impl ValueSize {
                 Ok(())
             }
             Value::Number(number) => {
-                self.has_long_number |= too_long(number);
+                self.has_long_number |= is_too_long(number);
                 Ok(())
             }
             _ => Ok(()),
@@ -142,7 +142,7 @@ impl ValueSize {
     }
 }
 
-fn too_long(number: &Number) -> bool {
+fn is_too_long(number: &Number) -> bool {
     let text = number.text();
     let exponent = text.split_once(['e', 'E']).map_or("0", |(_, exponent)| exponent);
     let written_out =
@@ -151,6 +151,6 @@ fn too_long(number: &Number) -> bool {
 }
 
 /// Escapes a string of the schema for a message.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     format!("`{}`", truncate(&escape_controls(text)))
 }

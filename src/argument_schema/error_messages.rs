@@ -62,27 +62,31 @@ impl Explainer<'_> {
     fn violations(&self) -> Vec<Violation> {
         match self.error.kind() {
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-                unexpected.iter().map(|given| self.unexpected(given)).collect()
+                unexpected.iter().map(|given| self.unknown_property(given)).collect()
             }
-            Kind::Required { property } => vec![self.missing(property.as_str().unwrap_or_default())],
-            kind @ (Kind::Enum { .. } | Kind::Constant { .. }) => vec![self.not_in_enum(&allowed(kind))],
+            Kind::Required { property } => vec![self.missing_property(property.as_str().unwrap_or_default())],
+            kind @ (Kind::Enum { .. } | Kind::Constant { .. }) => {
+                vec![self.not_in_enum(&allowed_values(kind))]
+            }
             Kind::Type { kind } => vec![self.wrong_type(&allowed_types(kind))],
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => self.no_matching_branch(context),
             Kind::PropertyNames { error } => {
                 let name = Value::from(error.instance().clone().into_owned());
                 let (given, reason) = (format_value(&name), reason(error.kind(), &name));
-                vec![self.violation(format!("{} has the name {given}, which {reason}", self.place()), None)]
+                vec![
+                    self.violation(format!("{} has the name {given}, which {reason}", self.location()), None),
+                ]
             }
-            Kind::FalseSchema => vec![self.violation(format!("{} is not allowed", self.place()), None)],
+            Kind::FalseSchema => vec![self.violation(format!("{} is not allowed", self.location()), None)],
             kind => {
-                let reason = reason(kind, self.given());
-                vec![self.violation(format!("{} {reason}", self.place()), None)]
+                let reason = reason(kind, self.failed_value());
+                vec![self.violation(format!("{} {reason}", self.location()), None)]
             }
         }
     }
 
     /// The value that failed.
-    fn given(&self) -> &Value {
+    fn failed_value(&self) -> &Value {
         self.whole.pointer(self.error.instance_path().as_str()).unwrap_or(&Value::Null)
     }
 
@@ -116,7 +120,7 @@ impl Explainer<'_> {
         path
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         if self.error.instance_path().as_str().is_empty() {
             "the arguments".to_owned()
         } else {
@@ -124,12 +128,12 @@ impl Explainer<'_> {
         }
     }
 
-    fn unexpected(&self, given: &str) -> Violation {
+    fn unknown_property(&self, given: &str) -> Violation {
         let owner = match self.error.instance_path().as_str() {
             "" => "an argument of this tool".to_owned(),
-            _ => format!("a property of {}", self.place()),
+            _ => format!("a property of {}", self.location()),
         };
-        let present = |known: &str| self.given().get(known).is_some();
+        let present = |known: &str| self.failed_value().get(known).is_some();
         let known = properties(self.subschema()).into_iter().flatten().map(|(known, _)| known.as_str());
         let meant = closest_match(given, known.filter(|known| !present(known)))
             .map(|meant| quote_name(&self.path(Some(meant))));
@@ -141,10 +145,10 @@ impl Explainer<'_> {
         )
     }
 
-    fn missing(&self, wanted: &str) -> Violation {
+    fn missing_property(&self, wanted: &str) -> Violation {
         let about = describe_property(property_schema(self.schema, self.subschema(), wanted));
         let declared = properties(self.subschema());
-        let unknown = self.given().as_object().into_iter().flatten().map(|(given, _)| given.as_str());
+        let unknown = self.failed_value().as_object().into_iter().flatten().map(|(given, _)| given.as_str());
         let unknown = unknown.filter(|given| declared.is_none_or(|declared| !declared.contains_key(*given)));
         let wanted_name = quote_name(&self.path(Some(wanted)));
         let meant = closest_match(wanted, unknown).map(|given| quote_name(&self.path(Some(given))));
@@ -155,8 +159,8 @@ impl Explainer<'_> {
     }
 
     fn not_in_enum(&self, options: &[Value]) -> Violation {
-        let given = self.given();
-        let place = self.place();
+        let given = self.failed_value();
+        let place = self.location();
         let texts = options.iter().filter_map(|option| option.as_str());
         let meant = given
             .as_str()
@@ -176,11 +180,11 @@ impl Explainer<'_> {
     }
 
     fn wrong_type(&self, types: &[&str]) -> Violation {
-        let given = self.given();
+        let given = self.failed_value();
         let hint = type_hint(types, given).map(|hint| format!(": {hint}")).unwrap_or_default();
         let message = format!(
             "{} must be {}, it is {}{hint}",
-            self.place(),
+            self.location(),
             describe_types(types),
             format_value_with_type(given)
         );
@@ -217,7 +221,10 @@ impl Explainer<'_> {
         }
         if violations.is_empty() {
             violations.push(
-                self.violation(format!("{} does not match any of the allowed schemas", self.place()), None),
+                self.violation(
+                    format!("{} does not match any of the allowed schemas", self.location()),
+                    None,
+                ),
             );
         }
         violations
@@ -232,11 +239,11 @@ struct Branch {
 
 fn branch_kind(kind: &Kind) -> Branch {
     let types = if let Kind::Type { kind } = kind { allowed_types(kind) } else { Vec::new() };
-    Branch { types, values: allowed(kind) }
+    Branch { types, values: allowed_values(kind) }
 }
 
 /// The values allowed by `enum` or `const`.
-fn allowed(kind: &Kind) -> Vec<Value> {
+fn allowed_values(kind: &Kind) -> Vec<Value> {
     match kind {
         Kind::Enum { options } => {
             options.as_array().into_iter().flatten().cloned().map(Value::from).collect()

@@ -76,7 +76,7 @@ impl<'a> Node<'a, ExactJson> for &'a Value {
     }
 
     fn to_value(&self) -> Cow<'a, LibraryValue> {
-        Cow::Owned(nearest(self))
+        Cow::Owned(to_library_value(self))
     }
 
     fn identity(&self) -> Option<NodeIdentity> {
@@ -202,21 +202,21 @@ pub(super) fn to_library_schema(schema: &Value) -> Result<LibraryValue, InexactN
             });
             LibraryValue::Object(members.collect::<Result<_, _>>()?)
         }
-        other => nearest(other),
+        other => to_library_value(other),
     })
 }
 
 /// Converts a value with the nearest numbers that the library can represent.
-fn nearest(value: &Value) -> LibraryValue {
+fn to_library_value(value: &Value) -> LibraryValue {
     match value {
         Value::Null => LibraryValue::Null,
         Value::Bool(value) => LibraryValue::Bool(*value),
         Value::Number(number) => LibraryValue::Number(to_library_number(number)),
         Value::String(text) => LibraryValue::String(text.clone()),
-        Value::Array(items) => LibraryValue::Array(items.iter().map(nearest).collect()),
-        Value::Object(members) => {
-            LibraryValue::Object(members.iter().map(|(key, value)| (key.clone(), nearest(value))).collect())
-        }
+        Value::Array(items) => LibraryValue::Array(items.iter().map(to_library_value).collect()),
+        Value::Object(members) => LibraryValue::Object(
+            members.iter().map(|(key, value)| (key.clone(), to_library_value(value))).collect(),
+        ),
     }
 }
 

@@ -166,7 +166,7 @@ impl ArgumentSchema {
         for suggestion in violations
             .into_iter()
             .filter_map(|violation| violation.suggestion)
-            .chain(self.misspelled(instance))
+            .chain(self.find_misspelled(instance))
         {
             if !suggestions.contains(&suggestion) {
                 suggestions.push(suggestion);
@@ -201,7 +201,7 @@ impl ArgumentSchema {
         }
     }
 
-    fn misspelled(&self, instance: &Value) -> Vec<String> {
+    fn find_misspelled(&self, instance: &Value) -> Vec<String> {
         let arguments = instance.as_object().into_iter().flat_map(|arguments| arguments.keys());
         let unknown = arguments.filter(|given| self.property_names().all(|known| known != given.as_str()));
         unknown

@@ -12,19 +12,19 @@ use crate::work_limit;
 /// A shorter string is only masked where it is a whole value: as a part of other strings it would be found everywhere.
 const MIN_SUBSTRING: usize = 4;
 /// How many levels of JSON inside JSON strings are parsed.
-const MAX_WRITTEN: usize = 4;
+const MAX_JSON_NESTING: usize = 4;
 /// Bytes of text searched per work unit, and work units per byte of the masked strings.
-const SEARCHED_PER_UNIT: u64 = 4;
+const BYTES_PER_UNIT: u64 = 4;
 const UNITS_PER_MASKED_BYTE: usize = 4;
 /// Replaces a string that could not be searched.
-const UNSEARCHED: &str = "[redacted]";
+const FULLY_REDACTED: &str = "[redacted]";
 
 /// Redacted strings with their replacements. Masks are only ever added.
 #[derive(Clone, Debug, Default)]
 pub struct Masks {
     masks: BTreeMap<String, String>,
     /// Finds the longest match, built on first use; `None` if there are too many masks to search for.
-    search: OnceLock<Option<AhoCorasick>>,
+    searcher: OnceLock<Option<AhoCorasick>>,
 }
 
 impl PartialEq for Masks {
@@ -36,12 +36,12 @@ impl PartialEq for Masks {
 impl Masks {
     /// No masks.
     pub const fn new() -> Self {
-        Self { masks: BTreeMap::new(), search: OnceLock::new() }
+        Self { masks: BTreeMap::new(), searcher: OnceLock::new() }
     }
 
     /// Reads the masks that [`to_json`](Self::to_json) wrote.
     pub(super) fn from_map(masks: BTreeMap<String, String>) -> Self {
-        Self { masks, search: OnceLock::new() }
+        Self { masks, searcher: OnceLock::new() }
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -55,25 +55,27 @@ impl Masks {
 
     /// Adds what redaction changed: every string, number and key in `raw` that differs in `redacted`.
     pub fn add_changes(&mut self, raw: &Value, redacted: &Value) {
-        self.changes(raw, redacted, 0);
+        self.collect_changes(raw, redacted, 0);
     }
 
-    fn changes(&mut self, raw: &Value, redacted: &Value, written: usize) {
+    fn collect_changes(&mut self, raw: &Value, redacted: &Value, written: usize) {
         match (raw, redacted) {
             (Value::Array(raw), Value::Array(redacted)) => {
-                raw.iter().zip(redacted).for_each(|(raw, redacted)| self.changes(raw, redacted, written));
+                raw.iter()
+                    .zip(redacted)
+                    .for_each(|(raw, redacted)| self.collect_changes(raw, redacted, written));
             }
             (Value::Object(raw), Value::Object(redacted)) => {
                 for ((key, raw), (shown, redacted)) in raw.iter().zip(redacted) {
-                    self.change(key, shown);
-                    self.changes(raw, redacted, written);
+                    self.add_difference(key, shown);
+                    self.collect_changes(raw, redacted, written);
                 }
             }
             (Value::Number(number), Value::String(shown)) => self.insert(&number.to_string(), shown.clone()),
             (Value::String(raw), Value::String(shown)) if raw != shown => {
                 match (parse_embedded_json(raw, written), parse_embedded_json(shown, written)) {
-                    (Some(raw), Some(shown)) => self.changes(&raw, &shown, written + 1),
-                    _ => self.change(raw, shown),
+                    (Some(raw), Some(shown)) => self.collect_changes(&raw, &shown, written + 1),
+                    _ => self.add_difference(raw, shown),
                 }
             }
             _ => {}
@@ -81,7 +83,7 @@ impl Masks {
     }
 
     /// Adds a changed string, and the part of it that differs.
-    fn change(&mut self, raw: &str, shown: &str) {
+    fn add_difference(&mut self, raw: &str, shown: &str) {
         if raw == shown {
             return;
         }
@@ -116,7 +118,7 @@ impl Masks {
     fn insert(&mut self, raw: &str, shown: String) {
         if !raw.is_empty() && !self.masks.contains_key(raw) {
             self.masks.insert(raw.to_owned(), shown);
-            self.search = OnceLock::new();
+            self.searcher = OnceLock::new();
         }
     }
 
@@ -131,14 +133,14 @@ impl Masks {
         if !self.is_empty() {
             // A mask that is part of another one is found in it, too.
             match self.build_searcher(MatchKind::Standard) {
-                Some((search, raws)) => self.find_in(value, &search, &raws, &mut found),
+                Some((search, raws)) => self.collect_matches(value, &search, &raws, &mut found),
                 None => found.merge(self),
             }
         }
         found
     }
 
-    fn find_in(&self, value: &Value, search: &AhoCorasick, raws: &[&str], found: &mut Self) {
+    fn collect_matches(&self, value: &Value, search: &AhoCorasick, raws: &[&str], found: &mut Self) {
         let mut text = |text: &str| {
             if let Some(shown) = self.masks.get(text) {
                 found.add(text, shown.clone());
@@ -155,10 +157,12 @@ impl Masks {
             Value::Null | Value::Bool(_) => {}
             Value::Number(number) => text(&number.to_string()),
             Value::String(string) => text(string),
-            Value::Array(items) => items.iter().for_each(|item| self.find_in(item, search, raws, found)),
+            Value::Array(items) => {
+                items.iter().for_each(|item| self.collect_matches(item, search, raws, found))
+            }
             Value::Object(map) => {
                 map.keys().for_each(|key| text(key));
-                map.values().for_each(|item| self.find_in(item, search, raws, found));
+                map.values().for_each(|item| self.collect_matches(item, search, raws, found));
             }
         }
     }
@@ -166,14 +170,14 @@ impl Masks {
     /// The searcher for masks that may be substrings, with the strings that it searches for. Returns `None` if the search would
     /// exceed the work limit.
     fn build_searcher(&self, kind: MatchKind) -> Option<(AhoCorasick, Vec<&str>)> {
-        let raws: Vec<&str> = self.parts().map(|(raw, _)| raw).collect();
+        let raws: Vec<&str> = self.substrings().map(|(raw, _)| raw).collect();
         let bytes: usize = raws.iter().map(|raw| raw.len()).sum();
         work_limit::spend(bytes.saturating_mul(UNITS_PER_MASKED_BYTE) as u64).ok()?;
         let search = AhoCorasick::builder().match_kind(kind).build(&raws).ok()?;
         Some((search, raws))
     }
 
-    fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
+    fn substrings(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.masks.iter().map(|(raw, shown)| (raw.as_str(), shown.as_str()));
         all.filter(|(raw, _)| raw.len() >= MIN_SUBSTRING)
     }
@@ -184,15 +188,15 @@ impl Masks {
         if self.is_empty() {
             return Cow::Borrowed(text);
         }
-        let search = self.search.get_or_init(|| Some(self.build_searcher(MatchKind::LeftmostLongest)?.0));
+        let search = self.searcher.get_or_init(|| Some(self.build_searcher(MatchKind::LeftmostLongest)?.0));
         match search {
-            Some(search) if work_limit::spend_for(text.len(), SEARCHED_PER_UNIT).is_ok() => {
+            Some(search) if work_limit::spend_for(text.len(), BYTES_PER_UNIT).is_ok() => {
                 let mut rest = 0;
                 let mut masked = String::new();
                 for part in search.find_iter(text) {
                     let shown = text.get(part.range()).and_then(|raw| self.masks.get(raw));
                     masked.push_str(text.get(rest..part.start()).unwrap_or_default());
-                    masked.push_str(shown.map_or(UNSEARCHED, String::as_str));
+                    masked.push_str(shown.map_or(FULLY_REDACTED, String::as_str));
                     rest = part.end();
                 }
                 match rest {
@@ -200,12 +204,12 @@ impl Masks {
                     _ => Cow::Owned(masked + text.get(rest..).unwrap_or_default()),
                 }
             }
-            _ => Cow::Borrowed(UNSEARCHED),
+            _ => Cow::Borrowed(FULLY_REDACTED),
         }
     }
 
     /// Masks a string that is a whole value. Returns `None` if nothing matches.
-    fn whole(&self, text: &str) -> Option<String> {
+    fn mask_whole(&self, text: &str) -> Option<String> {
         if let Some(shown) = self.masks.get(text) {
             return Some(shown.clone());
         }
@@ -221,30 +225,30 @@ impl Masks {
         match value {
             Value::Null | Value::Bool(_) => {}
             Value::Number(number) => {
-                if let Some(shown) = self.whole(&number.to_string()) {
+                if let Some(shown) = self.mask_whole(&number.to_string()) {
                     *value = shown.into();
                 }
             }
             Value::String(text) => {
-                if let Some(shown) = self.whole(text) {
+                if let Some(shown) = self.mask_whole(text) {
                     *text = shown;
                 }
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
             Value::Object(map) => {
                 map.values_mut().for_each(|item| self.value(item));
-                if map.keys().any(|key| self.whole(key).is_some()) {
-                    *map = self.keys(std::mem::take(map));
+                if map.keys().any(|key| self.mask_whole(key).is_some()) {
+                    *map = self.mask_keys(std::mem::take(map));
                 }
             }
         }
     }
 
     /// Masks keys. If two keys get the same replacement, the second one gets a number.
-    fn keys(&self, map: Map) -> Map {
+    fn mask_keys(&self, map: Map) -> Map {
         let mut masked = Map::new();
         for (key, item) in map {
-            let shown = self.whole(&key).unwrap_or(key);
+            let shown = self.mask_whole(&key).unwrap_or(key);
             let mut name = shown.clone();
             for number in 2.. {
                 if !masked.contains_key(&name) {
@@ -261,7 +265,7 @@ impl Masks {
 /// Parses a string that contains a JSON object or array.
 fn parse_embedded_json(text: &str, written: usize) -> Option<Value> {
     let begins = text.trim_start().starts_with(['{', '[']);
-    (written < MAX_WRITTEN && begins).then(|| json::parse(text).ok()).flatten()
+    (written < MAX_JSON_NESTING && begins).then(|| json::parse(text).ok()).flatten()
 }
 
 #[cfg(test)]

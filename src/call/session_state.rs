@@ -20,14 +20,14 @@ use changes::SessionChange;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionState {
     document: Value,
-    unsettled: Vec<String>,
-    halted: Option<String>,
+    unknown_parts: Vec<String>,
+    halt_message: Option<String>,
     /// The amounts acquired of limits that count by run.
-    taken: HashMap<String, Amount>,
+    acquired: HashMap<String, Amount>,
     /// The last arguments with which each tool succeeded, the newest last.
-    worked: HashMap<String, Vec<Value>>,
+    successful_inputs: HashMap<String, Vec<Value>>,
     /// How often the model was invited to retry, by policy and tool.
-    invitations: Vec<((String, String), u64)>,
+    recoveries: Vec<((String, String), u64)>,
     /// How often each call id has occurred, because ids repeat.
     occurrences: HashMap<String, u64>,
     /// How often each approval was requested, and how often it had been when it was last approved.
@@ -46,11 +46,11 @@ impl Default for SessionState {
     fn default() -> Self {
         Self {
             document: json!({ "labels": [], "facts": {}, "calls": {} }),
-            unsettled: Vec::new(),
-            halted: None,
-            taken: HashMap::new(),
-            worked: HashMap::new(),
-            invitations: Vec::new(),
+            unknown_parts: Vec::new(),
+            halt_message: None,
+            acquired: HashMap::new(),
+            successful_inputs: HashMap::new(),
+            recoveries: Vec::new(),
             occurrences: HashMap::new(),
             questions: HashMap::new(),
             suspended: false,
@@ -98,7 +98,7 @@ impl SessionState {
             None => {
                 facts.insert(name.to_owned(), value);
                 // This replaces whatever an undecided fact would have stored here.
-                self.unsettled.retain(|known| known.strip_prefix("facts.") != Some(name));
+                self.unknown_parts.retain(|known| known.strip_prefix("facts.") != Some(name));
             }
             Some(key) => {
                 let entry = facts.entry(name).or_insert_with(|| Value::Object(Map::new()));
@@ -150,43 +150,43 @@ impl SessionState {
     /// Marks a label or fact (`labels`, `facts.order`) as unknown.
     pub fn mark_unknown(&mut self, what: &str) {
         self.log_change(|| SessionChange::Unsettled(what.to_owned()));
-        if !self.unsettled.iter().any(|known| known == what) {
-            self.unsettled.push(what.to_owned());
+        if !self.unknown_parts.iter().any(|known| known == what) {
+            self.unknown_parts.push(what.to_owned());
         }
     }
 
     /// The unknown labels and facts.
     pub fn unknown_parts(&self) -> &[String] {
-        &self.unsettled
+        &self.unknown_parts
     }
 
     /// Stops the session: every later call is halted, with this message.
     pub fn halt(&mut self, message: &str) {
         self.log_change(|| SessionChange::Halted(message.to_owned()));
-        self.halted.get_or_insert_with(|| message.to_owned());
+        self.halt_message.get_or_insert_with(|| message.to_owned());
     }
 
     /// Why the session was stopped, or `None`.
     pub fn halt_message(&self) -> Option<&str> {
-        self.halted.as_deref()
+        self.halt_message.as_deref()
     }
 
     /// The amount acquired of a limit that counts by run.
     pub fn acquired(&self, limit: &str) -> Amount {
-        self.taken.get(limit).copied().unwrap_or_default()
+        self.acquired.get(limit).copied().unwrap_or_default()
     }
 
     /// Acquires an amount of a limit that counts by run.
     pub fn acquire(&mut self, limit: &str, cost: Amount) {
         self.log_change(|| SessionChange::Taken(limit.to_owned(), cost));
-        let taken = self.taken.entry(limit.to_owned()).or_default();
+        let taken = self.acquired.entry(limit.to_owned()).or_default();
         *taken = taken.saturating_add(cost);
     }
 
     /// Releases an amount of a limit that counts by run.
     pub fn release(&mut self, limit: &str, cost: Amount) {
         self.log_change(|| SessionChange::LimitReleased(limit.to_owned(), cost));
-        if let Some(taken) = self.taken.get_mut(limit) {
+        if let Some(taken) = self.acquired.get_mut(limit) {
             *taken = taken.saturating_sub(cost);
         }
     }
@@ -214,7 +214,7 @@ impl SessionState {
 
     /// The last few arguments with which a tool succeeded, the newest last.
     pub fn successful_inputs(&self, tool: &str) -> &[Value] {
-        self.worked.get(tool).map(Vec::as_slice).unwrap_or_default()
+        self.successful_inputs.get(tool).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Stores redacted arguments with which a tool succeeded. Keeps only a few, and none that are large.
@@ -223,12 +223,12 @@ impl SessionState {
         const LARGEST: usize = 4 << 10;
         const TOOLS: usize = 256;
         if json::canonical_text(&input).len() > LARGEST
-            || self.worked.len() == TOOLS && !self.worked.contains_key(tool)
+            || self.successful_inputs.len() == TOOLS && !self.successful_inputs.contains_key(tool)
         {
             return;
         }
         self.log_change(|| SessionChange::InputSucceeded(tool.to_owned(), input.clone()));
-        let worked = self.worked.entry(tool.to_owned()).or_default();
+        let worked = self.successful_inputs.entry(tool.to_owned()).or_default();
         worked.retain(|known| *known != input);
         worked.push(input);
         let surplus = worked.len().saturating_sub(KEPT);
@@ -237,16 +237,16 @@ impl SessionState {
 
     /// How often a policy has invited the model to retry a tool.
     pub fn recoveries(&self, policy: &str, tool: &str) -> u64 {
-        let found = self.invitations.iter().find(|((by, to), _)| by == policy && to == tool);
+        let found = self.recoveries.iter().find(|((by, to), _)| by == policy && to == tool);
         found.map_or(0, |(_, count)| *count)
     }
 
     /// Counts an invitation to retry.
     pub fn count_recovery(&mut self, policy: &str, tool: &str) {
         self.log_change(|| SessionChange::RecoveryCounted(policy.to_owned(), tool.to_owned()));
-        match self.invitations.iter_mut().find(|((by, to), _)| by == policy && to == tool) {
+        match self.recoveries.iter_mut().find(|((by, to), _)| by == policy && to == tool) {
             Some((_, count)) => *count += 1,
-            None => self.invitations.push(((policy.to_owned(), tool.to_owned()), 1)),
+            None => self.recoveries.push(((policy.to_owned(), tool.to_owned()), 1)),
         }
     }
 
@@ -275,16 +275,16 @@ impl SessionState {
 
     /// Whether the session is untrusted.
     pub fn is_untrusted(&self) -> bool {
-        TRACKED_PARTS.iter().all(|part| self.unsettled.iter().any(|known| known == part))
+        TRACKED_PARTS.iter().all(|part| self.unknown_parts.iter().any(|known| known == part))
     }
 
     /// Starts a new run: clears the halt of an earlier run, and resets the counts by run.
     pub fn start_new_run(&mut self) {
         self.run += 1;
         self.suspended = false;
-        self.halted = None;
-        self.taken.clear();
-        self.invitations.clear();
+        self.halt_message = None;
+        self.acquired.clear();
+        self.recoveries.clear();
     }
 
     /// Whether calls of the run are pending: the run continues when the session resumes.

@@ -64,13 +64,13 @@ pub struct ActionId {
 pub enum ActionError {
     /// It has another prefix; only [`FromStr`] returns this.
     #[error("`{}` is not an approval action: approval actions start with `{PREFIX}`", truncate(&escape_controls(.0)))]
-    NotOurs(String),
+    OtherPrefix(String),
     /// The choice is neither `approve` nor `deny`.
     #[error("`{}` is not an approval choice: write `{PREFIX}approve:…` or `{PREFIX}deny:…`", truncate(&escape_controls(.0)))]
     UnknownChoice(String),
     /// The id is missing.
     #[error("the approval id is missing: add it after `{PREFIX}{}:`", .0.name())]
-    NoId(Choice),
+    MissingId(Choice),
     /// The id cannot be part of an action id.
     #[error("`{}` is not valid in an action: replace ids longer than {MAX_ID_BYTES} bytes, or with other characters than letters, digits, `_`, `-` and `.`, by `{DIGEST_MARK}` and {DIGEST_DIGITS} hex digits", truncate(&escape_controls(.0)))]
     InvalidId(String),
@@ -79,7 +79,7 @@ pub enum ActionError {
 impl ActionId {
     /// Creates the id of the button that gives this answer to an approval request.
     pub fn new(choice: Choice, approval_id: &str) -> Self {
-        Self { choice, key: key_of(approval_id) }
+        Self { choice, key: lookup_key(approval_id) }
     }
 
     /// Parses the id of a clicked button. Returns `None` if it has another prefix, so that a host can try its other actions.
@@ -95,7 +95,7 @@ impl ActionId {
             other => return Err(ActionError::UnknownChoice(other.to_owned())),
         };
         if key.is_empty() {
-            return Err(ActionError::NoId(choice));
+            return Err(ActionError::MissingId(choice));
         }
         if !is_plain(key) && !is_digest(key) {
             return Err(ActionError::InvalidId(key.to_owned()));
@@ -110,7 +110,7 @@ impl ActionId {
 
     /// Whether it answers the approval request with this id.
     pub fn matches(&self, approval_id: &str) -> bool {
-        self.key == key_of(approval_id)
+        self.key == lookup_key(approval_id)
     }
 
     /// The approval id, or its digest.
@@ -129,11 +129,11 @@ impl FromStr for ActionId {
     type Err = ActionError;
 
     fn from_str(text: &str) -> Result<Self, ActionError> {
-        Self::parse(text)?.ok_or_else(|| ActionError::NotOurs(text.to_owned()))
+        Self::parse(text)?.ok_or_else(|| ActionError::OtherPrefix(text.to_owned()))
     }
 }
 
-fn key_of(approval_id: &str) -> String {
+fn lookup_key(approval_id: &str) -> String {
     if is_plain(approval_id) {
         return approval_id.to_owned();
     }

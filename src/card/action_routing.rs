@@ -33,7 +33,7 @@ pub enum RouteError {
     },
     /// There is already a response, and the first one counts.
     #[error("`{}` was already {}", truncate(&escape_controls(&.request.approval_id)), if *.approved { "approved" } else { "denied" })]
-    Answered {
+    AlreadyAnswered {
         /// The request. If several approvers must answer, the host continues with it.
         request: Box<RequestPart>,
         /// The first response.
@@ -41,7 +41,7 @@ pub enum RouteError {
     },
     /// The call has a result.
     #[error("the call of `{}` already has a result", truncate(&escape_controls(&.request.approval_id)))]
-    Settled {
+    AlreadyCompleted {
         /// The request.
         request: Box<RequestPart>,
     },
@@ -95,10 +95,10 @@ pub fn route_action(action: &ActionId, history: &History) -> Result<RoutedAction
         .collect();
     match open.as_slice() {
         [request] => match history.find_approval_decision(&request.approval_id) {
-            Some(decision) => Err(answered(request, decision)),
+            Some(decision) => Err(already_answered(request, decision)),
             None => Ok(RoutedAction::new(action, request)),
         },
-        [] => Err(closed(action, history).unwrap_or_else(|| RouteError::Unknown { key: key() })),
+        [] => Err(closed_reason(action, history).unwrap_or_else(|| RouteError::Unknown { key: key() })),
         _ => Err(RouteError::Ambiguous { key: key() }),
     }
 }
@@ -115,23 +115,23 @@ pub fn route_action_with_payload(action: &ActionId, payload: &Payload) -> Result
     }
 }
 
-fn answered(request: &RequestPart, decision: &ResponsePart) -> RouteError {
-    RouteError::Answered { request: Box::new(request.clone()), approved: decision.approved }
+fn already_answered(request: &RequestPart, decision: &ResponsePart) -> RouteError {
+    RouteError::AlreadyAnswered { request: Box::new(request.clone()), approved: decision.approved }
 }
 
 /// Why a request is not pending any more.
-fn closed(action: &ActionId, history: &History) -> Option<RouteError> {
+fn closed_reason(action: &ActionId, history: &History) -> Option<RouteError> {
     let settled = history.occurrences().into_iter().rev().find_map(|call| {
         let request = call.request.filter(|request| action.matches(&request.approval_id))?;
-        call.result.map(|_| RouteError::Settled { request: Box::new(request.clone()) })
+        call.result.map(|_| RouteError::AlreadyCompleted { request: Box::new(request.clone()) })
     });
     // A provider's own request has no call that could have a result.
     settled.or_else(|| {
         let mut parts = history.messages().iter().flat_map(Message::parts);
         parts.find_map(|part| match part.content() {
-            PartContent::Request(request) if action.matches(&request.approval_id) => {
-                history.find_approval_decision(&request.approval_id).map(|first| answered(request, first))
-            }
+            PartContent::Request(request) if action.matches(&request.approval_id) => history
+                .find_approval_decision(&request.approval_id)
+                .map(|first| already_answered(request, first)),
             _ => None,
         })
     })

@@ -6,7 +6,7 @@ use super::truncation::{CardLimits, Shown, quoted, value};
 use crate::json::{Map, Value};
 
 /// The label of arguments shown as a whole; a note explains it.
-const WHOLE: &str = "input";
+const WHOLE_INPUT_LABEL: &str = "input";
 
 /// Formats arguments as fields.
 pub(super) struct ArgumentFields<'a> {
@@ -30,9 +30,11 @@ impl<'a> ArgumentFields<'a> {
             Some(input @ Value::Object(map)) => {
                 let entries = self.members_by_relevance(map);
                 let fields = entries.map(|(key, item)| self.argument(FieldKind::Argument, key, item));
-                self.bounded(fields, map.len(), input)
+                self.limit_fields(fields, map.len(), input)
             }
-            Some(other) => vec![not_an_object_note(), self.argument(FieldKind::Argument, WHOLE, other)],
+            Some(other) => {
+                vec![not_an_object_note(), self.argument(FieldKind::Argument, WHOLE_INPUT_LABEL, other)]
+            }
         }
     }
 
@@ -40,7 +42,7 @@ impl<'a> ArgumentFields<'a> {
     pub(super) fn changed_fields(&self, asked: Option<&Value>, edited: &Value) -> Vec<CardField> {
         let (Some(Value::Object(asked)), Value::Object(map)) = (asked, edited) else {
             let was = asked.map(|asked| self.value(asked));
-            let label = self.label(WHOLE);
+            let label = self.label(WHOLE_INPUT_LABEL);
             return vec![
                 not_an_object_note(),
                 CardField::argument(FieldKind::Changed, label, self.value(edited), was),
@@ -65,7 +67,7 @@ impl<'a> ArgumentFields<'a> {
         let kept = self.members_by_relevance(map).filter(|entry| !differs(entry));
         let kept = kept.map(|(key, item)| self.argument(FieldKind::Argument, key, item));
         let count = map.len() + asked.iter().filter(is_removed).count();
-        self.bounded(changed.chain(removed).chain(kept), count, edited)
+        self.limit_fields(changed.chain(removed).chain(kept), count, edited)
     }
 
     fn argument(&self, kind: FieldKind, key: &str, item: &Value) -> CardField {
@@ -86,7 +88,7 @@ impl<'a> ArgumentFields<'a> {
         map: &'m Map,
     ) -> impl Iterator<Item = (&'m String, &'m Value)> + use<'m> {
         let mut first: Vec<(&String, &Value)> = Vec::new();
-        for steps in self.relevant.iter().filter_map(|pointer| steps(pointer)) {
+        for steps in self.relevant.iter().filter_map(|pointer| pointer_segments(pointer)) {
             if let [key] = steps.as_slice()
                 && let Some(entry) = map.get_key_value(key.as_str())
                 && !first.contains(&entry)
@@ -99,7 +101,7 @@ impl<'a> ArgumentFields<'a> {
     }
 
     /// Limits the fields, and adds the relevant parts of truncated arguments and the number of fields not shown.
-    fn bounded(
+    fn limit_fields(
         &self,
         fields: impl Iterator<Item = CardField>,
         count: usize,
@@ -108,7 +110,7 @@ impl<'a> ArgumentFields<'a> {
         let mut shown: Vec<CardField> = fields.take(self.limits.arguments).collect();
         let left_out = count.saturating_sub(shown.len());
         let is_cut = shown.iter().any(|field| field.left_out > 0) || left_out > 0;
-        let parts = if is_cut { self.parts(input) } else { Vec::new() };
+        let parts = if is_cut { self.part_fields(input) } else { Vec::new() };
         let parts_left_out = parts.len().saturating_sub(self.limits.parts);
         shown.extend(parts.into_iter().take(self.limits.parts));
         let mut not_shown = |count: usize, all: String| {
@@ -122,9 +124,9 @@ impl<'a> ArgumentFields<'a> {
     }
 
     /// The relevant parts of arguments that are too long to be shown in full.
-    fn parts(&self, input: &Value) -> Vec<CardField> {
+    fn part_fields(&self, input: &Value) -> Vec<CardField> {
         let part = |pointer: &String| {
-            let steps = steps(pointer).filter(|steps| steps.len() > 1)?;
+            let steps = pointer_segments(pointer).filter(|steps| steps.len() > 1)?;
             let (argument, part) = (input.get(steps.first()?)?, input.pointer(pointer)?);
             if self.value(argument).left_out == 0 {
                 return None;
@@ -160,7 +162,7 @@ fn not_an_object_note() -> CardField {
 }
 
 /// The segments of a JSON pointer. Returns `None` if it is not a JSON pointer.
-fn steps(pointer: &str) -> Option<Vec<String>> {
+fn pointer_segments(pointer: &str) -> Option<Vec<String>> {
     let rest = pointer.strip_prefix('/')?;
     Some(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect())
 }

@@ -18,18 +18,18 @@ use crate::message::RequestPart;
 /// assert_ne!(call_digest(&request(20)), call_digest(&request(21)));
 /// ```
 pub fn call_digest(request: &RequestPart) -> String {
-    short(&about(request))
+    short_digest(&digest_input(request))
 }
 
 /// Returns the short digest of an answer to a request: edited arguments, or the substitute for the tool's result.
 pub(super) fn answer_digest(request: &RequestPart, answer: &Value) -> String {
-    short(&json!([about(request), answer]))
+    short_digest(&json!([digest_input(request), answer]))
 }
 
-fn about(request: &RequestPart) -> Value {
+fn digest_input(request: &RequestPart) -> Value {
     json!([request.tool_name, request.server, request.input_digest, request.input])
 }
 
-fn short(about: &Value) -> String {
+fn short_digest(about: &Value) -> String {
     json::digest(about).short_hex()
 }

@@ -16,8 +16,8 @@ pub(super) fn confusable_notes<'a>(
     limits: &CardLimits,
 ) -> Vec<CardField> {
     let mut found = ConfusableSearch { limits, mixed: BTreeSet::new(), notes: Vec::new() };
-    found.look_at("the tool name", tool.unwrap_or_default());
-    found.look_at("the server", server.unwrap_or_default());
+    found.check("the tool name", tool.unwrap_or_default());
+    found.check("the server", server.unwrap_or_default());
     for input in inputs {
         found.search(input, 0);
     }
@@ -39,16 +39,14 @@ impl<'a> ConfusableSearch<'a, '_> {
     fn search(&mut self, value: &'a Value, depth: usize) {
         match value {
             Value::String(text) => {
-                words(text)
-                    .filter(|word| is_address(word))
-                    .for_each(|word| self.look_at("the address", word));
+                words(text).filter(|word| is_address(word)).for_each(|word| self.check("the address", word));
             }
             Value::Array(items) if depth < MAX_DEPTH => {
                 items.iter().for_each(|item| self.search(item, depth + 1));
             }
             Value::Object(map) if depth < MAX_DEPTH => {
                 for (key, item) in map {
-                    words(key).for_each(|word| self.look_at("the argument name", word));
+                    words(key).for_each(|word| self.check("the argument name", word));
                     self.search(item, depth + 1);
                 }
             }
@@ -56,7 +54,7 @@ impl<'a> ConfusableSearch<'a, '_> {
         }
     }
 
-    fn look_at(&mut self, what: &str, text: &'a str) {
+    fn check(&mut self, what: &str, text: &'a str) {
         let problem = find_mixed_scripts(text)
             .map(|scripts| format!("mixes {} letters", scripts.join(" and ")))
             .or_else(|| {

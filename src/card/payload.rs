@@ -81,7 +81,7 @@ pub enum PayloadError {
     UnknownVersion(String),
     /// A required member is missing.
     #[error("`{PAYLOAD_KEY}.{0}` is missing")]
-    NoMember(&'static str),
+    MissingMember(&'static str),
     /// A member has the wrong type.
     #[error("`{PAYLOAD_KEY}{member}` must be {expected}, it is {}", found.with_article())]
     WrongType {
@@ -171,14 +171,14 @@ fn check_length(record: &Value) -> Result<(), PayloadError> {
 fn read_record(record: RecordReader<'_>) -> Result<Payload, PayloadError> {
     // First, because the members of another version may have another meaning.
     match record.map.get("version") {
-        None => return Err(PayloadError::NoMember("version")),
+        None => return Err(PayloadError::MissingMember("version")),
         Some(Value::Number(number)) if number.as_u64() == Some(PAYLOAD_VERSION) => {}
         Some(Value::Number(number)) => {
             return Err(PayloadError::UnknownVersion(truncate(&escape_controls(&number.text()))));
         }
-        Some(other) => return Err(record.wrong("version", "a number", other)),
+        Some(other) => return Err(record.wrong_type("version", "a number", other)),
     }
-    record.only(&MEMBERS)?;
+    record.reject_unknown_members(&MEMBERS)?;
     let card = match record.map.get("card") {
         None => CardLabels::default(),
         Some(words) => read_words(RecordReader { at: ".card".to_owned(), map: as_map(words, ".card")? })?,
@@ -186,31 +186,35 @@ fn read_record(record: RecordReader<'_>) -> Result<Payload, PayloadError> {
     let repeats = match record.map.get("repeats") {
         None => None,
         Some(Value::Number(number)) if number.as_u64().is_some() => number.as_u64(),
-        Some(other) => return Err(record.wrong("repeats", "a non-negative integer", other)),
+        Some(other) => return Err(record.wrong_type("repeats", "a non-negative integer", other)),
     };
     Ok(Payload {
         request: RequestPart {
-            approval_id: record.text("approvalId")?.ok_or(PayloadError::NoMember("approvalId"))?,
-            tool_call_id: record.text("toolCallId")?.ok_or(PayloadError::NoMember("toolCallId"))?,
-            tool_name: record.text("toolName")?,
+            approval_id: record.string("approvalId")?.ok_or(PayloadError::MissingMember("approvalId"))?,
+            tool_call_id: record.string("toolCallId")?.ok_or(PayloadError::MissingMember("toolCallId"))?,
+            tool_name: record.string("toolName")?,
             input: record.map.get("input").cloned(),
-            message: record.text("message")?,
-            policies: record.texts("policies")?,
-            expires_at: record.text("expiresAt")?,
-            input_digest: record.text("inputDigest")?,
-            approval_token: record.text("approvalToken")?,
-            server: record.text("server")?,
-            relevant: record.texts("relevant")?,
+            message: record.string("message")?,
+            policies: record.strings("policies")?,
+            expires_at: record.string("expiresAt")?,
+            input_digest: record.string("inputDigest")?,
+            approval_token: record.string("approvalToken")?,
+            server: record.string("server")?,
+            relevant: record.strings("relevant")?,
             repeats,
             card,
         },
-        conversation: record.text("conversation")?,
+        conversation: record.string("conversation")?,
     })
 }
 
 fn read_words(words: RecordReader<'_>) -> Result<CardLabels, PayloadError> {
-    words.only(&["title", "approve", "deny"])?;
-    Ok(CardLabels { title: words.text("title")?, approve: words.text("approve")?, deny: words.text("deny")? })
+    words.reject_unknown_members(&["title", "approve", "deny"])?;
+    Ok(CardLabels {
+        title: words.string("title")?,
+        approve: words.string("approve")?,
+        deny: words.string("deny")?,
+    })
 }
 
 fn as_map<'a>(value: &'a Value, member: &str) -> Result<&'a Map, PayloadError> {
@@ -229,7 +233,7 @@ struct RecordReader<'a> {
 }
 
 impl RecordReader<'_> {
-    fn wrong(&self, key: &str, expected: &'static str, found: &Value) -> PayloadError {
+    fn wrong_type(&self, key: &str, expected: &'static str, found: &Value) -> PayloadError {
         PayloadError::WrongType {
             member: format!("{}.{key}", self.at),
             expected,
@@ -237,7 +241,7 @@ impl RecordReader<'_> {
         }
     }
 
-    fn only(&self, members: &[&str]) -> Result<(), PayloadError> {
+    fn reject_unknown_members(&self, members: &[&str]) -> Result<(), PayloadError> {
         match self.map.keys().find(|key| !members.contains(&key.as_str())) {
             Some(key) => Err(PayloadError::UnknownMember(format!("{}{key}", self.prefix()))),
             None => Ok(()),
@@ -248,22 +252,22 @@ impl RecordReader<'_> {
         self.at.strip_prefix('.').map(|at| format!("{at}.")).unwrap_or_default()
     }
 
-    fn text(&self, key: &str) -> Result<Option<String>, PayloadError> {
+    fn string(&self, key: &str) -> Result<Option<String>, PayloadError> {
         match self.map.get(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(self.wrong(key, "a string", other)),
+            Some(other) => Err(self.wrong_type(key, "a string", other)),
         }
     }
 
-    fn texts(&self, key: &str) -> Result<Vec<String>, PayloadError> {
+    fn strings(&self, key: &str) -> Result<Vec<String>, PayloadError> {
         let items = match self.map.get(key) {
             None => return Ok(Vec::new()),
             Some(Value::Array(items)) => items,
-            Some(other) => return Err(self.wrong(key, "an array of strings", other)),
+            Some(other) => return Err(self.wrong_type(key, "an array of strings", other)),
         };
         let text = |(index, item): (usize, &Value)| {
-            let wrong = || self.wrong(&format!("{key}[{index}]"), "a string", item);
+            let wrong = || self.wrong_type(&format!("{key}[{index}]"), "a string", item);
             item.as_str().map(str::to_owned).ok_or_else(wrong)
         };
         items.iter().enumerate().map(text).collect()

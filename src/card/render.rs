@@ -16,9 +16,9 @@ impl Card {
                 text.push_str(&format!("{ARGUMENTS}:\n"));
             }
             let indent = if field.kind.is_argument() { "  " } else { "" };
-            let _ = writeln!(text, "{indent}{}: {}", field.label, told(field));
+            let _ = writeln!(text, "{indent}{}: {}", field.label, value_text(field));
         }
-        if let Some(labels) = self.labels() {
+        if let Some(labels) = self.button_labels() {
             let _ = writeln!(text, "\n{labels}");
         }
         text
@@ -32,9 +32,9 @@ impl Card {
                 text.push_str(&format!("- **{ARGUMENTS}:**\n"));
             }
             let indent = if field.kind.is_argument() { "  " } else { "" };
-            let _ = writeln!(text, "{indent}- **{}:** {}", field.label, told(field));
+            let _ = writeln!(text, "{indent}- **{}:** {}", field.label, value_text(field));
         }
-        if let Some(labels) = self.labels() {
+        if let Some(labels) = self.button_labels() {
             let _ = writeln!(text, "\n{labels}");
         }
         text
@@ -58,7 +58,8 @@ impl Card {
                 let _ = writeln!(html, "<dt>{ARGUMENTS}</dt><dd><dl>");
                 within = true;
             }
-            let _ = writeln!(html, "<dt>{}</dt><dd>{}</dd>", escape(&field.label), escape(&told(field)));
+            let _ =
+                writeln!(html, "<dt>{}</dt><dd>{}</dd>", escape(&field.label), escape(&value_text(field)));
         }
         html.push_str(if within { "</dl></dd>\n</dl>\n" } else { "</dl>\n" });
         for action in &self.actions {
@@ -79,13 +80,13 @@ impl Card {
         is_argument(index) && !index.checked_sub(1).is_some_and(is_argument)
     }
 
-    fn labels(&self) -> Option<String> {
+    fn button_labels(&self) -> Option<String> {
         let labels: Vec<&str> = self.actions.iter().map(|action| action.label.as_str()).collect();
         (!labels.is_empty()).then(|| format!("Actions: {}", labels.join(" / ")))
     }
 }
 
-fn told(field: &CardField) -> String {
+fn value_text(field: &CardField) -> String {
     match &field.was {
         Some(was) => format!("{} (was {was})", field.value),
         None => field.value.clone(),

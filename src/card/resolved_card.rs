@@ -13,7 +13,7 @@ use crate::message::{RequestPart, ResponsePart};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolution {
     /// The outcome.
-    pub resolved: ResolutionKind,
+    pub kind: ResolutionKind,
     /// Who decided: principals that the host verified.
     pub by: Vec<String>,
     /// When, in RFC 3339.
@@ -62,7 +62,7 @@ impl From<&ResponsePart> for Resolution {
             (None, Some(edited)) => ResolutionKind::Edited(edited.clone()),
             (None, None) => ResolutionKind::Approved,
         };
-        Self { resolved, by: Vec::new(), at: None, reason: response.reason.clone() }
+        Self { kind: resolved, by: Vec::new(), at: None, reason: response.reason.clone() }
     }
 }
 
@@ -74,13 +74,13 @@ impl Card {
 
     /// Creates the card with as much of the call and the answer as `extent` allows.
     pub fn resolved_with_extent(request: &RequestPart, resolution: &Resolution, extent: CardExtent) -> Self {
-        let (status, word) = resolution.resolved.status();
+        let (status, word) = resolution.kind.status();
         let limits = extent.limits();
         let title = message(request.card.title.as_deref(), limits.title);
         let title = title.unwrap_or_else(|| tool_name(request, limits));
         let arguments = request_arguments(request, limits);
         let mut fields = Vec::new();
-        let answer = match &resolution.resolved {
+        let answer = match &resolution.kind {
             ResolutionKind::Edited(edited) => {
                 fields.extend(call_fields(request, &[edited], limits));
                 fields.extend(arguments.changed_fields(request.input.as_ref(), edited));

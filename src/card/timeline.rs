@@ -100,10 +100,10 @@ const HOSTED_REQUEST: &str = "mcp_approval_request";
 /// # Ok::<(), callgate::message::DialectError>(())
 /// ```
 pub fn timeline(history: &History) -> Vec<TimelineEntry<'_>> {
-    let mut places = places(history);
+    let mut places = part_positions(history);
     let mut entries: BTreeMap<PartPosition, TimelineEntry<'_>> = BTreeMap::new();
     for occurrence in history.occurrences() {
-        let mut taken = vec![occurrence.place];
+        let mut taken = vec![occurrence.position];
         let belonging = occurrence.request.map(identity).into_iter();
         let belonging = belonging.chain(occurrence.responses.iter().map(|response| identity(*response)));
         let belonging: Vec<PartAddress> = belonging.chain(occurrence.result.map(identity)).collect();
@@ -134,7 +134,7 @@ fn identity_of(content: &PartContent) -> Option<PartAddress> {
 }
 
 /// The positions of all calls, results, requests and responses.
-fn places(history: &History) -> HashMap<PartAddress, PartPosition> {
+fn part_positions(history: &History) -> HashMap<PartAddress, PartPosition> {
     let parts = each_part(history);
     parts.filter_map(|(place, _, part)| Some((identity_of(part.content())?, place))).collect()
 }
@@ -177,7 +177,7 @@ fn status(
 ) -> TimelineStatus {
     let refused = responses.first().map(|first| !first.approved || first.cancel);
     let in_its_place = responses.first().is_some_and(|first| first.output.is_some());
-    match (result.map(|result| result.settled), refused) {
+    match (result.map(|result| result.status), refused) {
         // Some dialects write a denial as an error, or as any other result.
         (_, Some(true)) | (Some(ResultStatus::Denied), _) => TimelineStatus::Denied,
         (Some(ResultStatus::Error), _) => TimelineStatus::Failed,

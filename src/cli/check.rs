@@ -81,14 +81,14 @@ pub(super) fn check(arguments: &CheckArgs, output: &mut Output) -> Result<ExitSt
     if arguments.fix {
         linted = check_fix::write_fixes(linted, &beside)?;
     }
-    show(arguments.format, &linted, output)?;
+    write_report(arguments.format, &linted, output)?;
     Ok(match exit_status(&linted.diagnostics) {
         ExitStatus::Done if arguments.deny_warnings && !linted.diagnostics.is_empty() => ExitStatus::Fails,
         exit => exit,
     })
 }
 
-fn show(form: CheckFormat, linted: &LintResult, output: &mut Output) -> Result<(), CommandError> {
+fn write_report(form: CheckFormat, linted: &LintResult, output: &mut Output) -> Result<(), CommandError> {
     let (diagnostics, sources) = (&linted.diagnostics, &linted.sources);
     let unwritable = |error: crate::json::Error| CommandError::new(error.to_string());
     match form {
@@ -136,14 +136,14 @@ fn write_text(linted: &LintResult, output: &mut Output) -> Result<(), CommandErr
         let style = if linted.diagnostics.has_errors() { RED } else { YELLOW };
         let _ = writeln!(anstream::stderr(), "\n{style}{summary}{style:#}");
     } else if let Some(chains) = &linted.chains {
-        let (size, no_problems) = (size(chains, linted), output.paint(GREEN, &summary));
+        let (size, no_problems) = (bundle_summary(chains, linted), output.paint(GREEN, &summary));
         let size = output.paint(BOLD, &size).into_owned();
         writeln!(output, "{size}: {no_problems}")?;
     }
     Ok(())
 }
 
-fn size(chains: &CompiledPolicies, linted: &LintResult) -> String {
+fn bundle_summary(chains: &CompiledPolicies, linted: &LintResult) -> String {
     let policies = chains.policies();
     let shadows = policies.iter().filter(|policy| policy.mode == Mode::Shadow).count();
     let shadows = if shadows > 0 { format!(" ({shadows} in shadow)") } else { String::new() };

@@ -13,7 +13,8 @@ use crate::lint::{LintInputs, LintResult, fix};
 pub(super) fn write_fixes(linted: LintResult, beside: &LintInputs<'_>) -> Result<LintResult, CommandError> {
     let fixed = fix(linted, beside);
     for (name, (before, after)) in &fixed.changed {
-        replace(name, before, after).map_err(|problem| CommandError::new(format!("`{name}` {problem}")))?;
+        replace_content(name, before, after)
+            .map_err(|problem| CommandError::new(format!("`{name}` {problem}")))?;
     }
     if fixed.fixes > 0 {
         let (made, files) = (fixed.fixes, fixed.changed.len());
@@ -27,7 +28,7 @@ pub(super) fn write_fixes(linted: LintResult, beside: &LintInputs<'_>) -> Result
 }
 
 /// Replaces the content of a file, except for its byte order mark.
-fn replace(name: &str, before: &str, after: &str) -> Result<(), String> {
+fn replace_content(name: &str, before: &str, after: &str) -> Result<(), String> {
     const MARK: &str = "\u{feff}";
     let now = fs::read_to_string(name).map_err(|error| format!("can't be read: {error}"))?;
     let (mark, text) = now.strip_prefix(MARK).map_or(("", now.as_str()), |text| (MARK, text));

@@ -76,7 +76,7 @@ pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<Ex
     let tools = arguments.tools.as_deref().map(read_tools).transpose()?.unwrap_or_default();
     let context = arguments.context.as_deref().map(read_context).transpose()?.unwrap_or_default();
     let mut built = policy::build(policies);
-    let Some(chains) = built.chains.take() else {
+    let Some(chains) = built.policies.take() else {
         print_build_errors(&built);
         return Ok(check::exit_status(&built.diagnostics));
     };
@@ -86,12 +86,12 @@ pub(super) fn explain(arguments: &ExplainArgs, output: &mut Output) -> Result<Ex
     }
     warn_about_invalid_schemas(&tools);
     let records = read_calls(calls, &context)?;
-    let (records, place) = up_to(records, arguments.call.as_deref(), calls)?;
+    let (records, place) = select_calls(records, arguments.call.as_deref(), calls)?;
     let chains = Arc::new(chains);
-    let explanation = put_through(records, place, &built.sources, |explainer| {
+    let explanation = explain_call(records, place, &built.sources, |explainer| {
         Engine::builder(chains).tools(tools).listener(explainer).build()
     })?;
-    write(&explanation, arguments, &built.sources, output)?;
+    write_explanation(&explanation, arguments, &built.sources, output)?;
     Ok(ExitStatus::Done)
 }
 
@@ -114,7 +114,7 @@ fn check_policy_exists<'k>(
 
 /// Reads the calls of a file: one call as a JSON document, or one call a line.
 fn read_calls(path: &Path, context: &Map) -> Result<Vec<CallRecord>, CommandError> {
-    let (name, bytes) = read(path)?;
+    let (name, bytes) = read_input(path)?;
     let whole = std::str::from_utf8(&bytes).ok().map(|text| text.trim_start_matches('\u{feff}'));
     let document = whole.map(json::parse);
     match &document {
@@ -161,7 +161,7 @@ fn first_line_number(bytes: &[u8]) -> usize {
     blank.count() + 1
 }
 
-fn read(path: &Path) -> Result<(String, Vec<u8>), CommandError> {
+fn read_input(path: &Path) -> Result<(String, Vec<u8>), CommandError> {
     let unreadable =
         |error: io::Error| CommandError::new(format!("`{}` can't be read: {error}", path.display()));
     if path != Path::new("-") {
@@ -173,7 +173,7 @@ fn read(path: &Path) -> Result<(String, Vec<u8>), CommandError> {
 }
 
 /// Returns the calls up to the one to explain and the rest of its round, and that call's index.
-fn up_to(
+fn select_calls(
     mut records: Vec<CallRecord>,
     wanted: Option<&str>,
     path: &Path,
@@ -200,7 +200,7 @@ fn up_to(
 }
 
 /// Evaluates the calls, and returns the explanation of the one at this index.
-fn put_through(
+fn explain_call(
     records: Vec<CallRecord>,
     place: usize,
     sources: &SourceMap,
@@ -234,7 +234,7 @@ fn put_through(
     found.ok_or_else(lost)
 }
 
-fn write(
+fn write_explanation(
     explanation: &Explanation,
     arguments: &ExplainArgs,
     sources: &SourceMap,

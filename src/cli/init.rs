@@ -43,12 +43,12 @@ pub(super) fn init(arguments: &InitArgs, output: &mut Output) -> Result<ExitStat
             taken.join(" and ")
         )));
     }
-    fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
+    fs::create_dir_all(directory).map_err(|error| write_error(directory, &error))?;
     for (path, (_, text, _)) in paths.iter().zip(FILES) {
         // `create_new`: a file created in the meantime is not overwritten either.
         File::create_new(path)
             .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| unwritable(path, &error))?;
+            .map_err(|error| write_error(path, &error))?;
     }
     writeln!(output, "Written:")?;
     let longest = paths.iter().map(|path| path.display().to_string().chars().count()).max().unwrap_or(0);
@@ -69,7 +69,7 @@ pub(super) fn init(arguments: &InitArgs, output: &mut Output) -> Result<ExitStat
     Ok(ExitStatus::Done)
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> CommandError {
+fn write_error(path: &Path, error: &io::Error) -> CommandError {
     CommandError::new(format!("`{}` can't be written: {error}", path.display()))
 }
 

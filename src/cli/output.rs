@@ -64,20 +64,20 @@ impl Write for Output {
 
 /// Prints an error to stderr.
 pub(super) fn print_error(message: impl Display) {
-    say(RED.effects(Effects::BOLD), "error:", message);
+    print_message(RED.effects(Effects::BOLD), "error:", message);
 }
 
 /// Prints a warning to stderr.
 pub(super) fn print_warning(message: impl Display) {
-    say(YELLOW.effects(Effects::BOLD), "warning:", message);
+    print_message(YELLOW.effects(Effects::BOLD), "warning:", message);
 }
 
 /// Prints a note to stderr.
 pub(super) fn print_note(message: impl Display) {
-    say(CYAN.effects(Effects::BOLD), "note:", message);
+    print_message(CYAN.effects(Effects::BOLD), "note:", message);
 }
 
-fn say(style: Style, word: &str, message: impl Display) {
+fn print_message(style: Style, word: &str, message: impl Display) {
     let message = message.to_string();
     // A closed stderr does not stop the command.
     let _ = writeln!(anstream::stderr(), "{style}{word}{style:#} {}", escape_line(&message));

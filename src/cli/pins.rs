@@ -118,8 +118,8 @@ pub(super) fn pins(arguments: &PinsArgs, output: &mut Output) -> Result<ExitStat
     match &arguments.command {
         PinsCommand::Review { file, format, servers } => {
             let lock = read_lock(&file.path, file.signed_by.as_deref())?;
-            let Some(inspected) = inspect(servers)? else { return Ok(ExitStatus::Fails) };
-            let reviewed = compare(&lock, &inspected);
+            let Some(inspected) = fetch_tools(servers)? else { return Ok(ExitStatus::Fails) };
+            let reviewed = review_tools(&lock, &inspected);
             match format {
                 OutputFormat::Json => {
                     let document = json!({ "version": 1, "tools": reviewed });
@@ -130,8 +130,8 @@ pub(super) fn pins(arguments: &PinsArgs, output: &mut Output) -> Result<ExitStat
             let is_fine = reviewed.iter().all(|tool| tool.standing == "accepted" && tool.flags.is_empty());
             Ok(if is_fine { ExitStatus::Done } else { ExitStatus::Fails })
         }
-        PinsCommand::Accept { file, tool, sign, servers } => match inspect(servers)? {
-            Some(inspected) => accept(file, tool, sign.as_deref(), &inspected, output),
+        PinsCommand::Accept { file, tool, sign, servers } => match fetch_tools(servers)? {
+            Some(inspected) => accept_tools(file, tool, sign.as_deref(), &inspected, output),
             None => Ok(ExitStatus::Fails),
         },
         PinsCommand::Verify { file } => {
@@ -181,7 +181,7 @@ fn read_signing_key(path: &Path) -> Result<SigningKey, CommandError> {
 
 /// Reads the lock file that tools are accepted into. A signature covers the whole file, so entries that no trusted key has signed
 /// are dropped before it is signed.
-fn base(file: &LockFileArgs, key: Option<&SigningKey>) -> Result<LockFile, CommandError> {
+fn read_base_lock(file: &LockFileArgs, key: Option<&SigningKey>) -> Result<LockFile, CommandError> {
     let Some(key) = key else {
         let lock = read_lock(&file.path, file.signed_by.as_deref())?;
         if lock.is_signed() {
@@ -206,7 +206,7 @@ fn base(file: &LockFileArgs, key: Option<&SigningKey>) -> Result<LockFile, Comma
 }
 
 /// Requests the tools of the servers. Returns `None` if the config file has errors, which have been reported.
-fn inspect(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, CommandError> {
+fn fetch_tools(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, CommandError> {
     let ServerSetup::Config(config) = servers.read_config()? else { return Ok(None) };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -223,7 +223,7 @@ fn inspect(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, CommandEr
     runtime.block_on(Arc::new(gateway).list_tools()).map(Some).map_err(CommandError::Trouble)
 }
 
-fn compare(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {
+fn review_tools(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {
     let mut reviewed = Vec::new();
     for ToolInventory { server, tools } in inspected {
         let pinned = lock.servers.get(server);
@@ -318,7 +318,7 @@ fn write_diff(was: Option<&Value>, is: Option<&Value>, output: &mut Output) -> R
     Ok(())
 }
 
-fn accept(
+fn accept_tools(
     file: &LockFileArgs,
     chosen: &[String],
     sign: Option<&Path>,
@@ -326,7 +326,7 @@ fn accept(
     output: &mut Output,
 ) -> Result<ExitStatus, CommandError> {
     let key = sign.map(read_signing_key).transpose()?;
-    let mut lock = base(file, key.as_ref())?;
+    let mut lock = read_base_lock(file, key.as_ref())?;
     let known: Vec<&str> =
         inspected.iter().flat_map(|server| &server.tools).map(|(name, _)| name.as_str()).collect();
     if let Some(unknown) = chosen.iter().find(|name| !known.contains(&name.as_str())) {

@@ -93,7 +93,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         };
         let reach = match server.reach {
             Transport::Child(child) => {
-                Transport::Child(child.with_supervision(supervise::NAME).map_err(CommandError::new)?)
+                Transport::Child(child.with_supervision(supervise::COMMAND_NAME).map_err(CommandError::new)?)
             }
             over_http => over_http,
         };
@@ -118,7 +118,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
     if let Some(session) = &arguments.session {
         gateway = gateway.with_session(session);
     }
-    if let Some(state) = answered_in(&url) {
+    if let Some(state) = approvals_state_url(&url) {
         gateway = gateway.with_approval_state(state);
     }
     if watched.iter().any(|(_, policies)| !policies.is_empty()) {
@@ -163,7 +163,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
 }
 
 /// The state URL for `callgate approvals` commands shown to people: with an absolute path, quoted for a shell.
-fn answered_in(state: &str) -> Option<String> {
+fn approvals_state_url(state: &str) -> Option<String> {
     let path = std::path::absolute(state.strip_prefix("file:")?).ok()?;
     Some(quote_shell_word(&format!("file:{}", path.display())))
 }

@@ -67,7 +67,7 @@ impl HttpArgs {
     /// Prepares the HTTP server of a gateway, if `--listen` is set.
     pub(super) fn prepare_server(&self, gateway: &Arc<Gateway>) -> Result<HttpServerSetup, CommandError> {
         let Some(listen) = &self.listen else { return Ok(HttpServerSetup::Nothing) };
-        let address = address(listen)?;
+        let address = parse_address(listen)?;
         let mut door = HttpServer::new(Arc::clone(gateway)).with_max_clients(self.most_clients);
         door = door.with_max_conversations(self.most_conversations);
         if let Some(most) = self.most_connections {
@@ -104,7 +104,7 @@ impl ReadyHttpServer {
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, CommandError> {
+fn parse_address(text: &str) -> Result<SocketAddr, CommandError> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     found.ok_or_else(|| {
         CommandError::new(format!("`{text}` is not an address; write for example `127.0.0.1:8080`"))

@@ -8,7 +8,7 @@ use crate::engine::{Engine, RejectionReason, ReloadEvent};
 use crate::reload::{Reloader, RulesWatcher, WatcherOptions};
 
 /// Number of characters shown of a revision.
-const SHOWN: usize = 12;
+const REVISION_LENGTH: usize = 12;
 
 /// Maximum number of changes listed for pending rules.
 const MAX_LISTED_RELAXATIONS: usize = 20;
@@ -16,21 +16,21 @@ const MAX_LISTED_RELAXATIONS: usize = 20;
 /// Starts watching, until the returned value is dropped.
 pub(super) fn start_watcher(engine: &Engine, policies: &[PathBuf]) -> Result<RulesWatcher, CommandError> {
     let active = engine.clone();
-    engine.on_change(move |change| say(change, &active));
+    engine.on_change(move |change| report_event(change, &active));
     RulesWatcher::start(Reloader::new(engine.clone(), policies), WatcherOptions::default())
         .map_err(|error| CommandError::new(format!("the rules can't be watched: {error}")))
 }
 
-fn short(revision: &str) -> &str {
-    revision.get(..SHOWN).unwrap_or(revision)
+fn short_revision(revision: &str) -> &str {
+    revision.get(..REVISION_LENGTH).unwrap_or(revision)
 }
 
-fn say(change: &ReloadEvent, engine: &Engine) {
+fn report_event(change: &ReloadEvent, engine: &Engine) {
     let active = engine.revision();
-    let active = short(&active);
+    let active = short_revision(&active);
     match change {
         ReloadEvent::Applied { from, to } => {
-            print_note(format!("rules reloaded: revision {} → {}", short(from), short(to)));
+            print_note(format!("rules reloaded: revision {} → {}", short_revision(from), short_revision(to)));
         }
         ReloadEvent::Refused(refused) => {
             match &refused.why {
@@ -53,7 +53,7 @@ fn say(change: &ReloadEvent, engine: &Engine) {
             print_warning(format!(
                 "the changed rules (revision {}) may allow more, so revision {active} stays active; restart to apply \
                  them, or revert the changes",
-                short(&held.revision)
+                short_revision(&held.revision)
             ));
         }
         ReloadEvent::Restored => print_note(format!("the rules match the active revision {active} again")),

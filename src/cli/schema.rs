@@ -71,13 +71,13 @@ fn tests_schema() -> crate::json::Value {
 }
 
 fn condition() -> KeyConstraint {
-    let tests = CONDITION_RECORD.fields.iter().filter(|field| !FORMS.contains(&field.name));
+    let tests = CONDITION_RECORD.fields.iter().filter(|field| !CONDITION_FORMS.contains(&field.name));
     KeyConstraint {
         record: CONDITION_RECORD.name,
-        one_of: FORMS.to_vec(),
+        one_of: CONDITION_FORMS.to_vec(),
         together: tests.map(|field| (field.name, "path")).collect(),
     }
 }
 
 /// The keys that determine the form of a condition; each condition has exactly one of them.
-const FORMS: [&str; 5] = ["path", "all", "any", "not", "expr"];
+const CONDITION_FORMS: [&str; 5] = ["path", "all", "any", "not", "expr"];

@@ -44,12 +44,12 @@ impl ServerArgs {
                 }
             });
         }
-        let reach = self.reach()?;
+        let reach = self.transport()?;
         let server = ConfiguredServer { name: self.name.clone(), prefix: None, reach, policies: Vec::new() };
         Ok(ServerSetup::Config(Config { servers: vec![server], ..Config::default() }))
     }
 
-    fn reach(&self) -> Result<Transport, CommandError> {
+    fn transport(&self) -> Result<Transport, CommandError> {
         if let Some(url) = &self.upstream {
             let spec = HttpSpec { url: url.clone(), headers: Vec::new() };
             spec.validate().map_err(CommandError::Trouble)?;

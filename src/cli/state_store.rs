@@ -43,13 +43,13 @@ enum StateCommand {
 pub(super) fn state(arguments: &StateArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
     let StateCommand::Accept { state: url } = &arguments.command;
     let runtime = new_runtime()?;
-    let Some(path) = state::file_path(url).map_err(trouble)? else {
+    let Some(path) = state::file_path(url).map_err(command_error)? else {
         return Err(CommandError::new(format!("`{url}` ends with its process; use `file:PATH`")));
     };
-    let OpenStateStore { store, .. } = OpenStateStore::open(url, Some(path), &runtime, OpenMode::Accepting)?;
+    let OpenStateStore { store, .. } = OpenStateStore::open(url, Some(path), &runtime, OpenMode::Accept)?;
     let ledger = Ledger::new(store, &SystemClock);
-    let calls = runtime.block_on(ledger.list()).map_err(trouble)?.len();
-    let grants = runtime.block_on(ledger.grants()).map_err(trouble)?.len();
+    let calls = runtime.block_on(ledger.list()).map_err(command_error)?.len();
+    let grants = runtime.block_on(ledger.grants()).map_err(command_error)?.len();
     writeln!(output, "`{url}` is accepted as it is: {calls} calls, {grants} remembered approvals")?;
     Ok(ExitStatus::Done)
 }
@@ -71,7 +71,7 @@ enum OpenMode {
     /// It must exist, with its key.
     Existing,
     /// Trust it as it is, and create a new anchor.
-    Accepting,
+    Accept,
 }
 
 /// The async runtime for stores and sessions.
@@ -82,7 +82,7 @@ pub(super) fn new_runtime() -> Result<Runtime, CommandError> {
         .map_err(|error| CommandError::new(format!("the async runtime can't be started: {error}")))
 }
 
-fn trouble(error: impl std::fmt::Display) -> CommandError {
+fn command_error(error: impl std::fmt::Display) -> CommandError {
     CommandError::new(error.to_string())
 }
 
@@ -97,7 +97,7 @@ impl OpenStateStore {
     pub(super) fn open_existing(url: &str, runtime: &Runtime) -> Result<Self, CommandError> {
         let path = state::file_path(url).map_err(|error| CommandError::new(error.to_string()))?;
         match path {
-            Some(path) if !path.exists() && !beside(path, ".anchor").exists() => {
+            Some(path) if !path.exists() && !sibling_path(path, ".anchor").exists() => {
                 return Err(CommandError::new(format!(
                     "the state store `{}` does not exist; `callgate run --state` creates it",
                     path.display()
@@ -119,27 +119,27 @@ impl OpenStateStore {
         runtime: &Runtime,
         opening: OpenMode,
     ) -> Result<Self, CommandError> {
-        let anchor = path.map(|path| beside(path, ".anchor"));
-        if let (Some(path), Some(anchor), true) = (path, &anchor, opening != OpenMode::Accepting)
+        let anchor = path.map(|path| sibling_path(path, ".anchor"));
+        if let (Some(path), Some(anchor), true) = (path, &anchor, opening != OpenMode::Accept)
             && anchor.exists()
             && !path.exists()
         {
-            return Err(CommandError::new(refused(url, &IntegrityError::Lost)));
+            return Err(CommandError::new(integrity_message(url, &IntegrityError::Lost)));
         }
-        let store = state::open(url).map_err(trouble)?;
+        let store = state::open(url).map_err(command_error)?;
         let is_sealed = match &anchor {
             Some(anchor) => {
-                anchor.exists() || runtime.block_on(state::has_seals(&*store)).map_err(trouble)?
+                anchor.exists() || runtime.block_on(state::has_seals(&*store)).map_err(command_error)?
             }
             None => false,
         };
-        let key = path.map(|path| beside(path, ".key"));
+        let key = path.map(|path| sibling_path(path, ".key"));
         let (keys, from) = Self::keys(key.as_deref(), is_sealed, opening)?;
         let Some(anchor) = anchor else { return Ok(Self { url: url.to_owned(), store, keys }) };
         let opened = match opening {
-            OpenMode::Accepting => accept(store, &keys, &anchor, runtime)?,
+            OpenMode::Accept => accept_store(store, &keys, &anchor, runtime)?,
             OpenMode::Create | OpenMode::Existing => {
-                let anchor = SqliteStore::open_anchor(&anchor).map_err(trouble)?;
+                let anchor = SqliteStore::open_anchor(&anchor).map_err(command_error)?;
                 let sealed = SealedStore::with_anchor(store, keys.clone(), Arc::new(anchor), SystemClock);
                 runtime.block_on(sealed.open()).map(|()| sealed)
             }
@@ -150,7 +150,7 @@ impl OpenStateStore {
                 "`{url}` was created with another key than the one of {from}, so its content can't be verified; use the key that \
                  it was created with, or another state store"
             ))),
-            Err(error) => Err(CommandError::new(refused(url, &error))),
+            Err(error) => Err(CommandError::new(integrity_message(url, &error))),
         }
     }
 
@@ -160,7 +160,7 @@ impl OpenStateStore {
             return Ok((keys, KEYS_VARIABLE.to_owned()));
         }
         let Some(key) = key else {
-            return Keys::random().map(|keys| (keys, "this process".to_owned())).map_err(trouble);
+            return Keys::random().map(|keys| (keys, "this process".to_owned())).map_err(command_error);
         };
         if (is_sealed || opening != OpenMode::Create) && !key.exists() {
             return Err(CommandError::new(format!(
@@ -168,12 +168,12 @@ impl OpenStateStore {
                 key.display()
             )));
         }
-        check_private_file(key).map_err(trouble)?;
+        check_private_file(key).map_err(command_error)?;
         let keys = match opening {
             OpenMode::Create => Keys::from_file_or_new(key),
-            OpenMode::Existing | OpenMode::Accepting => Keys::from_file(key),
+            OpenMode::Existing | OpenMode::Accept => Keys::from_file(key),
         };
-        keys.map(|keys| (keys, format!("`{}`", key.display()))).map_err(trouble)
+        keys.map(|keys| (keys, format!("`{}`", key.display()))).map_err(command_error)
     }
 }
 
@@ -184,7 +184,7 @@ pub(super) fn keys_from_environment() -> Result<Option<Keys>, CommandError> {
 }
 
 /// Creates a new anchor for a state store that was created with these keys.
-fn accept(
+fn accept_store(
     store: Arc<dyn StateStore>,
     keys: &Keys,
     anchor: &Path,
@@ -193,7 +193,7 @@ fn accept(
     if let Err(error) = runtime.block_on(SealedStore::new(Arc::clone(&store), keys.clone()).open()) {
         return Ok(Err(error));
     }
-    for file in [anchor.to_owned(), beside(anchor, "-wal"), beside(anchor, "-shm")] {
+    for file in [anchor.to_owned(), sibling_path(anchor, "-wal"), sibling_path(anchor, "-shm")] {
         match std::fs::remove_file(&file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(CommandError::new(format!("`{}` can't be removed: {error}", file.display())));
@@ -201,13 +201,13 @@ fn accept(
             _ => {}
         }
     }
-    let anchor = SqliteStore::open_anchor(anchor).map_err(trouble)?;
+    let anchor = SqliteStore::open_anchor(anchor).map_err(command_error)?;
     let sealed = SealedStore::with_anchor(store, keys.clone(), Arc::new(anchor), SystemClock);
     Ok(runtime.block_on(sealed.accept()).map(|()| sealed))
 }
 
 /// The message for a state store that fails its integrity check, with what to do.
-fn refused(url: &str, error: &IntegrityError) -> String {
+fn integrity_message(url: &str, error: &IntegrityError) -> String {
     let accept = format!("run `callgate state accept --state {url}`");
     match error {
         IntegrityError::Lost => format!(
@@ -227,7 +227,7 @@ fn refused(url: &str, error: &IntegrityError) -> String {
 }
 
 /// The path of a file next to the state store.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()

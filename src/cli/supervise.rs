@@ -6,7 +6,7 @@ use super::exit::{CommandError, ExitStatus};
 use crate::mcp::exec_server;
 
 /// The name of the command.
-pub(super) const NAME: &str = "attend";
+pub(super) const COMMAND_NAME: &str = "attend";
 
 /// Run an MCP server that ends when the gateway ends. Internal: only the gateway uses this command.
 #[derive(clap::Args)]

@@ -96,14 +96,14 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
         ));
     }
     let mut built = policy::build(&rules);
-    let chains = built.chains.take().map(Arc::new);
+    let chains = built.policies.take().map(Arc::new);
     if let Some(chains) = &chains {
         loaded.check_against(chains);
     }
     let Some(chains) = chains.filter(|_| !loaded.diagnostics.has_errors()) else {
         return report_errors(arguments.format, &built, &loaded, output);
     };
-    let suite = chosen(&loaded.suite, arguments)?;
+    let suite = select_cases(&loaded.suite, arguments)?;
     if arguments.mutate {
         let format = match arguments.format {
             TestFormat::Text => OutputFormat::Text,
@@ -144,7 +144,7 @@ pub(super) fn test(arguments: &TestArgs, output: &mut Output) -> Result<ExitStat
 }
 
 /// The cases selected by `--filter`.
-fn chosen(suite: &Suite, arguments: &TestArgs) -> Result<Suite, CommandError> {
+fn select_cases(suite: &Suite, arguments: &TestArgs) -> Result<Suite, CommandError> {
     if suite.is_empty() {
         let paths: Vec<String> = arguments.paths.iter().map(|path| format!("`{}`", path.display())).collect();
         return Err(CommandError::new(format!(

@@ -8,7 +8,7 @@ pub struct Edit {
     /// The range to replace; an empty span inserts text.
     pub span: Span,
     /// The new text.
-    pub text: String,
+    pub replacement: String,
 }
 
 /// Edits that belong together and resolve one diagnostic, nothing else.
@@ -23,7 +23,7 @@ pub struct Fix {
 impl Fix {
     /// Creates a fix with one edit.
     pub fn replace(title: impl Into<String>, span: Span, text: impl Into<String>) -> Self {
-        Self { title: title.into(), edits: vec![Edit { span, text: text.into() }] }
+        Self { title: title.into(), edits: vec![Edit { span, replacement: text.into() }] }
     }
 
     /// Applies the fixes that do not overlap to a file, in order. Returns the new text and the number of fixes applied. A fix with an
@@ -40,7 +40,7 @@ impl Fix {
             let fits = |edit: &Edit| {
                 edit.span.source == file
                     && text.get(edit.span.start..edit.span.end).is_some()
-                    && taken.iter().all(|other| apart(edit.span, other.span))
+                    && taken.iter().all(|other| are_disjoint(edit.span, other.span))
             };
             if fix.edits.iter().all(fits) {
                 taken.extend(&fix.edits);
@@ -51,7 +51,7 @@ impl Fix {
         let (mut changed, mut written) = (String::with_capacity(text.len()), 0);
         for edit in taken {
             changed.push_str(text.get(written..edit.span.start)?);
-            changed.push_str(&edit.text);
+            changed.push_str(&edit.replacement);
             written = edit.span.end;
         }
         changed.push_str(text.get(written..)?);
@@ -60,7 +60,7 @@ impl Fix {
 }
 
 /// Whether two edits are disjoint. Two insertions at the same position are not.
-fn apart(a: Span, b: Span) -> bool {
+fn are_disjoint(a: Span, b: Span) -> bool {
     a != b && (a.end < b.start || b.end < a.start || a.end == b.start || b.end == a.start)
 }
 

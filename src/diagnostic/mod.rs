@@ -28,7 +28,7 @@ pub struct Label {
     /// The position.
     pub span: Span,
     /// A short explanation.
-    pub text: String,
+    pub message: String,
 }
 
 /// One problem of a rules file, for the person who fixes it.
@@ -98,7 +98,7 @@ impl Diagnostic {
     /// Adds a secondary position.
     #[must_use]
     pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.labels.push(Label { span, text: text.into() });
+        self.labels.push(Label { span, message: text.into() });
         self
     }
 
@@ -119,7 +119,7 @@ pub struct Diagnostics {
 }
 
 /// The maximum number of stored diagnostics. The rest is only counted.
-const MAX_KEPT: usize = 1_000;
+const MAX_STORED: usize = 1_000;
 
 impl Diagnostics {
     /// Adds a diagnostic. After the first 1,000, it is only counted.
@@ -141,7 +141,7 @@ impl Diagnostics {
 
     /// Whether the limit is reached.
     pub fn is_full(&self) -> bool {
-        self.list.len() >= MAX_KEPT
+        self.list.len() >= MAX_STORED
     }
 
     /// How many were found but not stored.

@@ -164,7 +164,7 @@ impl ReloadState {
 impl ReloadHistory {
     pub(super) fn begin(clock: &dyn Clock) -> Self {
         Self(Mutex::new(ReloadState {
-            loaded_at: time(clock),
+            loaded_at: current_time(clock),
             last_rejected: None,
             held: None,
             retired: Vec::new(),
@@ -180,14 +180,14 @@ impl ReloadHistory {
 }
 
 /// The host's time. A clock that panics must not prevent a reload.
-fn time(clock: &dyn Clock) -> Timestamp {
+fn current_time(clock: &dyn Clock) -> Timestamp {
     catch_unwind(AssertUnwindSafe(|| clock.now())).unwrap_or_else(|_| Timestamp::now())
 }
 
 impl Engine {
     /// Returns the active rules' revision, and the result of the last reload.
     pub fn status(&self) -> ReloadStatus {
-        let state = self.story.lock();
+        let state = self.reload_history.lock();
         ReloadStatus {
             revision: self.revision(),
             loaded_at: state.loaded_at,
@@ -201,33 +201,33 @@ impl Engine {
     /// # Errors
     /// [`ConfirmError`] if no rules are pending, or rules of another revision.
     pub fn confirm(&self, revision: &str) -> Result<(), ConfirmError> {
-        let now = time(&*self.shared.services.clock);
+        let now = current_time(&*self.shared.services.clock);
         // Outside the lock, as it takes a while; the pending rules may change in the meantime.
-        let chains = self.story.lock().pending_as(revision)?;
+        let chains = self.reload_history.lock().pending_as(revision)?;
         chains.prewarm_from(&self.active_policies());
-        let mut state = self.story.lock();
+        let mut state = self.reload_history.lock();
         let chains = state.pending_as(revision)?;
-        self.swap(&mut state, chains, now);
+        self.swap_policies(&mut state, chains, now);
         drop(state);
         self.free_retired();
-        self.tell();
+        self.notify_listeners();
         Ok(())
     }
 
     /// Adds a listener that is called at every change, on the thread that makes the change, in the order of the changes. It must not
     /// block for long, as the next change waits for it. A panic in it is ignored.
     pub fn on_change(&self, listener: impl Fn(&ReloadEvent) + Send + Sync + 'static) {
-        self.story.lock().listeners.push(Arc::new(listener));
+        self.reload_history.lock().listeners.push(Arc::new(listener));
     }
 
     /// Activates new rules, whether or not others were rejected or are pending. Calls and rounds in progress finish under the rules
     /// that they started with.
     pub fn replace(&self, chains: Arc<CompiledPolicies>) {
-        let now = time(&*self.shared.services.clock);
+        let now = current_time(&*self.shared.services.clock);
         chains.prewarm_from(&self.active_policies());
-        self.swap(&mut self.story.lock(), chains, now);
+        self.swap_policies(&mut self.reload_history.lock(), chains, now);
         self.free_retired();
-        self.tell();
+        self.notify_listeners();
     }
 
     pub(crate) fn active_policies(&self) -> Arc<CompiledPolicies> {
@@ -237,11 +237,11 @@ impl Engine {
     /// Applies a verdict that was reached while `active` was active. Returns `false`, and changes nothing, if other rules have
     /// become active since.
     pub(crate) fn apply_decision(&self, active: &Arc<CompiledPolicies>, verdict: ReloadDecision) -> bool {
-        let now = time(&*self.shared.services.clock);
+        let now = current_time(&*self.shared.services.clock);
         if let ReloadDecision::Apply(chains) = &verdict {
             chains.prewarm_from(active);
         }
-        let mut state = self.story.lock();
+        let mut state = self.reload_history.lock();
         if !Arc::ptr_eq(active, &*self.shared.bundle.load()) {
             return false;
         }
@@ -251,7 +251,7 @@ impl Engine {
                     state.news.push_back(ReloadEvent::Restored);
                 }
             }
-            ReloadDecision::Apply(chains) => self.swap(&mut state, chains, now),
+            ReloadDecision::Apply(chains) => self.swap_policies(&mut state, chains, now),
             ReloadDecision::Hold(chains, widenings) => {
                 state.last_rejected = None;
                 if state.held.as_ref().is_none_or(|(held, _)| held.revision != chains.revision()) {
@@ -275,18 +275,22 @@ impl Engine {
         }
         drop(state);
         self.free_retired();
-        self.tell();
+        self.notify_listeners();
         true
     }
 
     /// Frees replaced rules that no call uses any more, on this thread and without the lock.
     pub(crate) fn free_retired(&self) {
-        let free: Vec<Arc<CompiledPolicies>> =
-            self.story.lock().retired.extract_if(.., |chains| Arc::strong_count(chains) == 1).collect();
+        let free: Vec<Arc<CompiledPolicies>> = self
+            .reload_history
+            .lock()
+            .retired
+            .extract_if(.., |chains| Arc::strong_count(chains) == 1)
+            .collect();
         drop(free);
     }
 
-    fn swap(&self, state: &mut ReloadState, chains: Arc<CompiledPolicies>, now: Timestamp) {
+    fn swap_policies(&self, state: &mut ReloadState, chains: Arc<CompiledPolicies>, now: Timestamp) {
         let to = chains.revision().to_owned();
         let before = self.shared.bundle.swap(chains);
         if before.revision() != to {
@@ -300,8 +304,8 @@ impl Engine {
 
     /// Notifies the listeners of changes. If another thread is notifying them, or a listener itself makes a change, the loop that is
     /// already running delivers it.
-    fn tell(&self) {
-        let mut state = self.story.lock();
+    fn notify_listeners(&self) {
+        let mut state = self.reload_history.lock();
         if std::mem::replace(&mut state.telling, true) {
             return;
         }
@@ -311,7 +315,7 @@ impl Engine {
             for listener in listeners {
                 let _ = catch_unwind(AssertUnwindSafe(|| listener(&change)));
             }
-            state = self.story.lock();
+            state = self.reload_history.lock();
         }
         state.telling = false;
     }

@@ -43,7 +43,7 @@ struct Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         // A store that panics must not take the call's outcome with it.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.store.give_back(&self.key)));
+        let _ = catch_unwind(AssertUnwindSafe(|| self.store.release(&self.key)));
     }
 }
 
@@ -147,7 +147,7 @@ impl Admission<'_> {
         let began = self.kernel.clock.now();
         loop {
             // Before the acquisition: a slot that is released in between must not be missed.
-            let freed = self.services.store.slot_freed();
+            let freed = self.services.store.slot_released();
             let problem = match self.acquire_now(claims).await {
                 Ok(()) => return,
                 Err(problem) => problem,
@@ -191,11 +191,11 @@ impl Admission<'_> {
                 layer: reference.layer(),
                 key: &measure.key,
                 cost: measure.cost,
-                enough: refused(place).is_none(),
+                is_enough: refused(place).is_none(),
                 left,
                 retry_after: refused(place).and_then(|(_, retry_after)| retry_after),
             };
-            notify(self.kernel.listener, &Event::Limit(asked));
+            notify(self.kernel.listener, &Event::LimitChecked(asked));
         }
         taken
     }
@@ -207,7 +207,7 @@ impl Admission<'_> {
         }
         let take = claim.take()?;
         let EngineServices { clock, store, .. } = self.services;
-        self.services.ask(|| store.left(clock.now(), &take)).await.ok().flatten()
+        self.services.ask(|| store.available(clock.now(), &take)).await.ok().flatten()
     }
 
     async fn acquire_unreported(&mut self, claims: &[LimitClaim<'_>]) -> Result<(), Problem> {
@@ -230,7 +230,7 @@ impl Admission<'_> {
         }
         if !takes.is_empty() {
             let EngineServices { clock, store, .. } = self.services;
-            let answer = self.services.ask(|| store.take(clock.now(), &takes)).await;
+            let answer = self.services.ask(|| store.acquire(clock.now(), &takes)).await;
             let refusals = answer.map_err(Problem::Store)?;
             if !refusals.is_empty() {
                 let place = |index: usize| places.get(index).copied().unwrap_or_default();
@@ -258,7 +258,7 @@ impl Admission<'_> {
     /// The store does not answer: the call is refused unless every limit that counts there lets it pass.
     fn without_store(&mut self, claims: &[LimitClaim<'_>], error: &StoreError, decision: &mut Decision<'_>) {
         let is_outage = matches!(error, StoreError::Unavailable(_));
-        let passes = |claim: &LimitClaim<'_>| is_outage && claim.limit.passes_without_store;
+        let passes = |claim: &LimitClaim<'_>| is_outage && claim.limit.allows_on_store_error;
         let strict = |claim: &&LimitClaim<'_>| claim.take().is_some() && !passes(claim);
         // There may be too little left: each refuses as if that were so.
         let effect = |claim: &&LimitClaim<'_>| evaluate_effect(claim.limit.on_exceed);

@@ -51,7 +51,7 @@ impl<E: ToolExecutor> CallContext<'_, E> {
             Ok(Ok(ClaimResult::Won)) => Ok(()),
             Ok(Ok(ClaimResult::Lost(entry))) => Err(ClaimError::Lost(entry)),
             Ok(Err(error)) => Err(ClaimError::Ledger(error)),
-            Err(_) => Err(ClaimError::Ledger(LedgerError::Broken)),
+            Err(_) => Err(ClaimError::Ledger(LedgerError::Internal)),
         }
     }
 
@@ -202,7 +202,7 @@ impl<E: ToolExecutor> CallRunner<'_, E> {
         is_claimed: bool,
     ) -> Outcome {
         let recorded = catch_panic(self.record_request(attempt, &outcome, draft, is_claimed)).await;
-        match recorded.unwrap_or(Err(RequestError::Ledger(LedgerError::Broken))) {
+        match recorded.unwrap_or(Err(RequestError::Ledger(LedgerError::Internal))) {
             Ok(request) => Outcome { approval: Some(request), ..outcome },
             Err(error) => {
                 let code = match &error {

@@ -165,7 +165,7 @@ impl EngineServices {
             match ledger.record_answer(key, answer).await {
                 Ok(_) => {}
                 // The call is settled by now, or its entry was removed.
-                Err(LedgerError::Refused(_) | LedgerError::Unknown(_)) => return Ok(None),
+                Err(LedgerError::AnswerRejected(_) | LedgerError::NotFound(_)) => return Ok(None),
                 Err(error) => return Err(error),
             }
         }

@@ -35,7 +35,7 @@ impl<'s> BudgetAccount<'s> {
         let mut strictest: Option<BudgetExceeded> = None;
         let mut shadows = Vec::new();
         for (reference, policy, budget) in self.budgets(state) {
-            if !binds(budget.at_bound) {
+            if !binds(budget.on_exceed) {
                 continue;
             }
             let found = match self.used(reference, policy, budget, state).await {
@@ -45,10 +45,10 @@ impl<'s> BudgetAccount<'s> {
                 Err(error) => Some(unknown_reason(policy, &error)),
             };
             let Some(reason) = found else { continue };
-            let used_up = BudgetExceeded { policy: reference, at_bound: budget.at_bound, reason };
+            let used_up = BudgetExceeded { policy: reference, at_bound: budget.on_exceed, reason };
             if policy.mode == Mode::Shadow {
                 shadows.push(used_up);
-            } else if strictest.as_ref().is_none_or(|known| budget.at_bound > known.at_bound) {
+            } else if strictest.as_ref().is_none_or(|known| budget.on_exceed > known.at_bound) {
                 strictest = Some(used_up);
             }
         }
@@ -76,7 +76,7 @@ impl<'s> BudgetAccount<'s> {
             if counted.is_empty() {
                 continue;
             }
-            let binding = policy.mode == Mode::Enforce && binds(budget.at_bound);
+            let binding = policy.mode == Mode::Enforce && binds(budget.on_exceed);
             let refused = match owner {
                 Ok(None) => {
                     for (what, amount) in &counted {
@@ -105,7 +105,7 @@ impl<'s> BudgetAccount<'s> {
             };
             if let Some(reason) = refused {
                 self.release(state, taken).await;
-                return Err(BudgetExceeded { policy: reference, at_bound: budget.at_bound, reason });
+                return Err(BudgetExceeded { policy: reference, at_bound: budget.on_exceed, reason });
             }
         }
         Ok(taken)
@@ -114,7 +114,7 @@ impl<'s> BudgetAccount<'s> {
     /// Whether budgets of the run let one more call begin, whether or not `others` that are under way count.
     pub(crate) fn leave_calls(&self, state: &SessionState, others: usize) -> bool {
         let others = Amount::from_whole(u64::try_from(others).unwrap_or(u64::MAX));
-        self.budgets(state).into_iter().filter(|(.., budget)| budget.per == BudgetScope::Run).all(
+        self.budgets(state).into_iter().filter(|(.., budget)| budget.scope == BudgetScope::Run).all(
             |(reference, policy, budget)| {
                 let used = state.acquired(&of_run(reference, policy, "calls")).saturating_add(others);
                 budget.bounds.calls.is_none_or(|bound| used < bound)
@@ -158,7 +158,7 @@ impl<'s> BudgetAccount<'s> {
 
     /// The owner of a budget. `None` if it is the run's own. Errors: the owner is unknown.
     fn owner(&self, budget: &Budget) -> Result<Option<Value>, StoreError> {
-        match budget.per {
+        match budget.scope {
             BudgetScope::Run => Ok(None),
             BudgetScope::Conversation => Ok(Some(json!(["conversation", self.conversation]))),
             BudgetScope::Principal => {

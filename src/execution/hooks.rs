@@ -213,7 +213,7 @@ impl<'h> HookRunner<'h> {
 
     /// Whether a hook concerns a call; `None` if it panicked, which is reported.
     pub(super) fn concerns(&self, hook: &Arc<dyn Middleware>, call: &ToolCall) -> Option<bool> {
-        self.call(hook, "concerns", |hook, _| hook.concerns(&self.seen(call)))
+        self.call(hook, "concerns", |hook, _| hook.applies_to(&self.seen(call)))
     }
 
     /// Calls one hook. Returns `None` if it panicked, which is reported.

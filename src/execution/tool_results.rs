@@ -26,7 +26,7 @@ impl ToolResultFormatter {
             (Some(approved), output) if approved.edited => with_note(&outcome.input.to_string(), output),
             (_, output) => output,
         };
-        Some(ResultPart { call_id: outcome.id.clone(), name: outcome.tool.clone(), output, settled })
+        Some(ResultPart { call_id: outcome.id.clone(), name: outcome.tool.clone(), output, status: settled })
     }
 }
 

@@ -160,7 +160,7 @@ impl ConditionExplainer<'_> {
     }
 
     fn test(&self, test: &ExaminedTest<'_>) -> ConditionTest {
-        let (found, count, misfit) = match &test.found {
+        let (found, count, misfit) = match &test.values {
             TestedValues::Absent => (Vec::new(), 0, None),
             TestedValues::TypeMismatch(why) => (Vec::new(), 0, Some(self.veil.text(why))),
             TestedValues::Values { first, count } => {

@@ -15,8 +15,8 @@ const MAX_OPEN: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Explainer {
     sources: Option<SourceMap>,
-    wanted: Option<String>,
-    heard: Mutex<ExplainerState>,
+    call_id: Option<String>,
+    state: Mutex<ExplainerState>,
 }
 
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl Explainer {
     /// Explains only calls with this id.
     #[must_use]
     pub fn with_call_id(mut self, id: impl Into<String>) -> Self {
-        self.wanted = Some(id.into());
+        self.call_id = Some(id.into());
         self
     }
 
@@ -54,25 +54,25 @@ impl Explainer {
     }
 
     fn lock(&self) -> MutexGuard<'_, ExplainerState> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EventListener for Explainer {
-    fn hear(&self, event: &Event<'_>) {
+    fn on_event(&self, event: &Event<'_>) {
         let mut heard = self.lock();
         match event {
-            Event::DecisionStarted(deciding) => heard.begin(deciding, self.wanted.as_deref()),
-            Event::Asking(asking) => heard.ask(asking, self.sources.as_ref()),
+            Event::DecisionStarted(deciding) => heard.begin(deciding, self.call_id.as_deref()),
+            Event::PolicyEvaluated(asking) => heard.ask(asking, self.sources.as_ref()),
             Event::Decided(decision) => heard.decided(decision),
-            Event::Limit(limit) => heard.limit(limit),
+            Event::LimitChecked(limit) => heard.limit(limit),
             Event::ExecutionStarted(call) => {
                 if let Some(draft) = heard.open.iter_mut().find(|draft| draft.has_id(&call.id)) {
                     draft.start_execution();
                 }
             }
             // The handling of errors is part of later events.
-            Event::Error(_) => {}
+            Event::ErrorMatched(_) => {}
             Event::Ended(outcome) => {
                 let explanation = heard.end(outcome, self.sources.as_ref());
                 heard.done.extend(explanation);

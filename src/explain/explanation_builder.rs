@@ -111,7 +111,7 @@ impl ExplanationBuilder {
         let enforced = asking.policy.mode != Mode::Shadow;
         if !matches!(asking.phase, Some(Phase::Normalise | Phase::Gate | Phase::Execute)) {
             if let (PolicyKind::Redact(_), Some(_), true) = (&asking.policy.kind, asking.verdict, enforced) {
-                self.redactions.push((asking.layer, asking.place));
+                self.redactions.push((asking.layer, asking.index));
             }
             // Budgets may be evaluated more than once for a call.
             self.later.retain(|known| known.phase.is_some() || known.place != step.place);
@@ -137,10 +137,10 @@ impl ExplanationBuilder {
         let Some(limit) = asked.policy.kind.as_limit() else { return };
         let retry_after = asked.retry_after.map(|after| after.as_nanos().div_ceil(1_000_000));
         let taken = ExplainedLimit {
-            limit: limit.words.clone(),
+            limit: limit.description.clone(),
             cost: amount_to_json(asked.cost),
-            enough: asked.enough,
-            taken: asked.enough,
+            enough: asked.is_enough,
+            taken: asked.is_enough,
             left: asked.left.map(amount_to_json),
             retry_after_ms: retry_after.and_then(|after| u64::try_from(after).ok()),
         };
@@ -172,7 +172,7 @@ impl ExplanationBuilder {
         let kind = outcome.map(|outcome| outcome.outcome);
         let mut explanation = Explanation {
             version: VERSION,
-            decision: decision_word(main.effect, kind),
+            decision: decision_name(main.effect, kind),
             outcome: kind,
             reason: outcome.map(|outcome| outcome.reason.clone()).or(main.reason)?,
             why: String::new(),
@@ -193,7 +193,7 @@ impl ExplanationBuilder {
         explanation.steps.append(&mut self.later);
         explanation.add_unevaluated(&self.layers, sources);
         explanation.steps.sort_by_key(|step| (phase_order(step.phase), step.order));
-        explanation.unmatched = unlifted(&explanation, &self.layers);
+        explanation.unmatched = unmatched_layers(&explanation, &self.layers);
         if let Some(outcome) = outcome {
             explanation.apply_final_verdicts(outcome);
         }
@@ -225,7 +225,7 @@ impl DraftDecision {
         let had_a_say = |step: &PolicyStep| step.verdict.is_some() || step.heard == MatchResult::Undecided;
         Some(NestedCall {
             input: self.input,
-            decision: decision_word(self.effect, None),
+            decision: decision_name(self.effect, None),
             reason: self.reason?,
             steps: self.steps.into_iter().filter(had_a_say).collect(),
         })
@@ -240,7 +240,7 @@ fn strictest(decisions: Vec<DraftDecision>) -> Option<DraftDecision> {
     decisions.into_iter().reduce(stricter)
 }
 
-fn decision_word(effect: Effect, outcome: Option<OutcomeKind>) -> &'static str {
+fn decision_name(effect: Effect, outcome: Option<OutcomeKind>) -> &'static str {
     match (outcome, effect) {
         (Some(OutcomeKind::Denied), _) | (None, Effect::Deny) => "deny",
         (Some(OutcomeKind::Halted), _) | (None, Effect::Halt) => "halt",
@@ -252,7 +252,7 @@ fn decision_word(effect: Effect, outcome: Option<OutcomeKind>) -> &'static str {
 }
 
 /// The layers in which nothing permits the call, and whose default stops it.
-fn unlifted(explanation: &Explanation, layers: &Layers) -> Vec<UnmatchedLayer> {
+fn unmatched_layers(explanation: &Explanation, layers: &Layers) -> Vec<UnmatchedLayer> {
     if explanation.decision == "invalid" || explanation.reason.code == reason_code::SESSION_HALTED {
         return Vec::new();
     }

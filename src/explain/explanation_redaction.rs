@@ -12,7 +12,7 @@ use crate::policy::{Mode, Policy};
 /// The replacement of a value that can't be redacted.
 pub(super) const WITHHELD: &str = "[withheld]";
 /// The maximum size of a stored value, in bytes of JSON; of a larger one, only the size is stored.
-const LARGEST: usize = 4 << 10;
+const MAX_VALUE_BYTES: usize = 4 << 10;
 /// The maximum length of a stored string, in characters.
 const MAX_TEXT_LENGTH: usize = 400;
 
@@ -35,7 +35,7 @@ impl<'v> ExplanationRedactor<'v> {
         let server = view.call.server.as_deref().unwrap_or("");
         let policies = layers.iter().flat_map(|chains| chains.policies());
         let fitting = policies.filter(|policy| policy.matcher.matches_tool(server, &view.call.tool));
-        let redactions: Vec<_> = fitting.filter_map(|policy| redaction(policy, &view)).collect();
+        let redactions: Vec<_> = fitting.filter_map(|policy| applicable_redaction(policy, &view)).collect();
         let mut masks = view.session.masks().clone();
         if redactions.iter().any(|redact| redact.input) {
             let mut redacted = view.input.clone();
@@ -85,7 +85,7 @@ impl<'v> ExplanationRedactor<'v> {
     pub(super) fn text(&self, text: &str) -> String {
         let hide = |text: String, redact: &&Redact| redact.redactor.redact_text(&text).into_owned();
         let redacted = self.redactions.iter().fold(text.to_owned(), hide);
-        cut(self.masks.text(&redacted).into_owned())
+        truncate_text(self.masks.text(&redacted).into_owned())
     }
 
     fn hide_text(&self, root: Root, text: &str) -> String {
@@ -152,7 +152,7 @@ pub(super) fn applies_to(redact: &Redact, root: Root) -> bool {
 }
 
 /// The redaction of a policy, unless its conditions certainly do not hold: conditions that read the result may hold later.
-fn redaction<'p>(policy: &'p Policy, view: &CallView<'_>) -> Option<&'p Redact> {
+fn applicable_redaction<'p>(policy: &'p Policy, view: &CallView<'_>) -> Option<&'p Redact> {
     let PolicyKind::Redact(redact) = &policy.kind else { return None };
     if policy.mode != Mode::Enforce {
         return None;
@@ -180,10 +180,10 @@ fn reads_result(examined: &ExaminedCondition<'_>) -> bool {
 /// Truncates a value to the size that is displayed.
 pub(super) fn truncate_value(value: Value) -> Value {
     match value {
-        Value::String(text) => Value::from(cut(text)),
+        Value::String(text) => Value::from(truncate_text(text)),
         Value::Array(_) | Value::Object(_) => {
             let bytes = json::canonical_text(&value).len();
-            if bytes <= LARGEST {
+            if bytes <= MAX_VALUE_BYTES {
                 return value;
             }
             let what = json::JsonType::from_value(&value).with_article();
@@ -193,7 +193,7 @@ pub(super) fn truncate_value(value: Value) -> Value {
     }
 }
 
-fn cut(text: String) -> String {
+fn truncate_text(text: String) -> String {
     match text.char_indices().nth(MAX_TEXT_LENGTH) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,

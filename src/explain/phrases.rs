@@ -36,16 +36,16 @@ fn explain_leaf(leaf: &ExplainedCondition, whole: TruthValue) -> String {
         (_, TruthValue::Undecided) => leaf.why.clone().unwrap_or_default(),
         (ConditionForm::Expr, truth) => {
             let word = if truth == TruthValue::Yes { "true" } else { "false" };
-            format!("`{}` is {word}", line(leaf.expr.as_deref().unwrap_or_default()))
+            format!("`{}` is {word}", format_expression(leaf.expr.as_deref().unwrap_or_default()))
         }
-        (_, truth) => leaf.test.as_ref().map_or_else(String::new, |test| of_test(test, truth)),
+        (_, truth) => leaf.test.as_ref().map_or_else(String::new, |test| explain_test(test, truth)),
     };
     let turned =
         matches!((whole, leaf.truth), (TruthValue::Yes, TruthValue::No) | (TruthValue::No, TruthValue::Yes));
     if turned { format!("{words} (under `not`)") } else { words }
 }
 
-fn of_test(test: &ConditionTest, truth: TruthValue) -> String {
+fn explain_test(test: &ConditionTest, truth: TruthValue) -> String {
     let path = &test.path;
     let asked = || test.operators.iter().filter(|operator| operator.key != "exists");
     match (truth, test.found.as_slice()) {
@@ -62,23 +62,23 @@ fn of_test(test: &ConditionTest, truth: TruthValue) -> String {
                 _ => format!("the operand of `{path}` is absent, which counts as matching"),
             }
         }
-        (truth, [one]) if test.count == 1 => compared(&format!("`{path}`"), one, test, truth),
-        (truth, found) => of_several(test, truth, found),
+        (truth, [one]) if test.count == 1 => explain_value(&format!("`{path}`"), one, test, truth),
+        (truth, found) => explain_values(test, truth, found),
     }
 }
 
 /// The operators with this result.
-fn saying(test: &ConditionTest, truth: TruthValue) -> String {
+fn operators_with_result(test: &ConditionTest, truth: TruthValue) -> String {
     let all = || test.operators.iter().filter(|operator| operator.key != "exists");
     let says = |operator: &&TestOperator| operator.truth.is_none_or(|said| said == truth);
-    let mut told: Vec<String> = all().filter(says).map(operator).collect();
+    let mut told: Vec<String> = all().filter(says).map(format_operator).collect();
     if told.is_empty() {
-        told = all().map(operator).collect();
+        told = all().map(format_operator).collect();
     }
     told.join(" and ")
 }
 
-fn compared(what: &str, found: &FoundValue, test: &ConditionTest, truth: TruthValue) -> String {
+fn explain_value(what: &str, found: &FoundValue, test: &ConditionTest, truth: TruthValue) -> String {
     let value = format_value(&found.value);
     let absent = |operator: &&TestOperator| operator.operand_path.is_some() && operator.operand.is_null();
     if let Some(TestOperator { key, operand_path: Some(path), .. }) = test.operators.iter().find(absent)
@@ -89,17 +89,17 @@ fn compared(what: &str, found: &FoundValue, test: &ConditionTest, truth: TruthVa
     // `each: none` inverts the result of the operators.
     let holds = (truth == TruthValue::Yes) != (test.each == "none");
     match holds {
-        true => format!("{what} is {value}: {}", saying(test, truth)),
-        false => format!("{what} is {value}, not {}", saying(test, truth)),
+        true => format!("{what} is {value}: {}", operators_with_result(test, truth)),
+        false => format!("{what} is {value}, not {}", operators_with_result(test, truth)),
     }
 }
 
-fn of_several(test: &ConditionTest, truth: TruthValue, found: &[FoundValue]) -> String {
+fn explain_values(test: &ConditionTest, truth: TruthValue, found: &[FoundValue]) -> String {
     let path = &test.path;
     let one = |truth: TruthValue| {
         found.iter().find(|found| found.truth == truth).map(|found| format_value(&found.value))
     };
-    let asked = saying(test, truth);
+    let asked = operators_with_result(test, truth);
     let mut listed: Vec<String> =
         found.iter().take(MAX_VALUES).map(|found| format_value(&found.value)).collect();
     if test.count > listed.len() {
@@ -119,7 +119,7 @@ fn of_several(test: &ConditionTest, truth: TruthValue, found: &[FoundValue]) -> 
 }
 
 /// An operator as written, with the value of an operand that is read from the call.
-fn operator(operator: &TestOperator) -> String {
+fn format_operator(operator: &TestOperator) -> String {
     match &operator.operand_path {
         Some(path) if operator.operand.is_null() => format!("`{}: {path}` (absent)", operator.key),
         Some(path) => format!("`{}: {path}` ({})", operator.key, format_value(&operator.operand)),
@@ -133,7 +133,7 @@ pub(super) fn format_value(value: &Value) -> String {
 }
 
 /// An expression, which may be written on several lines, on one line.
-fn line(text: &str) -> String {
+fn format_expression(text: &str) -> String {
     safe_text::truncate(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
@@ -159,11 +159,11 @@ pub(super) fn describe_step(step: &PolicyStep, ended: Option<CallEnd>) -> String
         }
         (MatchResult::NoMatch, _) => why.unwrap_or_default(),
         (MatchResult::Matched | MatchResult::Absent, Some(verdict)) => {
-            let did = did(step, verdict, ended);
+            let did = describe_effect(step, verdict, ended);
             why.map_or(did.clone(), |why| format!("{did}: {why}"))
         }
         (MatchResult::Undecided, Some(verdict)) => {
-            let did = did(step, verdict, ended);
+            let did = describe_effect(step, verdict, ended);
             format!("{did}, because its match is undecided: {}", why.unwrap_or_default())
         }
         (MatchResult::Undecided, None) => format!(
@@ -200,7 +200,7 @@ fn describe_skip(why: Option<SkipReason>) -> &'static str {
 }
 
 /// Describes the effect of a policy that takes part, as a predicate.
-fn did(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) -> String {
+fn describe_effect(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) -> String {
     let undecided = step.heard == MatchResult::Undecided;
     let problem = || step.problem.as_deref().filter(|_| !undecided);
     let because = |text: &str| match problem() {
@@ -228,7 +228,7 @@ fn did(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) -> String {
             "permits, and would have answered"
         }
         ("respond", _) => "answers in place of the tool",
-        ("rate_limit" | "concurrency", verdict) => return of_limit(step, verdict, ended),
+        ("rate_limit" | "concurrency", verdict) => return describe_limit(step, verdict, ended),
         ("cache" | "around" | "retry" | "timeout", verdict) => {
             return describe_wrapper(step.kind, verdict, ended);
         }
@@ -278,7 +278,7 @@ fn describe_wrapper(kind: &str, verdict: Verdict, ended: Option<CallEnd>) -> Str
     text.to_owned()
 }
 
-fn of_limit(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) -> String {
+fn describe_limit(step: &PolicyStep, verdict: Verdict, ended: Option<CallEnd>) -> String {
     let Some(limit) = &step.limit else {
         return match verdict {
             Verdict::Pass if ended.is_none() => "would be checked".to_owned(),

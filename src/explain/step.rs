@@ -158,7 +158,7 @@ impl PolicyStep {
             limit: None,
             unasked: Some(why),
             place,
-            order: order(policy, place, phase),
+            order: step_order(policy, place, phase),
         }
     }
 
@@ -168,13 +168,13 @@ impl PolicyStep {
         layers: &Layers,
         sources: Option<&SourceMap>,
     ) -> Self {
-        let place = (asking.layer, asking.place);
+        let place = (asking.layer, asking.index);
         let sources = sources.filter(|_| asking.layer == 0);
         let mut step = Self::not_evaluated(asking.policy, place, asking.phase, SkipReason::NotRun, sources);
         step.unasked = None;
         step.verdict = asking.verdict;
-        let examined = match asking.said {
-            MatchStatus::Unasked(why) => {
+        let examined = match asking.status {
+            MatchStatus::Skipped(why) => {
                 step.unasked = Some(why);
                 return step;
             }
@@ -182,7 +182,7 @@ impl PolicyStep {
         };
         let veil = ExplanationRedactor::of(layers, asking.view);
         let telling = ConditionExplainer { veil: &veil, sources };
-        if let MatchStatus::Elsewhere = asking.said {
+        if let MatchStatus::OtherTool = asking.status {
             let (of, heard, patterns) = match examined.matches_tool() {
                 false => ("tool", MatchResult::OtherTool, &examined.tools),
                 true => ("server", MatchResult::OtherServer, &examined.servers),
@@ -202,7 +202,7 @@ impl PolicyStep {
         step.set_gate_limit(asking, &veil);
         if let Some(change) = asking.change {
             let root = if asking.phase == Some(Phase::Settle) { Root::Output } else { Root::Input };
-            step.changes = changes(change, root, &veil);
+            step.changes = value_changes(change, root, &veil);
         }
         step
     }
@@ -221,7 +221,7 @@ impl PolicyStep {
             (Err(why), _) => self.problem = Some(veil.text(&why)),
             (Ok(LimitCharge { key, cost }), LimitRule::Run(allowed)) => {
                 self.limit = Some(ExplainedLimit {
-                    limit: limit.words.clone(),
+                    limit: limit.description.clone(),
                     cost: amount_to_json(cost),
                     enough: false,
                     taken: false,
@@ -254,7 +254,7 @@ fn unmatched_pattern(
 }
 
 /// The differences of arguments or result, in redacted form.
-fn changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>) -> Vec<ValueChange> {
+fn value_changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>) -> Vec<ValueChange> {
     let Change { before, after } = change;
     let (hidden_before, hidden_after) = (veil.document(root, before), veil.document(root, after));
     // A path consists of keys, which may need redaction as values do.
@@ -288,7 +288,7 @@ fn changes(change: Change<'_>, root: Root, veil: &ExplanationRedactor<'_>) -> Ve
 }
 
 /// The sort key of a step within its phase, in the order of the kernel.
-fn order(policy: &Policy, (layer, place): (u32, u32), phase: Option<Phase>) -> StepOrder {
+fn step_order(policy: &Policy, (layer, place): (u32, u32), phase: Option<Phase>) -> StepOrder {
     match phase {
         Some(Phase::Execute) => (layer, Reverse(policy.priority), policy.kind.wrapper_order(), place),
         Some(Phase::Settle) => {

@@ -56,7 +56,7 @@ impl Explanation {
     /// Why a policy had no effect on the call, or that it had one. Returns `None` if there is no such policy.
     pub fn why_not(&self, policy: &str) -> Option<WhyNot> {
         // A policy of two phases had an effect if it had one in either.
-        let rank = |step: &&PolicyStep| match self.kept(step).0 {
+        let rank = |step: &&PolicyStep| match self.reason_of(step).0 {
             WhyNotReason::ItDecided => 0,
             WhyNotReason::ItActed => 1,
             WhyNotReason::Stricter | WhyNotReason::Shadow => 2,
@@ -74,7 +74,7 @@ impl Explanation {
                 at: None,
             });
         };
-        let (because, words) = self.kept(step);
+        let (because, words) = self.reason_of(step);
         let words = match step.layer {
             0 => words,
             layer => format!("{words} (it is one of {})", layer_name(layer)),
@@ -83,7 +83,7 @@ impl Explanation {
         Some(WhyNot { policy: policy.to_owned(), layer: Some(step.layer), because, words, at })
     }
 
-    fn kept(&self, step: &PolicyStep) -> (WhyNotReason, String) {
+    fn reason_of(&self, step: &PolicyStep) -> (WhyNotReason, String) {
         let words = step.words.clone();
         match (step.heard, step.verdict) {
             _ if step.decisive => (WhyNotReason::ItDecided, format!("it decided the call: it {words}")),
@@ -112,7 +112,7 @@ impl Explanation {
             (MatchResult::NoMatch, _) => (WhyNotReason::NoMatch, words),
             (MatchResult::Undecided, None) => (WhyNotReason::Undecided, words),
             (_, None) => (WhyNotReason::NoMatch, words),
-            (_, Some(verdict)) if step.shadow => (WhyNotReason::Shadow, shadowed(verdict, step)),
+            (_, Some(verdict)) if step.shadow => (WhyNotReason::Shadow, describe_shadow(verdict, step)),
             // Every `approval` policy that matches is part of the same request.
             (_, Some(Verdict::Suspend)) if self.decision == "suspend" => {
                 (WhyNotReason::ItActed, format!("it did apply: it {words}"))
@@ -142,7 +142,7 @@ impl Explanation {
     }
 }
 
-fn shadowed(verdict: Verdict, step: &PolicyStep) -> String {
+fn describe_shadow(verdict: Verdict, step: &PolicyStep) -> String {
     let would = match verdict {
         Verdict::Deny => "would have denied the call",
         Verdict::Halt => "would have halted the run",

@@ -46,7 +46,7 @@ pub enum PermissionError {
 /// [`PermissionError`], with the command that fixes it.
 pub fn check_private_file(path: &Path) -> Result<(), PermissionError> {
     check_private_directory(path)?;
-    check(path, false)
+    check_permissions(path, false)
 }
 
 /// Checks that only this user can write the directory of a file, so that nobody can replace the file.
@@ -55,11 +55,11 @@ pub fn check_private_file(path: &Path) -> Result<(), PermissionError> {
 /// [`PermissionError`], with the command that fixes it.
 pub fn check_private_directory(path: &Path) -> Result<(), PermissionError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    check(parent.unwrap_or(Path::new(".")), true)
+    check_permissions(parent.unwrap_or(Path::new(".")), true)
 }
 
 #[cfg(unix)]
-fn check(path: &Path, is_directory: bool) -> Result<(), PermissionError> {
+fn check_permissions(path: &Path, is_directory: bool) -> Result<(), PermissionError> {
     use std::os::unix::fs::MetadataExt as _;
     // The directory may be a symbolic link; the file must be the one that is opened.
     let examined = if is_directory { std::fs::metadata(path) } else { std::fs::symlink_metadata(path) };

@@ -26,9 +26,9 @@ pub enum ReadError {
     /// It is larger than [`MAX_FILE_BYTES`].
     TooLarge,
     /// It is outside the directories of the bundle. The error does not reveal whether it exists.
-    Outside,
+    OutsideSandbox,
     /// The bundle with this file is larger than [`MAX_BUNDLE_BYTES`].
-    TooMuch,
+    BundleTooLarge,
 }
 
 impl From<io::Error> for ReadError {
@@ -65,7 +65,7 @@ impl FileSandbox {
 
     /// The directories of in-memory files, by their names.
     pub fn from_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
-        let directory = |name: &str| directory_of(Path::new(name)).canonicalize().ok();
+        let directory = |name: &str| parent_directory(Path::new(name)).canonicalize().ok();
         Self::new(names.into_iter().filter_map(directory).collect(), false)
     }
 
@@ -87,16 +87,16 @@ impl FileSandbox {
     /// [`ReadError::Outside`] if the target is outside the directories, whether it exists or not.
     pub fn resolve(&self, path: &Path) -> Result<PathBuf, ReadError> {
         let error = match path.canonicalize() {
-            Ok(resolved) if self.has(&resolved) => return Ok(resolved),
-            Ok(_) => return Err(ReadError::Outside),
+            Ok(resolved) if self.contains(&resolved) => return Ok(resolved),
+            Ok(_) => return Err(ReadError::OutsideSandbox),
             Err(error) => error.kind(),
         };
         // Outside the directories, the result must not reveal which files exist.
         let mut path = path.to_owned();
         for _ in 0..MAX_LINKS {
             let Some((above, rest)) = existing_prefix(&path) else { break };
-            if !self.has(&above) {
-                return Err(ReadError::Outside);
+            if !self.contains(&above) {
+                return Err(ReadError::OutsideSandbox);
             }
             let mut rest = rest.components();
             let Some(missing) = rest.next() else { break };
@@ -111,7 +111,7 @@ impl FileSandbox {
         self.0.anywhere
     }
 
-    fn has(&self, resolved: &Path) -> bool {
+    fn contains(&self, resolved: &Path) -> bool {
         self.0.anywhere || self.0.directories.iter().any(|root| resolved.starts_with(root))
     }
 
@@ -127,9 +127,9 @@ impl FileSandbox {
         if length > MAX_FILE_BYTES {
             return Err(ReadError::TooLarge);
         }
-        let mut read = self.reading();
+        let mut read = self.lock_cache();
         read.bytes = read.bytes.saturating_add(length);
-        if read.bytes > MAX_BUNDLE_BYTES { Err(ReadError::TooMuch) } else { Ok(bytes) }
+        if read.bytes > MAX_BUNDLE_BYTES { Err(ReadError::BundleTooLarge) } else { Ok(bytes) }
     }
 
     /// Reads a file that other files refer to: the same content each time.
@@ -138,15 +138,15 @@ impl FileSandbox {
     /// As for [`read`](Self::read).
     pub fn read_referenced(&self, path: &Path) -> Result<Arc<[u8]>, ReadError> {
         let place = self.resolve(path)?;
-        if let Some(bytes) = self.reading().kept.get(&place) {
+        if let Some(bytes) = self.lock_cache().kept.get(&place) {
             return Ok(Arc::clone(bytes));
         }
         let bytes: Arc<[u8]> = self.read(path)?.into();
-        self.reading().kept.insert(place, Arc::clone(&bytes));
+        self.lock_cache().kept.insert(place, Arc::clone(&bytes));
         Ok(bytes)
     }
 
-    fn reading(&self) -> MutexGuard<'_, ReadCache> {
+    fn lock_cache(&self) -> MutexGuard<'_, ReadCache> {
         self.0.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -156,10 +156,11 @@ impl FileSandbox {
         let place = self.resolve(path)?;
         // Checked before opening, too: merely opening a device may have side effects.
         check_kind(&fs::symlink_metadata(&place)?)?;
-        let file = open_at_once(&place)?;
+        let file = open_nonblocking(&place)?;
         let opened = file.metadata()?;
         check_kind(&opened)?;
-        let is_still_there = self.resolve(path)? == place && is_same(&opened, &fs::symlink_metadata(&place)?);
+        let is_still_there =
+            self.resolve(path)? == place && is_same_file(&opened, &fs::symlink_metadata(&place)?);
         if is_still_there { Ok(file) } else { Err(ReadError::Unreadable(ErrorKind::Interrupted)) }
     }
 }
@@ -168,7 +169,7 @@ impl FileSandbox {
 /// leads out of the path's own directory.
 fn root_directory(path: &Path) -> Option<PathBuf> {
     let holder = match path.file_name() {
-        Some(_) => directory_of(path).canonicalize().ok()?,
+        Some(_) => parent_directory(path).canonicalize().ok()?,
         None => path.canonicalize().ok()?,
     };
     let resolved = path.canonicalize().unwrap_or_else(|_| holder.clone());
@@ -181,7 +182,7 @@ fn root_directory(path: &Path) -> Option<PathBuf> {
     Some(if resolved.is_dir() { resolved } else { holder })
 }
 
-fn directory_of(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         Some(_) => Path::new("."),
@@ -207,7 +208,7 @@ fn check_kind(metadata: &Metadata) -> Result<(), ReadError> {
 
 /// Opens a file without following symbolic links, and without blocking on a pipe that has no writer.
 #[cfg(unix)]
-fn open_at_once(path: &Path) -> io::Result<File> {
+fn open_nonblocking(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(File::from(open(path, flags, Mode::empty())?))
@@ -219,7 +220,7 @@ fn open_at_once(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(unix)]
-fn is_same(one: &Metadata, other: &Metadata) -> bool {
+fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }

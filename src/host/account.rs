@@ -7,7 +7,7 @@ use crate::json::{self, Value, json};
 use crate::principal::{PrincipalComparison, PrincipalValue};
 
 /// Length in bytes of the digest that identifies a tenant or a caller.
-const LENGTH: usize = 16;
+const ID_LENGTH: usize = 16;
 
 /// The caller that stored state is charged to, and the tenant of this caller.
 ///
@@ -15,13 +15,13 @@ const LENGTH: usize = 16;
 /// tenant of its own. Calls whose context has neither a tenant nor a principal share one account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Account {
-    tenant: [u8; LENGTH],
-    caller: [u8; LENGTH],
+    tenant: [u8; ID_LENGTH],
+    caller: [u8; ID_LENGTH],
 }
 
 impl Account {
     /// The account for state that no caller caused, and for calls whose context names no principal and no tenant.
-    pub const NOBODY: Self = Self { tenant: [0; LENGTH], caller: [1; LENGTH] };
+    pub const NOBODY: Self = Self { tenant: [0; ID_LENGTH], caller: [1; ID_LENGTH] };
 
     /// Reads the account from a context: its `issuer`, `tenant` and `principal`.
     ///
@@ -44,10 +44,10 @@ impl Account {
         if tenant.is_none() && principal.is_none() {
             return Self::NOBODY;
         }
-        let caller = holder(&json!(["caller", issuer, tenant, principal]));
+        let caller = holder_id(&json!(["caller", issuer, tenant, principal]));
         match tenant {
-            Some(tenant) => Self { tenant: holder(&json!(["tenant", issuer, tenant])), caller },
-            None => Self { tenant: holder(&json!(["tenant of", issuer, principal])), caller },
+            Some(tenant) => Self { tenant: holder_id(&json!(["tenant", issuer, tenant])), caller },
+            None => Self { tenant: holder_id(&json!(["tenant of", issuer, principal])), caller },
         }
     }
 
@@ -68,8 +68,8 @@ impl Account {
     }
 }
 
-fn holder(identity: &Value) -> [u8; LENGTH] {
-    let mut bytes = [0; LENGTH];
+fn holder_id(identity: &Value) -> [u8; ID_LENGTH] {
+    let mut bytes = [0; ID_LENGTH];
     for (byte, digest) in bytes.iter_mut().zip(json::digest(identity).as_bytes()) {
         *byte = *digest;
     }

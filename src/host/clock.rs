@@ -57,7 +57,7 @@ struct ManualTime {
 
 impl ManualTime {
     /// Moves the time forward and wakes the sleepers whose time has come.
-    fn reach(&mut self, time: Timestamp) {
+    fn advance_to(&mut self, time: Timestamp) {
         self.now = self.now.max(time);
         let now = self.now;
         for (_, waker) in self.sleepers.extract_if(.., |(until, _)| *until <= now) {
@@ -76,14 +76,14 @@ impl ManualClock {
     pub fn advance(&self, duration: Duration) {
         let mut time = self.lock();
         let reached = time.now.checked_add(duration).unwrap_or(Timestamp::MAX);
-        time.reach(reached);
+        time.advance_to(reached);
     }
 
     /// Sets the time, also backwards. A step back wakes no sleeper.
     pub fn set(&self, now: Timestamp) {
         let mut time = self.lock();
         time.now = now;
-        time.reach(now);
+        time.advance_to(now);
     }
 
     /// Runs a future to completion on this thread. Whenever it is pending and nothing has woken it, the time jumps to the
@@ -110,7 +110,7 @@ impl ManualClock {
         let mut time = self.lock();
         let next = time.sleepers.iter().map(|(until, _)| *until).min();
         next.is_some_and(|next| {
-            time.reach(next);
+            time.advance_to(next);
             true
         })
     }

@@ -7,7 +7,7 @@ use crate::json::Value;
 
 /// The largest value of a record, in bytes of JSON. A larger value is not written, nor is one that is nested too deeply to
 /// be read back.
-pub const LARGEST_RECORD: usize = 4 << 20;
+pub const MAX_RECORD_BYTES: usize = 4 << 20;
 
 /// The spaces that Callgate stores records in.
 pub mod space {

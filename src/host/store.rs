@@ -156,7 +156,7 @@ pub trait StateStore: Send + Sync {
     /// # Errors
     /// If it is unknown whether enough is left, or if the share of an account is full, so that the acquisition can't be
     /// stored. Then nothing is acquired.
-    fn take<'a>(
+    fn acquire<'a>(
         &'a self,
         now: Timestamp,
         takes: &'a [LimitAcquisition],
@@ -164,13 +164,17 @@ pub trait StateStore: Send + Sync {
 
     /// The amount that could be acquired now. `take` names the limit; its cost is ignored. Acquires nothing. For status
     /// displays only: no decision depends on it, and a store without this information returns `None`.
-    fn left<'a>(&'a self, now: Timestamp, take: &'a LimitAcquisition) -> StoreFuture<'a, Option<Amount>> {
+    fn available<'a>(
+        &'a self,
+        now: Timestamp,
+        take: &'a LimitAcquisition,
+    ) -> StoreFuture<'a, Option<Amount>> {
         let _ = (now, take);
         Box::pin(async { Ok(None) })
     }
 
     /// Releases a slot. Does nothing if none is held under this key.
-    fn give_back(&self, key: &str);
+    fn release(&self, key: &str);
 
     /// Waits until a slot may have been released since this method was called (not since the future was first polled). It
     /// may also complete spuriously. To miss no release, call it before [`take`](Self::take) and await it after a refusal:
@@ -188,7 +192,7 @@ pub trait StateStore: Send + Sync {
     /// }
     /// # }
     /// ```
-    fn slot_freed(&self) -> BoxFuture<'_, ()>;
+    fn slot_released(&self) -> BoxFuture<'_, ()>;
 
     /// Looks up a key. A hit marks the entry as used most recently; it does not extend its time to live.
     fn cache_get<'a>(

@@ -73,7 +73,7 @@ impl std::fmt::Debug for Digest {
 /// if and only if they are equal.
 pub fn canonical_text(value: &Value) -> String {
     let mut text = String::new();
-    write(value, &mut text);
+    write_canonical(value, &mut text);
     text
 }
 
@@ -82,7 +82,7 @@ pub fn digest(value: &Value) -> Digest {
     Digest::compute(canonical_text(value).as_bytes())
 }
 
-fn write(value: &Value, text: &mut String) {
+fn write_canonical(value: &Value, text: &mut String) {
     match value {
         Value::Number(number) => text.push_str(&number.canonical_text()),
         Value::Array(items) => {
@@ -91,7 +91,7 @@ fn write(value: &Value, text: &mut String) {
                 if index > 0 {
                     text.push(',');
                 }
-                write(item, text);
+                write_canonical(item, text);
             }
             text.push(']');
         }
@@ -105,7 +105,7 @@ fn write(value: &Value, text: &mut String) {
                 }
                 let _ = writer::write_string(key, text);
                 text.push(':');
-                write(item, text);
+                write_canonical(item, text);
             }
             text.push('}');
         }

@@ -149,7 +149,7 @@ impl<'a> Decimal<'a> {
             Magnitude::Huge { negative, digits: exponent } => {
                 let shift = if negative { length } else { -length };
                 let minus = if negative { "-" } else { "" };
-                format!("{sign}{digits}e{minus}{}", shifted(exponent, shift))
+                format!("{sign}{digits}e{minus}{}", add_shift(exponent, shift))
             }
         }
     }
@@ -248,7 +248,7 @@ impl Exponent {
         let value = if digits.is_empty() { Some(0) } else { digits.parse::<i64>().ok() };
         let Some(value) = value else {
             // Far larger than the shift, so the sign stays.
-            return Self::Huge { negative, digits: shifted(digits, shift).into() };
+            return Self::Huge { negative, digits: add_shift(digits, shift).into() };
         };
         let sum = i128::from(value) + i128::from(shift);
         let sum = if negative { -sum } else { sum };
@@ -260,7 +260,7 @@ impl Exponent {
 }
 
 /// Adds a shift to decimal digits whose value is larger than the shift.
-fn shifted(digits: &str, shift: i64) -> String {
+fn add_shift(digits: &str, shift: i64) -> String {
     let mut carry = shift;
     let mut reversed: Vec<u8> = Vec::with_capacity(digits.len() + 1);
     for byte in digits.bytes().rev() {

@@ -49,10 +49,10 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
         match self.0 {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(value),
-            Value::Number(value) => number(&value, visitor),
+            Value::Number(value) => visit_number(&value, visitor),
             Value::String(text) => visitor.visit_string(text),
-            Value::Array(items) => array(items, visitor),
-            Value::Object(members) => object(members, visitor),
+            Value::Array(items) => visit_array(items, visitor),
+            Value::Object(members) => visit_object(members, visitor),
         }
     }
 
@@ -68,7 +68,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        if name != lossless_transfer::NAME {
+        if name != lossless_transfer::NEWTYPE_NAME {
             return visitor.visit_newtype_struct(self);
         }
         lossless_transfer::offer_to_visitor(self.0, || visitor.visit_newtype_struct(Self(Value::Null)))
@@ -118,7 +118,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer {
 }
 
 /// Visits the primitive that has the exact value of a number.
-fn number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value, Error> {
+fn visit_number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value, Error> {
     if let Some(value) = number.as_u64().filter(|value| *value != 0 || !number.text().starts_with('-')) {
         return visitor.visit_u64(value);
     }
@@ -139,7 +139,7 @@ fn number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value,
     }
 }
 
-fn array<'de, V: Visitor<'de>>(items: Vec<Value>, visitor: V) -> Result<V::Value, Error> {
+fn visit_array<'de, V: Visitor<'de>>(items: Vec<Value>, visitor: V) -> Result<V::Value, Error> {
     let length = items.len();
     let mut items = ArrayAccess { items: items.into_iter(), next: 0 };
     let read = visitor.visit_seq(&mut items)?;
@@ -149,7 +149,7 @@ fn array<'de, V: Visitor<'de>>(items: Vec<Value>, visitor: V) -> Result<V::Value
     Ok(read)
 }
 
-fn object<'de, V: Visitor<'de>>(members: Map, visitor: V) -> Result<V::Value, Error> {
+fn visit_object<'de, V: Visitor<'de>>(members: Map, visitor: V) -> Result<V::Value, Error> {
     let length = members.len();
     let mut members = ObjectAccess { members: members.into_iter(), next: None };
     let read = visitor.visit_map(&mut members)?;
@@ -317,7 +317,7 @@ impl<'de> VariantAccess<'de> for VariantContent {
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
         match self.0 {
-            Some(Value::Array(items)) => array(items, visitor),
+            Some(Value::Array(items)) => visit_array(items, visitor),
             Some(other) => Err(Error::invalid_type(unexpected(&other), &"tuple variant")),
             None => Err(Error::invalid_type(Unexpected::UnitVariant, &"tuple variant")),
         }
@@ -329,7 +329,7 @@ impl<'de> VariantAccess<'de> for VariantContent {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match self.0 {
-            Some(Value::Object(members)) => object(members, visitor),
+            Some(Value::Object(members)) => visit_object(members, visitor),
             Some(other) => Err(Error::invalid_type(unexpected(&other), &"struct variant")),
             None => Err(Error::invalid_type(Unexpected::UnitVariant, &"struct variant")),
         }

@@ -40,7 +40,7 @@ impl<'a> DifferenceCollector<'a> {
             (Some(Value::Object(before)), Some(Value::Object(after))) if depth > 0 => {
                 let added = after.keys().filter(|key| !before.contains_key(*key));
                 for key in before.keys().chain(added) {
-                    self.compare(&below(path, key), before.get(key), after.get(key), depth - 1);
+                    self.compare(&member_path(path, key), before.get(key), after.get(key), depth - 1);
                 }
             }
             (Some(Value::Array(before)), Some(Value::Array(after))) if depth > 0 => {
@@ -54,7 +54,7 @@ impl<'a> DifferenceCollector<'a> {
     }
 }
 
-fn below(path: &str, key: &str) -> String {
+fn member_path(path: &str, key: &str) -> String {
     let plain = key.chars().all(|c| c.is_alphanumeric() || c == '_')
         && !key.starts_with(|c: char| c.is_numeric())
         && !key.is_empty();

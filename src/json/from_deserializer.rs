@@ -10,7 +10,7 @@ use super::{Map, Number, Value, lossless_transfer};
 /// Other deserializers pass numbers as integers and floats: a float becomes the shortest decimal that reads back as it.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_newtype_struct(lossless_transfer::NAME, TransferVisitor)
+        deserializer.deserialize_newtype_struct(lossless_transfer::NEWTYPE_NAME, TransferVisitor)
     }
 }
 

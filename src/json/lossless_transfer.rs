@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use super::Value;
 
 /// The newtype struct name by which a value identifies itself.
-pub(super) const NAME: &str = "$callgate::json::Value";
+pub(super) const NEWTYPE_NAME: &str = "$callgate::json::Value";
 
 enum TransferSlot {
     Empty,
@@ -22,7 +22,7 @@ thread_local! {
     static SLOT: RefCell<TransferSlot> = const { RefCell::new(TransferSlot::Empty) };
 }
 
-fn replace(slot: TransferSlot) -> TransferSlot {
+fn replace_slot(slot: TransferSlot) -> TransferSlot {
     // An error while the thread ends: then no value is transferred.
     SLOT.try_with(|held| held.replace(slot)).unwrap_or(TransferSlot::Empty)
 }
@@ -32,16 +32,16 @@ struct ResetOnDrop;
 
 impl Drop for ResetOnDrop {
     fn drop(&mut self) {
-        replace(TransferSlot::Empty);
+        replace_slot(TransferSlot::Empty);
     }
 }
 
 /// Runs the `Serialize` of a value that identified itself, and returns the value that it passed, if any.
 pub(super) fn receive_from<T>(serialize: impl FnOnce() -> T) -> (Option<Value>, T) {
     let _emptied = ResetOnDrop;
-    replace(TransferSlot::Wanted);
+    replace_slot(TransferSlot::Wanted);
     let returned = serialize();
-    match replace(TransferSlot::Empty) {
+    match replace_slot(TransferSlot::Empty) {
         TransferSlot::Filled(value) => (Some(value), returned),
         TransferSlot::Empty | TransferSlot::Wanted => (None, returned),
     }
@@ -49,9 +49,9 @@ pub(super) fn receive_from<T>(serialize: impl FnOnce() -> T) -> (Option<Value>, 
 
 /// Passes a value to our serializer. Returns `false` if another serializer is running.
 pub(super) fn pass_to_serializer(value: impl FnOnce() -> Value) -> bool {
-    let wanted = matches!(replace(TransferSlot::Empty), TransferSlot::Wanted);
+    let wanted = matches!(replace_slot(TransferSlot::Empty), TransferSlot::Wanted);
     if wanted {
-        replace(TransferSlot::Filled(value()));
+        replace_slot(TransferSlot::Filled(value()));
     }
     wanted
 }
@@ -59,13 +59,13 @@ pub(super) fn pass_to_serializer(value: impl FnOnce() -> Value) -> bool {
 /// Runs the visitor of a type that identified itself, with a value in the slot.
 pub(super) fn offer_to_visitor<T>(value: Value, visit: impl FnOnce() -> T) -> T {
     let _emptied = ResetOnDrop;
-    replace(TransferSlot::Filled(value));
+    replace_slot(TransferSlot::Filled(value));
     visit()
 }
 
 /// Takes the value that our deserializer offers. Returns `None` if another deserializer is running.
 pub(super) fn take_offered() -> Option<Value> {
-    match replace(TransferSlot::Empty) {
+    match replace_slot(TransferSlot::Empty) {
         TransferSlot::Filled(value) => Some(value),
         TransferSlot::Empty | TransferSlot::Wanted => None,
     }

@@ -17,7 +17,7 @@ use super::{MAX_DEPTH, Map, Number, Value};
 pub enum LoneSurrogates {
     /// A lone surrogate is an error.
     #[default]
-    Refuse,
+    Reject,
     /// A lone surrogate is read as U+FFFD, the replacement character.
     Replace,
 }
@@ -29,7 +29,7 @@ pub enum LoneSurrogates {
 /// Invalid JSON, a duplicate key, a lone surrogate, nesting deeper than [`MAX_DEPTH`], or text after the value; the error has line
 /// and column.
 pub fn parse(text: &str) -> Result<Value, ParseError> {
-    parse_with_surrogates(text, LoneSurrogates::Refuse)
+    parse_with_surrogates(text, LoneSurrogates::Reject)
 }
 
 /// Parses one JSON value from bytes.
@@ -68,7 +68,7 @@ pub(super) fn find_position<'s>(
 ) -> Option<(usize, usize)> {
     let mut reader = JsonParser { text, at: 0, surrogates: LoneSurrogates::Replace };
     reader.skip_space();
-    path.try_for_each(|step| reader.go_to(step))?;
+    path.try_for_each(|step| reader.descend(step))?;
     Some(line_and_column(text, reader.at))
 }
 
@@ -91,12 +91,12 @@ impl<'t> JsonParser<'t> {
         let value = self.value(MAX_DEPTH)?;
         self.skip_space();
         if self.at < self.text.len() {
-            return Err(self.refused(Kind::TrailingText));
+            return Err(self.error(Kind::TrailingText));
         }
         Ok(value)
     }
 
-    fn refused(&self, kind: Kind) -> ErrorAtOffset {
+    fn error(&self, kind: Kind) -> ErrorAtOffset {
         let ended = self.at >= self.text.len() && !matches!(kind, Kind::DuplicateKey(_));
         ErrorAtOffset { kind: if ended { Kind::UnexpectedEnd } else { kind }, at: self.at }
     }
@@ -120,7 +120,7 @@ impl<'t> JsonParser<'t> {
             Some(b't') => self.literal("true", Value::Bool(true)),
             Some(b'f') => self.literal("false", Value::Bool(false)),
             Some(b'n') => self.literal("null", Value::Null),
-            _ => Err(self.refused(Kind::Expected("a value"))),
+            _ => Err(self.error(Kind::Expected("a value"))),
         }
     }
 
@@ -129,17 +129,17 @@ impl<'t> JsonParser<'t> {
             self.at += word.len();
             return Ok(value);
         }
-        Err(self.refused(Kind::Expected("a value")))
+        Err(self.error(Kind::Expected("a value")))
     }
 
     fn number(&mut self) -> Result<Value, ErrorAtOffset> {
         let rest = self.text.get(self.at..).unwrap_or_default();
-        let scanned = ScannedNumber::read(rest).ok_or_else(|| self.refused(Kind::InvalidNumber))?;
+        let scanned = ScannedNumber::read(rest).ok_or_else(|| self.error(Kind::InvalidNumber))?;
         let text = rest.get(..scanned.length).unwrap_or_default();
         // `01`, `1.5.2` and `1x` are invalid numbers, not numbers with trailing text.
         let follows = rest.as_bytes().get(scanned.length);
         if follows.is_some_and(|byte| byte.is_ascii_alphanumeric() || b".+-_".contains(byte)) {
-            return Err(self.refused(Kind::InvalidNumber));
+            return Err(self.error(Kind::InvalidNumber));
         }
         self.at += scanned.length;
         Ok(Value::Number(Number::from_scanned(text, &scanned)))
@@ -148,13 +148,13 @@ impl<'t> JsonParser<'t> {
     fn array(&mut self, depth: usize) -> Result<Value, ErrorAtOffset> {
         let depth = self.enter(depth)?;
         let mut items = Vec::new();
-        if self.takes(b']') {
+        if self.consume(b']') {
             return Ok(Value::Array(items));
         }
         loop {
             items.push(self.value(depth)?);
             self.skip_space();
-            if self.takes(b']') {
+            if self.consume(b']') {
                 return Ok(Value::Array(items));
             }
             self.expect(b',', "`,` or `]`")?;
@@ -165,12 +165,12 @@ impl<'t> JsonParser<'t> {
     fn object(&mut self, depth: usize) -> Result<Value, ErrorAtOffset> {
         let depth = self.enter(depth)?;
         let mut members = Map::new();
-        if self.takes(b'}') {
+        if self.consume(b'}') {
             return Ok(Value::Object(members));
         }
         loop {
             if self.peek() != Some(b'"') {
-                return Err(self.refused(Kind::Expected("a key in double quotes")));
+                return Err(self.error(Kind::Expected("a key in double quotes")));
             }
             let at = self.at;
             let key = self.string()?;
@@ -185,7 +185,7 @@ impl<'t> JsonParser<'t> {
             self.skip_space();
             place.insert(self.value(depth)?);
             self.skip_space();
-            if self.takes(b'}') {
+            if self.consume(b'}') {
                 return Ok(Value::Object(members));
             }
             self.expect(b',', "`,` or `}`")?;
@@ -195,26 +195,26 @@ impl<'t> JsonParser<'t> {
 
     /// Reads the bracket that opens an array or an object, and the space after it.
     fn enter(&mut self, depth: usize) -> Result<usize, ErrorAtOffset> {
-        let depth = depth.checked_sub(1).ok_or_else(|| self.refused(Kind::TooDeep))?;
+        let depth = depth.checked_sub(1).ok_or_else(|| self.error(Kind::TooDeep))?;
         self.at += 1;
         self.skip_space();
         Ok(depth)
     }
 
-    fn takes(&mut self, byte: u8) -> bool {
+    fn consume(&mut self, byte: u8) -> bool {
         let takes = self.peek() == Some(byte);
         self.at += usize::from(takes);
         takes
     }
 
     fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), ErrorAtOffset> {
-        if self.takes(byte) { Ok(()) } else { Err(self.refused(Kind::Expected(what))) }
+        if self.consume(byte) { Ok(()) } else { Err(self.error(Kind::Expected(what))) }
     }
 
     /// Moves to a member or item of the value that starts here.
-    fn go_to(&mut self, step: &ErrorStep) -> Option<()> {
+    fn descend(&mut self, step: &ErrorStep) -> Option<()> {
         let opens = if matches!(step, ErrorStep::Key(_)) { b'{' } else { b'[' };
-        if !self.takes(opens) {
+        if !self.consume(opens) {
             return None;
         }
         for index in 0.. {
@@ -234,7 +234,7 @@ impl<'t> JsonParser<'t> {
             }
             self.value(MAX_DEPTH).ok()?;
             self.skip_space();
-            if !self.takes(b',') {
+            if !self.consume(b',') {
                 return None;
             }
         }
@@ -262,13 +262,13 @@ impl<'t> JsonParser<'t> {
                     read.push_str(plain);
                     read.push(self.escape()?);
                 }
-                _ => return Err(self.refused(Kind::ControlCharacter)),
+                _ => return Err(self.error(Kind::ControlCharacter)),
             }
         }
     }
 
     fn escape(&mut self) -> Result<char, ErrorAtOffset> {
-        let invalid = |reader: &Self| reader.refused(Kind::InvalidEscape);
+        let invalid = |reader: &Self| reader.error(Kind::InvalidEscape);
         let escaped = match self.text.as_bytes().get(self.at + 1) {
             Some(b'"') => '"',
             Some(b'\\') => '\\',
@@ -287,7 +287,7 @@ impl<'t> JsonParser<'t> {
     }
 
     fn unicode_escape(&mut self) -> Result<char, ErrorAtOffset> {
-        let unit = self.code_unit(self.at).ok_or_else(|| self.refused(Kind::InvalidEscape))?;
+        let unit = self.code_unit(self.at).ok_or_else(|| self.error(Kind::InvalidEscape))?;
         let second = self.code_unit(self.at + UNICODE_ESCAPE).filter(|_| (0xd800..0xdc00).contains(&unit));
         if let Some(second @ 0xdc00..=0xdfff) = second {
             self.at += 2 * UNICODE_ESCAPE;
@@ -297,7 +297,7 @@ impl<'t> JsonParser<'t> {
         let read = match (char::from_u32(u32::from(unit)), self.surrogates) {
             (Some(read), _) => read,
             (None, LoneSurrogates::Replace) => char::REPLACEMENT_CHARACTER,
-            (None, LoneSurrogates::Refuse) => return Err(self.refused(Kind::LoneSurrogate)),
+            (None, LoneSurrogates::Reject) => return Err(self.error(Kind::LoneSurrogate)),
         };
         self.at += UNICODE_ESCAPE;
         Ok(read)

@@ -129,7 +129,7 @@ impl ser::Serializer for ValueSerializer {
         name: &'static str,
         value: &T,
     ) -> Result<Value, Error> {
-        if name != lossless_transfer::NAME {
+        if name != lossless_transfer::NEWTYPE_NAME {
             return value.serialize(self);
         }
         let (given, serialized) = lossless_transfer::receive_from(|| value.serialize(self));
@@ -319,7 +319,7 @@ impl ser::SerializeStructVariant for VariantSerializer<ObjectSerializer> {
 /// a 128-bit integer. Fails if none of these has the exact value.
 impl Serialize for Value {
     fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_newtype_struct(lossless_transfer::NAME, &TransferValue(self))
+        serializer.serialize_newtype_struct(lossless_transfer::NEWTYPE_NAME, &TransferValue(self))
     }
 }
 
@@ -348,7 +348,7 @@ impl Serialize for TransferValue<'_> {
         match self.0 {
             Value::Null => serializer.serialize_unit(),
             Value::Bool(value) => serializer.serialize_bool(*value),
-            Value::Number(value) => number(value, serializer),
+            Value::Number(value) => serialize_number(value, serializer),
             Value::String(text) => serializer.serialize_str(text),
             Value::Array(items) => serializer.collect_seq(items),
             Value::Object(members) => serializer.collect_map(members),
@@ -356,7 +356,7 @@ impl Serialize for TransferValue<'_> {
     }
 }
 
-fn number<S: ser::Serializer>(number: &Number, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_number<S: ser::Serializer>(number: &Number, serializer: S) -> Result<S::Ok, S::Error> {
     if let Some(value) = number.as_i64().filter(|value| *value != 0 || !number.text().starts_with('-')) {
         return serializer.serialize_i64(value);
     }

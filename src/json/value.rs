@@ -37,28 +37,28 @@ pub enum Value {
 impl Value {
     /// The member of an object by key, or the item of an array by position.
     pub fn get<I: Index>(&self, index: I) -> Option<&Self> {
-        index.of(self)
+        index.get_in(self)
     }
 
     /// The mutable member of an object by key, or item of an array by position.
     pub fn get_mut<I: Index>(&mut self, index: I) -> Option<&mut Self> {
-        index.of_mut(self)
+        index.get_mut_in(self)
     }
 
     /// The value at a JSON pointer (RFC 6901).
     pub fn pointer(&self, pointer: &str) -> Option<&Self> {
-        steps(pointer)?.try_fold(self, |value, step| match value {
+        pointer_steps(pointer)?.try_fold(self, |value, step| match value {
             Self::Object(members) => members.get(&step),
-            Self::Array(items) => items.get(position(&step)?),
+            Self::Array(items) => items.get(parse_index(&step)?),
             _ => None,
         })
     }
 
     /// The mutable value at a JSON pointer (RFC 6901).
     pub fn pointer_mut(&mut self, pointer: &str) -> Option<&mut Self> {
-        steps(pointer)?.try_fold(self, |value, step| match value {
+        pointer_steps(pointer)?.try_fold(self, |value, step| match value {
             Self::Object(members) => members.get_mut(&step),
-            Self::Array(items) => items.get_mut(position(&step)?),
+            Self::Array(items) => items.get_mut(parse_index(&step)?),
             _ => None,
         })
     }
@@ -191,7 +191,7 @@ impl Value {
     }
 }
 
-fn steps(pointer: &str) -> Option<impl Iterator<Item = String>> {
+fn pointer_steps(pointer: &str) -> Option<impl Iterator<Item = String>> {
     if !pointer.is_empty() && !pointer.starts_with('/') {
         return None;
     }
@@ -199,7 +199,7 @@ fn steps(pointer: &str) -> Option<impl Iterator<Item = String>> {
 }
 
 /// Parses an array index of a pointer: without a sign and without leading zeros.
-fn position(step: &str) -> Option<usize> {
+fn parse_index(step: &str) -> Option<usize> {
     let is_plain = step.bytes().all(|byte| byte.is_ascii_digit()) && (step == "0" || !step.starts_with('0'));
     is_plain.then(|| step.parse().ok()).flatten()
 }
@@ -235,11 +235,11 @@ impl fmt::Debug for Value {
 /// A key of an object or a position in an array: `str`, `String`, `usize`, and references to them.
 pub trait Index: sealed::Sealed {
     #[doc(hidden)]
-    fn of<'v>(&self, value: &'v Value) -> Option<&'v Value>;
+    fn get_in<'v>(&self, value: &'v Value) -> Option<&'v Value>;
     #[doc(hidden)]
-    fn of_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value>;
+    fn get_mut_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value>;
     #[doc(hidden)]
-    fn of_or_insert<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value>;
+    fn get_or_insert_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value>;
 }
 
 mod sealed {
@@ -251,15 +251,15 @@ mod sealed {
 }
 
 impl Index for str {
-    fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+    fn get_in<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         value.as_object()?.get(self)
     }
 
-    fn of_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+    fn get_mut_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
         value.as_object_mut()?.get_mut(self)
     }
 
-    fn of_or_insert<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+    fn get_or_insert_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
         if value.is_null() {
             *value = Value::Object(Map::new());
         }
@@ -268,44 +268,44 @@ impl Index for str {
 }
 
 impl Index for String {
-    fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
-        self.as_str().of(value)
+    fn get_in<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        self.as_str().get_in(value)
     }
 
-    fn of_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
-        self.as_str().of_mut(value)
+    fn get_mut_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        self.as_str().get_mut_in(value)
     }
 
-    fn of_or_insert<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
-        self.as_str().of_or_insert(value)
+    fn get_or_insert_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        self.as_str().get_or_insert_in(value)
     }
 }
 
 impl Index for usize {
-    fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+    fn get_in<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         value.as_array()?.get(*self)
     }
 
-    fn of_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+    fn get_mut_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
         value.as_array_mut()?.get_mut(*self)
     }
 
-    fn of_or_insert<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
-        self.of_mut(value)
+    fn get_or_insert_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        self.get_mut_in(value)
     }
 }
 
 impl<I: ?Sized + Index> Index for &I {
-    fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
-        (**self).of(value)
+    fn get_in<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        (**self).get_in(value)
     }
 
-    fn of_mut<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
-        (**self).of_mut(value)
+    fn get_mut_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        (**self).get_mut_in(value)
     }
 
-    fn of_or_insert<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
-        (**self).of_or_insert(value)
+    fn get_or_insert_in<'v>(&self, value: &'v mut Value) -> Option<&'v mut Value> {
+        (**self).get_or_insert_in(value)
     }
 }
 
@@ -314,7 +314,7 @@ impl<I: Index> ops::Index<I> for Value {
 
     /// The member or item, or `null` if there is none.
     fn index(&self, index: I) -> &Self {
-        index.of(self).unwrap_or(&Self::Null)
+        index.get_in(self).unwrap_or(&Self::Null)
     }
 }
 
@@ -326,7 +326,7 @@ impl<I: Index> ops::IndexMut<I> for Value {
     /// If there can't be such a member or item: a key of a value that is not an object, or a position beyond the end.
     #[expect(clippy::panic, reason = "as for slices: there is nothing to return")]
     fn index_mut(&mut self, index: I) -> &mut Self {
-        match index.of_or_insert(self) {
+        match index.get_or_insert_in(self) {
             Some(value) => value,
             None => panic!("no such member or item"),
         }

@@ -7,51 +7,51 @@ use super::{Map, Value};
 impl Display for Value {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let indent = f.alternate().then_some(0);
-        value(self, indent, f)
+        write_value(self, indent, f)
     }
 }
 
 impl Display for Map {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let indent = f.alternate().then_some(0);
-        object(self, indent, f)
+        write_object(self, indent, f)
     }
 }
 
 /// Writes a value; indented if the indent of its line is given.
-fn value(value: &Value, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+fn write_value(value: &Value, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
     match value {
         Value::Null => out.write_str("null"),
         Value::Bool(true) => out.write_str("true"),
         Value::Bool(false) => out.write_str("false"),
         Value::Number(number) => out.write_str(&number.text()),
         Value::String(text) => write_string(text, out),
-        Value::Array(items) => array(items, indent, out),
-        Value::Object(members) => object(members, indent, out),
+        Value::Array(items) => write_array(items, indent, out),
+        Value::Object(members) => write_object(members, indent, out),
     }
 }
 
-fn array(items: &[Value], indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+fn write_array(items: &[Value], indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
     out.write_char('[')?;
     let inner = indent.map(|indent| indent + 1);
     for (index, item) in items.iter().enumerate() {
         write_separator(index, inner, out)?;
-        value(item, inner, out)?;
+        write_value(item, inner, out)?;
     }
-    close(items.is_empty(), indent, out)?;
+    write_closing_line(items.is_empty(), indent, out)?;
     out.write_char(']')
 }
 
-fn object(members: &Map, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+fn write_object(members: &Map, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
     out.write_char('{')?;
     let inner = indent.map(|indent| indent + 1);
     for (index, (key, item)) in members.iter().enumerate() {
         write_separator(index, inner, out)?;
         write_string(key, out)?;
         out.write_str(if indent.is_some() { ": " } else { ":" })?;
-        value(item, inner, out)?;
+        write_value(item, inner, out)?;
     }
-    close(members.is_empty(), indent, out)?;
+    write_closing_line(members.is_empty(), indent, out)?;
     out.write_char('}')
 }
 
@@ -62,7 +62,7 @@ fn write_separator(index: usize, indent: Option<usize>, out: &mut impl Write) ->
     write_new_line(indent, out)
 }
 
-fn close(is_empty: bool, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
+fn write_closing_line(is_empty: bool, indent: Option<usize>, out: &mut impl Write) -> fmt::Result {
     if is_empty { Ok(()) } else { write_new_line(indent, out) }
 }
 

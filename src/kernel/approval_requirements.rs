@@ -40,8 +40,8 @@ impl HeldResources<'_> {
 
 /// What an approval permits for a policy; without one, for `defaults.unmatched`.
 fn permit(layer: u32, policy: Option<&Policy>, about: Digest) -> Permit {
-    let behaviour =
-        policy.map_or_else(|| Digest::compute(b"defaults.unmatched: approval"), |policy| policy.behaviour);
+    let behaviour = policy
+        .map_or_else(|| Digest::compute(b"defaults.unmatched: approval"), |policy| policy.behaviour_digest);
     Permit { layer, policy: policy.map(|policy| policy.id.clone()), behaviour, about }
 }
 
@@ -66,9 +66,9 @@ impl Kernel<'_> {
                     approvers: approval.approvers.clone(),
                     quorum: approval.quorum,
                     principals: approval.principals,
-                    anonymous: approval.anonymous,
+                    anonymous: approval.allows_anonymous,
                     edits: paths.map(|path| path.text().to_owned()).collect(),
-                    remember: remembered(approval, &view),
+                    remember: remembered_scope(approval, &view),
                 });
             }
         }
@@ -154,8 +154,8 @@ impl CallScope<'_> {
     /// requesting policies read or name, then those of the other policies, then those that the tool requires.
     /// `input`: the redacted arguments.
     pub(super) fn relevant(&self, asking: &[&Policy], input: &Value) -> Vec<String> {
-        let of_askers = asking.iter().flat_map(|policy| [&policy.named_arguments, &policy.arguments]);
-        let of_all = self.chains.iter().flat_map(|chain| [&chain.arguments, &chain.named_arguments]);
+        let of_askers = asking.iter().flat_map(|policy| [&policy.template_arguments, &policy.argument_reads]);
+        let of_all = self.chains.iter().flat_map(|chain| [&chain.argument_reads, &chain.template_arguments]);
         let names: Vec<_> = of_askers.chain(of_all).collect();
         let mut places = ArgumentPointers::new(MAX_RELEVANT);
         names.iter().for_each(|names| places.add_named(names, input));
@@ -172,7 +172,7 @@ impl CallScope<'_> {
 }
 
 /// The later calls that an approval also permits. `None` if a named argument is missing or can't be read.
-fn remembered(approval: &Approval, view: &CallView<'_>) -> Option<Remembered> {
+fn remembered_scope(approval: &Approval, view: &CallView<'_>) -> Option<Remembered> {
     let remember = approval.remember.as_ref()?;
     let about = if remember.fields.is_empty() {
         json::digest(view.input)

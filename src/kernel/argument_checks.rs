@@ -12,7 +12,7 @@ impl CallScope<'_> {
     /// policies read, or a value of another type than the tool's schema declares.
     pub(super) fn check_arguments(&self, input: &Value) -> Option<Reason> {
         let check = self.argument_check();
-        let reads = || self.chains.iter().map(|chain| &chain.arguments);
+        let reads = || self.chains.iter().map(|chain| &chain.argument_reads);
         if check != ArgumentCheck::Valid && reads().all(ArgumentNames::is_empty) {
             return None;
         }

@@ -18,7 +18,7 @@ use crate::policy::Policy;
 /// Events are not redacted.
 pub trait EventListener: Send + Sync {
     /// Receives an event, which is borrowed for as long as this runs.
-    fn hear(&self, event: &Event<'_>);
+    fn on_event(&self, event: &Event<'_>);
 }
 
 /// An event in the life of a call.
@@ -30,13 +30,13 @@ pub enum Event<'a> {
     DecisionStarted(DecisionStarted<'a>),
     /// A policy was evaluated or skipped. Once a decision, in each phase that a call reaches, this is reported
     /// for every policy of that phase.
-    Asking(PolicyEvaluated<'a>),
+    PolicyEvaluated(PolicyEvaluated<'a>),
     /// Normalise and gate have ended.
     Decided(&'a Decision<'a>),
     /// A limit was checked in the store or in the session.
-    Limit(LimitChecked<'a>),
+    LimitChecked(LimitChecked<'a>),
     /// A policy for errors (`retry` with attempts left, `recover`) was matched against an error.
-    Error(ErrorMatched<'a>),
+    ErrorMatched(ErrorMatched<'a>),
     /// The execution of a call starts: the policies around it, and inside of them its tool.
     ExecutionStarted(&'a ToolCall),
     /// A call has its outcome.
@@ -60,14 +60,14 @@ pub struct PolicyEvaluated<'a> {
     /// Its layer; the bundle is 0.
     pub layer: u32,
     /// Its index among the policies of its layer, in order.
-    pub place: u32,
+    pub index: u32,
     /// The phase of the call. `None` for policies of the run.
     pub phase: Option<Phase>,
     /// The call as the policy sees it: its arguments as far as they are normalised, the session's state by
     /// then, and in settle the result.
     pub view: CallView<'a>,
     /// The truth of its condition, or why that was not evaluated.
-    pub said: MatchStatus<'a>,
+    pub status: MatchStatus<'a>,
     /// The policy's verdict. `None` if it takes no part.
     pub verdict: Option<Verdict>,
     /// What it changed, or would have changed in shadow mode.
@@ -82,11 +82,11 @@ pub enum MatchStatus<'a> {
     /// Its tool and server match, and its condition has this truth.
     Truth(&'a Truth),
     /// Its condition certainly does not hold: the index excluded it without evaluation.
-    LeftOut,
+    Excluded,
     /// It is for other tools or servers.
-    Elsewhere,
+    OtherTool,
     /// It was skipped.
-    Unasked(SkipReason),
+    Skipped(SkipReason),
 }
 
 /// Why a policy whose tool and server match is skipped.
@@ -135,7 +135,7 @@ pub struct LimitChecked<'a> {
     /// The amount that the call needs.
     pub cost: Amount,
     /// Whether there was enough left. Of limits that are checked together all are acquired, or none.
-    pub enough: bool,
+    pub is_enough: bool,
     /// The amount that is left now, if the store can tell.
     pub left: Option<Amount>,
     /// After how long there may be enough, if that is known.
@@ -157,7 +157,7 @@ impl<'a> PolicyEvaluated<'a> {
     /// Whether the policy counts as matching: its condition holds, or is undecided and the policy's kind
     /// applies then.
     pub fn matches(&self) -> bool {
-        let MatchStatus::Truth(truth) = self.said else { return false };
+        let MatchStatus::Truth(truth) = self.status else { return false };
         self.policy.kind.application(truth, self.phase.unwrap_or(Phase::Gate)).takes_part()
     }
 
@@ -170,7 +170,7 @@ impl<'a> PolicyEvaluated<'a> {
 /// Notifies a listener. One that panics changes nothing.
 pub(crate) fn notify(listener: Option<&dyn EventListener>, event: &Event<'_>) {
     if let Some(listener) = listener {
-        let _ = catch_unwind(AssertUnwindSafe(|| listener.hear(event)));
+        let _ = catch_unwind(AssertUnwindSafe(|| listener.on_event(event)));
     }
 }
 
@@ -182,14 +182,14 @@ impl Kernel<'_> {
         let asking = PolicyEvaluated {
             policy,
             layer: reference.layer,
-            place: reference.index,
+            index: reference.index,
             phase: None,
             view,
-            said: truth.map_or(MatchStatus::Unasked(SkipReason::Failed), MatchStatus::Truth),
+            status: truth.map_or(MatchStatus::Skipped(SkipReason::Failed), MatchStatus::Truth),
             verdict: acts.then_some(Verdict::Pass),
             change: None,
             problem: None,
         };
-        notify(self.listener, &Event::Asking(asking));
+        notify(self.listener, &Event::PolicyEvaluated(asking));
     }
 }

@@ -82,8 +82,8 @@ pub(super) fn run(
         }
     }
     recorder.report_rest(subject, &view, |policy| match failed && !concerns_failures(&policy.kind) {
-        true => MatchStatus::Unasked(SkipReason::InvalidArguments),
-        false => MatchStatus::LeftOut,
+        true => MatchStatus::Skipped(SkipReason::InvalidArguments),
+        false => MatchStatus::Excluded,
     });
     result.trace = recorder.into_trace();
     result

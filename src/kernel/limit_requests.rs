@@ -64,7 +64,7 @@ pub(super) fn refusal(
                 (None, PolicyKind::Concurrency(_)) => "; retry when one of them has ended".to_owned(),
                 (None, _) => String::new(),
             };
-            format!("`{}` allows `{}` {}{again}", policy.id, subject.call.tool, limit.words)
+            format!("`{}` allows `{}` {}{again}", policy.id, subject.call.tool, limit.description)
         }
     };
     let code = match policy.kind {

@@ -32,7 +32,7 @@ pub(super) fn run<'c>(subject: &CallScope<'_>, input: &'c Value, view: CallView<
                 JsonType::from_value(input).with_article()
             ),
         };
-        recorder.report_rest(subject, &view, |_| MatchStatus::Unasked(SkipReason::NotAnObject));
+        recorder.report_rest(subject, &view, |_| MatchStatus::Skipped(SkipReason::NotAnObject));
         return Normalised {
             input: Cow::Borrowed(input),
             failure: Some(failure),
@@ -70,7 +70,7 @@ pub(super) fn run<'c>(subject: &CallScope<'_>, input: &'c Value, view: CallView<
         failure = failure.or(problem);
     }
     let failure = failure.or_else(|| subject.check_arguments(&input));
-    recorder.report_rest(subject, &CallView { input: &input, ..view }, |_| MatchStatus::LeftOut);
+    recorder.report_rest(subject, &CallView { input: &input, ..view }, |_| MatchStatus::Excluded);
     Normalised { input, failure, trace: recorder.into_trace() }
 }
 

@@ -239,7 +239,7 @@ impl OutcomeBuilder<'_> {
         }
         let recovered = self.kind == Recovered;
         self.recorder.report_rest(&self.subject, &view, |policy| {
-            MatchStatus::Unasked(match policy.kind {
+            MatchStatus::Skipped(match policy.kind {
                 _ if !ran => SkipReason::NotRun,
                 PolicyKind::Recover(_) if recovered => SkipReason::RecoveredBefore,
                 PolicyKind::Recover(_) => SkipReason::NoError,

@@ -21,7 +21,7 @@ pub(super) struct PhaseRecorder<'h> {
 /// How a policy was evaluated, and what it did.
 #[derive(Clone, Copy)]
 pub(super) struct Evaluation<'a> {
-    pub(super) said: MatchStatus<'a>,
+    pub(super) status: MatchStatus<'a>,
     /// `None` if the policy takes no part.
     pub(super) verdict: Option<Verdict>,
     /// It takes part because it can't be evaluated.
@@ -34,7 +34,7 @@ impl<'a> Evaluation<'a> {
     /// The evaluation of a condition.
     pub(super) fn new(truth: &'a Truth, verdict: Option<Verdict>) -> Self {
         Self {
-            said: MatchStatus::Truth(truth),
+            status: MatchStatus::Truth(truth),
             verdict,
             undecided: matches!(truth, Truth::Undecided(_)),
             change: None,
@@ -43,8 +43,8 @@ impl<'a> Evaluation<'a> {
     }
 
     /// A policy whose condition was not evaluated.
-    pub(super) fn skipped(said: MatchStatus<'a>) -> Self {
-        Self { said, verdict: None, undecided: false, change: None, problem: None }
+    pub(super) fn skipped(status: MatchStatus<'a>) -> Self {
+        Self { status, verdict: None, undecided: false, change: None, problem: None }
     }
 }
 
@@ -80,19 +80,19 @@ impl<'h> PhaseRecorder<'h> {
     pub(super) fn report<'a>(&self, by: PolicyHandle<'a>, view: &CallView<'a>, evaluation: Evaluation<'a>) {
         let PolicyHandle { reference, policy } = by;
         self.reported.borrow_mut().push(reference);
-        let Evaluation { said, verdict, change, problem, .. } = evaluation;
+        let Evaluation { status, verdict, change, problem, .. } = evaluation;
         let evaluated = PolicyEvaluated {
             policy,
             layer: reference.layer,
-            place: reference.index,
+            index: reference.index,
             phase: Some(self.phase),
             view: *view,
-            said,
+            status,
             verdict,
             change,
             problem,
         };
-        notify(self.listener, &Event::Asking(evaluated));
+        notify(self.listener, &Event::PolicyEvaluated(evaluated));
     }
 
     /// Whether this policy was reported.
@@ -120,8 +120,8 @@ impl<'h> PhaseRecorder<'h> {
                     continue;
                 }
                 let fits = policy.matcher.matches_tool(server, &subject.call.tool);
-                let said = if fits { why(policy) } else { MatchStatus::Elsewhere };
-                self.report(PolicyHandle { reference, policy }, view, Evaluation::skipped(said));
+                let status = if fits { why(policy) } else { MatchStatus::OtherTool };
+                self.report(PolicyHandle { reference, policy }, view, Evaluation::skipped(status));
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::policy::{CompiledPolicies, Mode, Policy, Unmatched};
 impl<'k> Kernel<'k> {
     /// The policies of the run that apply now, in order, with those in shadow mode. Each of them restricts, so
     /// an undecided one applies.
-    fn of_run(&self, context: &Value, session: &SessionState) -> Vec<(PolicyRef, &'k Policy)> {
+    fn run_policies(&self, context: &Value, session: &SessionState) -> Vec<(PolicyRef, &'k Policy)> {
         let call = run_as_call(context);
         let view = CallView::new(&call, session);
         let mut concerned = Vec::new();
@@ -53,7 +53,7 @@ impl<'k> Kernel<'k> {
         let session_shown = session.redacted();
         let view = CallView::new(&call, &session_shown);
         let mut models: Vec<(u32, &Policy, &Model)> = Vec::new();
-        for (reference, policy) in self.of_run(context, session) {
+        for (reference, policy) in self.run_policies(context, session) {
             if let PolicyKind::Model(model) = &policy.kind
                 && model.at_init == at_init
             {
@@ -91,7 +91,7 @@ impl<'k> Kernel<'k> {
             PolicyKind::Budget(budget) => Some((reference, policy, budget)),
             _ => None,
         };
-        self.of_run(context, session).into_iter().filter_map(budget).collect()
+        self.run_policies(context, session).into_iter().filter_map(budget).collect()
     }
 
     /// The reason of the first `halt` policy that applies to the run now, apart from any call, and the policies
@@ -105,7 +105,7 @@ impl<'k> Kernel<'k> {
         let shown = session.redacted();
         let view = CallView::new(&call, &shown);
         let (mut halted, mut shadows) = (None, Vec::new());
-        for (_, policy) in self.of_run(context, session) {
+        for (_, policy) in self.run_policies(context, session) {
             let PolicyKind::Halt(halt) = &policy.kind else { continue };
             if policy.mode == Mode::Enforce && halted.is_some() {
                 continue;

@@ -158,14 +158,14 @@ impl OutcomeBuilder<'_> {
     ) {
         let PolicyHandle { reference, policy } = by;
         let matched = ErrorMatched { policy, layer: reference.layer, error };
-        notify(self.subject.listener, &Event::Error(matched));
+        notify(self.subject.listener, &Event::ErrorMatched(matched));
         let invitations = session.recoveries(&policy.id, &self.subject.call.tool);
         let view = self.view(input, session);
         let truth = recover.on.matches(error).then(|| policy.matcher.eval(&view));
         let evaluation = match &truth {
-            None => Evaluation::skipped(MatchStatus::Unasked(SkipReason::OtherError)),
+            None => Evaluation::skipped(MatchStatus::Skipped(SkipReason::OtherError)),
             Some(Truth::Yes) if invitations >= recover.attempts => {
-                Evaluation::skipped(MatchStatus::Unasked(SkipReason::AttemptsExhausted))
+                Evaluation::skipped(MatchStatus::Skipped(SkipReason::AttemptsExhausted))
             }
             Some(truth) => Evaluation::new(truth, (*truth == Truth::Yes).then_some(Verdict::Rewrite)),
         };

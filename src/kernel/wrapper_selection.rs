@@ -55,7 +55,7 @@ pub(super) fn select<'a>(
             }
         }
     }
-    recorder.report_rest(subject, view, |_| MatchStatus::Unasked(SkipReason::NotRun));
+    recorder.report_rest(subject, view, |_| MatchStatus::Skipped(SkipReason::NotRun));
     if let Some((policy, why)) = refusal {
         gate.refuse_undecided(policy, why);
     }

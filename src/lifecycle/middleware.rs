@@ -178,7 +178,7 @@ pub trait NextHandler: Send {
 /// The inner layers of an `around` hook: further hooks, the policies that wrap the execution, and the tool.
 pub struct Next<'n> {
     call: &'n ToolCall,
-    step: &'n mut dyn NextHandler,
+    handler: &'n mut dyn NextHandler,
 }
 
 impl std::fmt::Debug for Next<'_> {
@@ -189,23 +189,23 @@ impl std::fmt::Debug for Next<'_> {
 
 impl<'n> Next<'n> {
     /// The inner layers for this call.
-    pub fn new(call: &'n ToolCall, step: &'n mut dyn NextHandler) -> Self {
-        Self { call, step }
+    pub fn new(call: &'n ToolCall, handler: &'n mut dyn NextHandler) -> Self {
+        Self { call, handler }
     }
 
     /// Runs the call unchanged.
     pub async fn call(&mut self) -> Result<Value, ToolError> {
-        self.step.run(self.call.input.clone(), self.call.options.clone()).await
+        self.handler.run(self.call.input.clone(), self.call.options.clone()).await
     }
 
     /// Runs the call with other arguments; gate evaluates it again.
     pub async fn call_with_input(&mut self, input: Value) -> Result<Value, ToolError> {
-        self.step.run(input, self.call.options.clone()).await
+        self.handler.run(input, self.call.options.clone()).await
     }
 
     /// Runs the call with other arguments, and with options for the host's executor.
     pub async fn call_with(&mut self, input: Value, options: Value) -> Result<Value, ToolError> {
-        self.step.run(input, options).await
+        self.handler.run(input, options).await
     }
 }
 
@@ -227,7 +227,7 @@ pub trait Middleware: Send + Sync {
     fn id(&self) -> &str;
 
     /// Whether the tool hooks apply to this call.
-    fn concerns(&self, _call: &HookCall<'_>) -> bool {
+    fn applies_to(&self, _call: &HookCall<'_>) -> bool {
         true
     }
 
@@ -238,7 +238,7 @@ pub trait Middleware: Send + Sync {
     }
 
     /// Whether [`around`](Self::around) is implemented.
-    fn wraps(&self) -> bool {
+    fn has_around(&self) -> bool {
         false
     }
 
@@ -275,7 +275,7 @@ pub trait Middleware: Send + Sync {
 
     /// Whether to call the model once more. If any hook returns `false`, the run ends as finished. Not called before the
     /// first model call.
-    fn goes_on(&self, _run: &RunContext, _history: &History) -> bool {
+    fn should_continue(&self, _run: &RunContext, _history: &History) -> bool {
         true
     }
 

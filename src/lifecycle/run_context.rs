@@ -56,8 +56,8 @@ pub struct RunContext {
     pub chunk_index: u64,
     /// The context that the host provides; trusted.
     pub context: Value,
-    asked: Arc<Mutex<HookRequests>>,
-    ended: Arc<Notify>,
+    requests: Arc<Mutex<HookRequests>>,
+    abort_notify: Arc<Notify>,
 }
 
 /// The requests of hooks to their run.
@@ -88,8 +88,8 @@ impl RunContext {
             iteration: 0,
             chunk_index: 0,
             context,
-            asked: Arc::default(),
-            ended: Arc::default(),
+            requests: Arc::default(),
+            abort_notify: Arc::default(),
         }
     }
 
@@ -99,22 +99,22 @@ impl RunContext {
         Self { request_id, stream_id, ..self.clone() }
     }
 
-    fn asked(&self) -> MutexGuard<'_, HookRequests> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn requests(&self) -> MutexGuard<'_, HookRequests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Aborts the run: running tools are cancelled, and nothing new starts. The first reason is kept. Can be called from
     /// any clone, because all clones share the run.
     pub fn abort(&self, reason: impl Into<String>) {
-        self.asked().abort.get_or_insert_with(|| reason.into());
-        self.ended.notify_waiters();
+        self.requests().abort.get_or_insert_with(|| reason.into());
+        self.abort_notify.notify_waiters();
     }
 
     /// Waits until the run is aborted, and returns the reason.
     pub async fn wait_for_abort(&self) -> String {
         loop {
             // Created before the check, so that no abort is missed.
-            let ended = self.ended.notified();
+            let ended = self.abort_notify.notified();
             if let Some(reason) = self.abort_reason() {
                 return reason;
             }
@@ -124,16 +124,16 @@ impl RunContext {
 
     /// The reason for aborting the run. Returns `None` if it was not aborted.
     pub fn abort_reason(&self) -> Option<String> {
-        self.asked().abort.clone()
+        self.requests().abort.clone()
     }
 
     /// Schedules work for after the end of the run. It delays nothing, and its errors fail nothing.
     pub fn defer(&self, work: DeferredWork) {
-        self.asked().deferred.push(work);
+        self.requests().deferred.push(work);
     }
 
     /// Takes the work that was deferred so far.
     pub fn take_deferred(&self) -> Vec<DeferredWork> {
-        std::mem::take(&mut self.asked().deferred)
+        std::mem::take(&mut self.requests().deferred)
     }
 }

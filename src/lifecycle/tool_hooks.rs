@@ -32,7 +32,7 @@ type CallFilter = dyn Fn(&HookCall<'_>) -> bool + Send + Sync;
 #[derive(Clone)]
 pub struct ToolHooks {
     id: String,
-    concerns: Option<Arc<CallFilter>>,
+    filter: Option<Arc<CallFilter>>,
     before: Option<Arc<BeforeHook>>,
     around: Option<Arc<AroundHook>>,
     after: Option<Arc<AfterHook>>,
@@ -48,13 +48,13 @@ impl std::fmt::Debug for ToolHooks {
 impl ToolHooks {
     /// Hooks that do nothing yet. `id` names them in reasons and in the approvals that they require.
     pub fn new(id: impl Into<String>) -> Self {
-        Self { id: id.into(), concerns: None, before: None, around: None, after: None, on_error: None }
+        Self { id: id.into(), filter: None, before: None, around: None, after: None, on_error: None }
     }
 
     /// Restricts the hooks to calls for which the predicate returns `true`.
     #[must_use]
     pub fn with_filter(mut self, concerns: impl Fn(&HookCall<'_>) -> bool + Send + Sync + 'static) -> Self {
-        self.concerns = Some(Arc::new(concerns));
+        self.filter = Some(Arc::new(concerns));
         self
     }
 
@@ -139,8 +139,8 @@ impl Middleware for ToolHooks {
         &self.id
     }
 
-    fn concerns(&self, call: &HookCall<'_>) -> bool {
-        self.concerns.as_ref().is_none_or(|concerns| concerns(call))
+    fn applies_to(&self, call: &HookCall<'_>) -> bool {
+        self.filter.as_ref().is_none_or(|concerns| concerns(call))
     }
 
     fn before<'a>(&'a self, call: &'a HookCall<'a>) -> BoxFuture<'a, BeforeAction> {
@@ -150,7 +150,7 @@ impl Middleware for ToolHooks {
         }
     }
 
-    fn wraps(&self) -> bool {
+    fn has_around(&self) -> bool {
         self.around.is_some()
     }
 

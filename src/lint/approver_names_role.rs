@@ -15,7 +15,7 @@ use crate::source::YamlNode;
 pub(super) static LINT: Lint = Lint { code: &APPROVER_NAMES_ROLE, needs: RequiredInput::Nothing, check };
 
 /// Last words of names that are probably roles, not people.
-const WORDS: [&str; 37] = [
+const ROLE_WORDS: [&str; 37] = [
     "accounting",
     "admin",
     "admins",
@@ -56,20 +56,20 @@ const WORDS: [&str; 37] = [
 ];
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
-    let known = KnownNames::of(checked);
+    let known = KnownNames::collect(checked);
     for written in checked.policies.iter().filter(|written| written.has_kind(&["approval"])) {
         let entries = written.kind.value.get("approvers").and_then(YamlNode::items).unwrap_or_default();
         for entry in entries {
             let Some(ApproverEntry::Principal(name)) = entry.as_str().map(ApproverEntry::parse) else {
                 continue;
             };
-            let why = match known.role(name) {
+            let why = match known.role_source(name) {
                 Some(place) => format!("which {place} use as a role"),
                 None if known.is_principal(name) || !looks_like_role(name) => continue,
                 None => "which looks like a role".to_owned(),
             };
             let span = replaceable_span(checked.sources, entry);
-            let is_sure = known.role(name).is_some() && !known.is_principal(name);
+            let is_sure = known.role_source(name).is_some() && !known.is_principal(name);
             let fix = span.filter(|_| is_sure).map(|span| {
                 let role = format!("role:{name}");
                 Fix::replace(format!("write `{role}`"), span, replacement_source(entry, &role))
@@ -93,7 +93,7 @@ struct KnownNames {
 }
 
 impl KnownNames {
-    fn of(checked: &LintContext<'_>) -> Self {
+    fn collect(checked: &LintContext<'_>) -> Self {
         let mut in_rules = BTreeSet::new();
         for test in checked.policies.iter().flat_map(|written| &written.tests) {
             let of_roles = test.path.steps().map_or_else(
@@ -117,7 +117,7 @@ impl KnownNames {
     }
 
     /// Returns where a name is used as a role.
-    fn role(&self, name: &str) -> Option<&'static str> {
+    fn role_source(&self, name: &str) -> Option<&'static str> {
         let places = [(&self.in_rules, "conditions of these rules"), (&self.in_tests, "the policy tests")];
         places.into_iter().find(|(roles, _)| roles.contains(name)).map(|(_, place)| place)
     }
@@ -130,5 +130,5 @@ impl KnownNames {
 
 fn looks_like_role(name: &str) -> bool {
     let last = name.rsplit(['-', '_', '.', '/', ':', ' ']).next().unwrap_or(name).to_lowercase();
-    !name.contains('@') && WORDS.contains(&last.as_str())
+    !name.contains('@') && ROLE_WORDS.contains(&last.as_str())
 }

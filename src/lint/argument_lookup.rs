@@ -79,18 +79,20 @@ pub(super) fn first_name(path: &str) -> Option<&str> {
 }
 
 fn look_up<'t>(root: &'t Value, steps: &[PathStep]) -> PathLookup<'t> {
-    let Some(mut at) = alternatives(root, root, 0) else { return PathLookup::Unknown };
+    let Some(mut at) = resolve_alternatives(root, root, 0) else { return PathLookup::Unknown };
     for step in steps {
         let (mut next, mut names) = (Vec::new(), Vec::new());
         for schema in at {
             let found = match step {
-                PathStep::Name(name) => member(schema, name),
-                PathStep::Index(_) => item(schema),
+                PathStep::Name(name) => look_up_member(schema, name),
+                PathStep::Index(_) => look_up_item(schema),
             };
             match found {
                 PathLookup::Known(schemas) => {
                     for schema in schemas {
-                        let Some(schemas) = alternatives(root, schema, 0) else { return PathLookup::Unknown };
+                        let Some(schemas) = resolve_alternatives(root, schema, 0) else {
+                            return PathLookup::Unknown;
+                        };
                         next.extend(schemas);
                     }
                 }
@@ -106,7 +108,7 @@ fn look_up<'t>(root: &'t Value, steps: &[PathStep]) -> PathLookup<'t> {
     PathLookup::Known(at)
 }
 
-fn member<'t>(schema: &'t Value, name: &str) -> PathLookup<'t> {
+fn look_up_member<'t>(schema: &'t Value, name: &str) -> PathLookup<'t> {
     let open = match schema.get("additionalProperties") {
         None | Some(Value::Bool(false)) => false,
         Some(_) => true,
@@ -122,7 +124,7 @@ fn member<'t>(schema: &'t Value, name: &str) -> PathLookup<'t> {
     }
 }
 
-fn item(schema: &Value) -> PathLookup<'_> {
+fn look_up_item(schema: &Value) -> PathLookup<'_> {
     match schema.get("items") {
         Some(item @ Value::Object(_)) if schema.get("prefixItems").is_none() => PathLookup::Known(vec![item]),
         _ => PathLookup::Unknown,
@@ -135,7 +137,7 @@ fn is_closed_to_members(schema: &Value) -> bool {
 }
 
 /// Returns the schemas of which a value must match one (or all), with references resolved. Returns `None` if they can't be determined.
-fn alternatives<'t>(root: &'t Value, schema: &'t Value, depth: usize) -> Option<Vec<&'t Value>> {
+fn resolve_alternatives<'t>(root: &'t Value, schema: &'t Value, depth: usize) -> Option<Vec<&'t Value>> {
     let members = schema.as_object().filter(|_| depth < MAX_DEPTH)?;
     if ["if", "not", "dependentSchemas", "$dynamicRef", "unevaluatedProperties"]
         .iter()
@@ -145,12 +147,12 @@ fn alternatives<'t>(root: &'t Value, schema: &'t Value, depth: usize) -> Option<
     }
     if let Some(reference) = members.get("$ref") {
         let target = root.pointer(reference.as_str()?.strip_prefix('#')?)?;
-        return alternatives(root, target, depth + 1);
+        return resolve_alternatives(root, target, depth + 1);
     }
     let mut found = Vec::new();
     for key in ["anyOf", "oneOf", "allOf"] {
         for schema in members.get(key).and_then(Value::as_array).into_iter().flatten() {
-            found.extend(alternatives(root, schema, depth + 1)?);
+            found.extend(resolve_alternatives(root, schema, depth + 1)?);
         }
     }
     if found.is_empty() || members.contains_key("properties") {

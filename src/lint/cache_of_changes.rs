@@ -27,7 +27,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             let said: Vec<bool> = checked
                 .matching_tools(pattern)
                 .iter()
-                .filter_map(|tool| changes(tool.annotations.as_ref()?))
+                .filter_map(|tool| has_side_effects(tool.annotations.as_ref()?))
                 .collect();
             let why = if said.contains(&true) {
                 "according to its hint (`readOnlyHint: false`)"
@@ -51,7 +51,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 }
 
 /// Returns whether a tool has side effects according to its hints. Returns `None` if they don't tell.
-fn changes(annotations: &Value) -> Option<bool> {
+fn has_side_effects(annotations: &Value) -> Option<bool> {
     let hint = |name: &str| annotations.get(name).and_then(Value::as_bool);
     match (hint("readOnlyHint"), hint("destructiveHint")) {
         (Some(read_only), _) => Some(!read_only),

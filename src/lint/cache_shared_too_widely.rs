@@ -18,7 +18,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for cache in checked.enforced_policies().filter(|written| written.has_kind(&["cache"])) {
         let Some(scope) = cache.kind.value.get("scope") else { continue };
         let Some(word @ ("shared" | "tenant")) = scope.as_str() else { continue };
-        let key = CacheKeySource::of(cache);
+        let key = CacheKeySource::from_cache(cache);
         if key.reads_context {
             continue;
         }
@@ -45,7 +45,7 @@ struct CacheKeySource<'a> {
 }
 
 impl<'a> CacheKeySource<'a> {
-    fn of(cache: &PolicySource<'a>) -> Self {
+    fn from_cache(cache: &PolicySource<'a>) -> Self {
         let Some(node) = cache.kind.value.get("key") else {
             return Self { places: None, reads_context: false };
         };

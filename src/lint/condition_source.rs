@@ -101,11 +101,11 @@ impl<'a> ConditionSources<'a> {
         let scope = self.scopes.add(None);
         let standing = LogicalContext { scope, positive: true, required: true };
         for condition in conditions.items().unwrap_or(std::slice::from_ref(conditions)) {
-            self.condition(condition, standing, &mut path);
+            self.collect_condition(condition, standing, &mut path);
         }
     }
 
-    fn condition(
+    fn collect_condition(
         &mut self,
         node: &'a YamlNode,
         standing: LogicalContext,
@@ -114,7 +114,7 @@ impl<'a> ConditionSources<'a> {
         let items = |key| node.get(key).and_then(YamlNode::items);
         if let Some(all) = items("all") {
             for item in all {
-                self.condition(item, standing, path);
+                self.collect_condition(item, standing, path);
             }
             return;
         }
@@ -125,12 +125,12 @@ impl<'a> ConditionSources<'a> {
             for item in any {
                 let scope = self.scopes.add(Some(standing.scope));
                 let required = standing.required && any.len() == 1;
-                self.condition(item, LogicalContext { scope, required, ..standing }, path);
+                self.collect_condition(item, LogicalContext { scope, required, ..standing }, path);
             }
         } else if let Some(inner) = node.get("not") {
             let scope = self.scopes.add(None);
             let standing = LogicalContext { scope, positive: !standing.positive, required: false };
-            self.condition(inner, standing, path);
+            self.collect_condition(inner, standing, path);
         } else if let Some(place) = node.get("path") {
             let Some(path) = place.as_str().and_then(path) else { return };
             let each = match node.get("each").and_then(YamlNode::as_str) {

@@ -13,7 +13,7 @@ use crate::source::{MappingEntry, YamlNode};
 pub(super) static LINT: Lint = Lint { code: &CONTRADICTING_TESTS, needs: RequiredInput::Nothing, check };
 
 /// Maximum number of operators per policy that are compared; further ones are skipped.
-const MOST_COMPARED: usize = 32;
+const MAX_COMPARED: usize = 32;
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
@@ -27,11 +27,11 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
         for test in &tests {
             asked.extend(test.operators().map(|operator| (*test, operator)));
         }
-        for (place, (test, operator)) in asked.iter().enumerate().take(MOST_COMPARED) {
+        for (place, (test, operator)) in asked.iter().enumerate().take(MAX_COMPARED) {
             let before = asked.iter().take(place);
-            let excluded = before
-                .rev()
-                .find(|(other, earlier)| together(written, test, other) && are_exclusive(earlier, operator));
+            let excluded = before.rev().find(|(other, earlier)| {
+                must_hold_together(written, test, other) && are_exclusive(earlier, operator)
+            });
             if let Some((_, earlier)) = excluded {
                 found.push(contradiction_diagnostic(written, test, operator, (earlier.key_span, earlier)));
             }
@@ -43,7 +43,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 }
 
 /// Whether two tests have the same path and must hold together.
-fn together(written: &PolicySource<'_>, a: &TestSource<'_>, b: &TestSource<'_>) -> bool {
+fn must_hold_together(written: &PolicySource<'_>, a: &TestSource<'_>, b: &TestSource<'_>) -> bool {
     a.path.text() == b.path.text()
         && a.exists() != Some(false)
         && b.exists() != Some(false)
@@ -59,8 +59,8 @@ fn contradiction_diagnostic(
     let message = format!(
         "no value of `{}` passes both `{}` and `{}`",
         test.path.text(),
-        shown(earlier),
-        shown(operator)
+        format_operator(earlier),
+        format_operator(operator)
     );
     let whole = Span::new(operator.key_span.source, operator.key_span.start, operator.value.span.end);
     written
@@ -83,8 +83,10 @@ fn report_absent_and_tested(
     let (Some((other, operator)), Some(exists)) = (other, test.operator("exists")) else { return };
     let path = test.path.text();
     let message = match std::ptr::eq(other.node, test.node) {
-        true => format!("`{}` is never evaluated, because `{path}` must be absent", shown(operator)),
-        false => format!("`{path}` must be absent and also pass `{}`", shown(operator)),
+        true => {
+            format!("`{}` is never evaluated, because `{path}` must be absent", format_operator(operator))
+        }
+        false => format!("`{path}` must be absent and also pass `{}`", format_operator(operator)),
     };
     let diagnostic = written
         .diagnostic(&CONTRADICTING_TESTS, operator.key_span, message)
@@ -93,7 +95,7 @@ fn report_absent_and_tested(
     found.push(diagnostic);
 }
 
-fn shown(operator: &MappingEntry) -> String {
+fn format_operator(operator: &MappingEntry) -> String {
     format!("{}: {}", operator.key, super::scalars::display_value(&operator.value.to_json()))
 }
 
@@ -102,7 +104,11 @@ fn are_exclusive(a: &MappingEntry, b: &MappingEntry) -> bool {
     if !is_literal(&a.value) || !is_literal(&b.value) {
         return false;
     }
-    no_value_passes(a, b) || no_value_passes(b, a) || apart(a, b) || apart(b, a) || types_exclude(a, b)
+    no_value_passes(a, b)
+        || no_value_passes(b, a)
+        || bounds_exclude(a, b)
+        || bounds_exclude(b, a)
+        || types_exclude(a, b)
 }
 
 /// Whether `a` lists all permitted values and none of them passes `b`.
@@ -132,7 +138,7 @@ fn contains(items: &[YamlNode], value: &YamlNode) -> bool {
 }
 
 /// Whether the lower bound `low` is above the upper bound `high`.
-fn apart(low: &MappingEntry, high: &MappingEntry) -> bool {
+fn bounds_exclude(low: &MappingEntry, high: &MappingEntry) -> bool {
     let Some(order) = compare_scalars(&low.value, &high.value) else { return false };
     match (low.key.as_str(), high.key.as_str()) {
         ("gte", "lte") => order.is_gt(),

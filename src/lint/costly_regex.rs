@@ -69,16 +69,16 @@ fn max_repetitions(pattern: &str) -> u64 {
                 if open.is_empty() {
                     open.push(1);
                 }
-                raise(&mut open, last);
+                raise_group_maximum(&mut open, last);
             }
             '{' => {
                 let count = pattern
                     .get(at + 1..)
                     .and_then(|rest| rest.split_once('}'))
-                    .and_then(|(count, _)| bound(count));
+                    .and_then(|(count, _)| repetition_bound(count));
                 if let Some(count) = count {
                     last = last.saturating_mul(count);
-                    raise(&mut open, last);
+                    raise_group_maximum(&mut open, last);
                 }
             }
             ',' | '0'..='9' | '}' | '?' | '*' | '+' => {}
@@ -88,14 +88,14 @@ fn max_repetitions(pattern: &str) -> u64 {
     open.into_iter().max().unwrap_or(1)
 }
 
-fn raise(open: &mut [u64], times: u64) {
+fn raise_group_maximum(open: &mut [u64], times: u64) {
     if let Some(group) = open.last_mut() {
         *group = (*group).max(times);
     }
 }
 
 /// Returns the larger number of `{3}`, `{3,}` or `{3,5}`.
-fn bound(count: &str) -> Option<u64> {
+fn repetition_bound(count: &str) -> Option<u64> {
     let (min, max) = count.split_once(',').unwrap_or((count, count));
     let number = |text: &str| text.trim().parse::<u64>().ok();
     match max.trim() {

@@ -16,7 +16,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for written in &checked.policies {
         let script = written.kind.value.get("script").filter(|_| written.has_kind(&["around"]));
         let mut texts: Vec<&YamlNode> = script.into_iter().collect();
-        expressions(written.node, &mut texts);
+        collect_expressions(written.node, &mut texts);
         for node in texts {
             let text = node.as_str().unwrap_or_default();
             if text.len() > MAX_SCRIPT / 4 * 3 {
@@ -58,15 +58,15 @@ fn report_iterations(
         .push(written.diagnostic(&COSTLY_SCRIPT, span, message).with_help("reduce the number of iterations"));
 }
 
-fn expressions<'a>(node: &'a YamlNode, texts: &mut Vec<&'a YamlNode>) {
+fn collect_expressions<'a>(node: &'a YamlNode, texts: &mut Vec<&'a YamlNode>) {
     match &node.value {
-        YamlValue::Sequence(items) => items.iter().for_each(|item| expressions(item, texts)),
+        YamlValue::Sequence(items) => items.iter().for_each(|item| collect_expressions(item, texts)),
         YamlValue::Mapping(entries) => {
             for entry in entries {
                 if entry.key == "expr" && entry.value.as_str().is_some() {
                     texts.push(&entry.value);
                 } else {
-                    expressions(&entry.value, texts);
+                    collect_expressions(&entry.value, texts);
                 }
             }
         }

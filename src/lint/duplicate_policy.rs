@@ -19,7 +19,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             continue;
         };
         let message = format!("`{}` does the same as `{}` for the same calls", written.id(), earlier.id());
-        let fix = idempotent(written).then(|| removal(checked, written)).flatten();
+        let fix = is_safe_to_remove(written).then(|| removal_fix(checked, written)).flatten();
         found.push(
             written
                 .diagnostic(&DUPLICATE_POLICY, written.id_span(), message)
@@ -42,13 +42,13 @@ fn behaviour(written: &PolicySource<'_>) -> String {
 
 /// Whether removing the second of two equal policies changes nothing: neither a call's outcome nor how it is counted or recorded.
 /// Other policies may be evaluated between the two.
-fn idempotent(written: &PolicySource<'_>) -> bool {
+fn is_safe_to_remove(written: &PolicySource<'_>) -> bool {
     written.has_kind(&["deny", "halt", "allow", "validate", "label"])
         && written.node.get("description").is_none()
 }
 
 /// Returns a fix that removes the lines of a policy. Returns `None` if something else is on them.
-fn removal(checked: &LintContext<'_>, written: &PolicySource<'_>) -> Option<Fix> {
+fn removal_fix(checked: &LintContext<'_>, written: &PolicySource<'_>) -> Option<Fix> {
     let span = written.node.span;
     let text = checked.text(span.source);
     let line = text.get(..span.start)?.rfind('\n').map_or(0, |at| at + 1);

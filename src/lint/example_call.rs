@@ -38,7 +38,7 @@ impl ExampleCall {
                 Root::Session => &mut session,
                 _ => continue,
             };
-            put(document, test.path.steps()?, passing_value(test)?)?;
+            set_value(document, test.path.steps()?, passing_value(test)?)?;
         }
         call.input = input;
         call.context = if context.as_object().is_some_and(Map::is_empty) { Value::Null } else { context };
@@ -106,7 +106,7 @@ fn build_session(document: &Value) -> Option<SessionState> {
     Some(session)
 }
 
-fn put(document: &mut Value, steps: &[PathStep], value: Value) -> Option<()> {
+fn set_value(document: &mut Value, steps: &[PathStep], value: Value) -> Option<()> {
     let mut at = document;
     for step in steps {
         let PathStep::Name(name) = step else { return None };
@@ -132,7 +132,7 @@ fn passing_value(test: &TestSource<'_>) -> Option<Value> {
         if !is_literal(&operator.value) {
             return None;
         }
-        value = match passing(operator) {
+        value = match passing_operand(operator) {
             Some(passing) => passing,
             None => continue,
         };
@@ -140,17 +140,17 @@ fn passing_value(test: &TestSource<'_>) -> Option<Value> {
     Some(value)
 }
 
-fn passing(operator: &MappingEntry) -> Option<Value> {
+fn passing_operand(operator: &MappingEntry) -> Option<Value> {
     let operand = &operator.value;
     let first = operand.items().map_or(Some(operand), |items| items.first())?;
     let text = first.as_str();
     Some(match operator.key.as_str() {
         "eq" | "in" => if operator.key == "in" { first } else { operand }.to_json(),
-        "gt" => beyond(operand, 1)?,
-        "lt" => beyond(operand, -1)?,
+        "gt" => neighbour(operand, 1)?,
+        "lt" => neighbour(operand, -1)?,
         "gte" | "lte" | "contains" => operand.to_json(),
         "ne" | "not_in" => match first.as_number() {
-            Some(_) => beyond(first, 7)?,
+            Some(_) => neighbour(first, 7)?,
             None => json!("another"),
         },
         "starts_with" | "ends_with" => json!(text?),
@@ -175,7 +175,7 @@ fn passing(operator: &MappingEntry) -> Option<Value> {
 }
 
 /// Returns a neighbour of a number, or a longer string. Returns `None` if there is none.
-fn beyond(node: &YamlNode, by: i64) -> Option<Value> {
+fn neighbour(node: &YamlNode, by: i64) -> Option<Value> {
     match (node.as_number(), node.as_str()) {
         (Some(number), _) => {
             let whole = number.as_i64().and_then(|whole| whole.checked_add(by)).map(Number::from);

@@ -38,7 +38,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             transforms.iter().flat_map(|transform| steps(transform).map(|step| (*transform, step))).collect();
         for test in required {
             let touching: Vec<&(&PolicySource<'_>, &YamlNode)> =
-                steps.iter().filter(|(_, step)| touches(step, test.path.text())).collect();
+                steps.iter().filter(|(_, step)| may_change(step, test.path.text())).collect();
             // Not decided: several steps that change one value, and transforms that apply only to some of the calls.
             let [(transform, step)] = touching.as_slice() else { continue };
             if !covers(transform, gate) {
@@ -60,7 +60,7 @@ fn steps<'a>(transform: &PolicySource<'a>) -> impl Iterator<Item = &'a YamlNode>
 }
 
 /// Whether a step may change the value at a path.
-fn touches(step: &YamlNode, path: &str) -> bool {
+fn may_change(step: &YamlNode, path: &str) -> bool {
     let Some(at) = step.get("path").and_then(YamlNode::as_str) else { return true };
     let below = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))

@@ -136,7 +136,7 @@ impl std::ops::Deref for LintResult {
 
 /// Runs every lint whose input is available, and removes what comments in the files suppress. A bundle with errors is not linted.
 pub fn lint(mut built: LoadedBundle, beside: &LintInputs<'_>) -> LintResult {
-    let Some(chains) = built.chains.take().map(Arc::new) else { return LintResult { chains: None, built } };
+    let Some(chains) = built.policies.take().map(Arc::new) else { return LintResult { chains: None, built } };
     let checked = LintContext::new(&chains, &built, beside);
     let mut found = Diagnostics::default();
     let asked: Vec<&Lint> = LINTS.into_iter().filter(|lint| checked.has_input(lint.needs)).collect();

@@ -15,8 +15,10 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for kind in ["respond", "cache", "retry", "timeout"] {
         let covering = SubsumptionIndex::new(checked, |written| written.has_kind(&[kind]));
         for narrow in checked.enforced_policies().filter(|written| written.has_kind(&[kind])) {
-            let overlapping =
-                covering.covering(narrow).into_iter().find_map(|wide| Some((wide, told(wide, narrow)?)));
+            let overlapping = covering
+                .covering(narrow)
+                .into_iter()
+                .find_map(|wide| Some((wide, describe_overlap(wide, narrow)?)));
             let Some((wide, (message, help))) = overlapping else { continue };
             found.push(
                 narrow
@@ -32,7 +34,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 }
 
 /// Returns the message and the help for two overlapping policies of one kind. Returns `None` if the overlap is harmless.
-fn told(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> Option<(String, String)> {
+fn describe_overlap(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> Option<(String, String)> {
     if are_duplicates(wide, narrow) {
         return None;
     }
@@ -71,7 +73,7 @@ fn told(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> Option<(String, S
             )
         }
         (PolicyKind::Timeout(all), PolicyKind::Timeout(these)) if all.after < these.after => (
-            format!("`{narrow_id}` has no effect: `{wide_id}` cancels these calls after {}", all.words),
+            format!("`{narrow_id}` has no effect: `{wide_id}` cancels these calls after {}", all.source),
             format!(
                 "exclude the tools of `{narrow_id}` from `{wide_id}`; the shortest of several timeouts applies"
             ),

@@ -49,8 +49,8 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             {
                 let name = snake_case(shown.as_str().rsplit('.').next().unwrap_or_default());
                 let hidden = redactions.iter().find_map(|redaction| {
-                    let detector =
-                        detectors(&redaction.kind.value).find(|detector| holds(detector, &name))?;
+                    let detector = detectors(&redaction.kind.value)
+                        .find(|detector| detects_argument(detector, &name))?;
                     covers(redaction, approval).then_some((redaction, detector))
                 });
                 let Some((redaction, detector)) = hidden else { continue };
@@ -94,7 +94,7 @@ fn detectors(redact: &YamlNode) -> impl Iterator<Item = &YamlNode> {
     detect.into_iter().flat_map(|detect| detect.items().unwrap_or(std::slice::from_ref(detect)))
 }
 
-fn holds(detector: &YamlNode, name: &str) -> bool {
+fn detects_argument(detector: &YamlNode, name: &str) -> bool {
     let of_detector = DETECTED_ARGUMENTS.iter().find(|(of, _)| detector.as_str() == Some(of));
     of_detector.is_some_and(|(_, names)| names.contains(&name))
 }

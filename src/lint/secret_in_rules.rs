@@ -12,7 +12,7 @@ const DETECTORS: [Detector; 4] =
     [Detector::PrivateKey, Detector::ApiKey, Detector::Jwt, Detector::UrlCredentials];
 
 /// Minimum length of a token.
-const SHORTEST: usize = 16;
+const MIN_SECRET_BYTES: usize = 16;
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     for file in checked.files {
@@ -44,5 +44,5 @@ fn collect(checked: &LintContext<'_>, node: &YamlNode, found: &mut Diagnostics) 
 /// Prefilter: ids, names and most paths are too short or lack the characters of a secret.
 fn may_contain_secret(text: &str) -> bool {
     let digit = text.bytes().any(|byte| byte.is_ascii_digit());
-    text.len() >= SHORTEST && (digit || text.contains("://") || text.contains("-----"))
+    text.len() >= MIN_SECRET_BYTES && (digit || text.contains("://") || text.contains("-----"))
 }

@@ -62,7 +62,7 @@ fn overrides(wide: &PolicySource<'_>, narrow: &PolicySource<'_>) -> bool {
         (PolicyKind::Deny(_), PolicyKind::Halt(_)) => false,
         (PolicyKind::Deny(_), PolicyKind::Deny(_)) | (PolicyKind::Halt(_), PolicyKind::Halt(_)) => {
             earlier
-                && wide.policy.behaviour != narrow.policy.behaviour
+                && wide.policy.behaviour_digest != narrow.policy.behaviour_digest
                 && !super::duplicate_policy::are_duplicates(wide, narrow)
         }
         _ => true,

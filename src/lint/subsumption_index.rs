@@ -12,7 +12,7 @@ use crate::matcher::NamePattern;
 use crate::source::YamlNode;
 
 /// Maximum number of policies with the same tool pattern and first condition that are compared. Later ones are skipped.
-const MOST_COMPARED: usize = 64;
+const MAX_COMPARED: usize = 64;
 
 /// Index of policies by what they cover.
 pub(super) struct SubsumptionIndex<'c, 'a> {
@@ -32,11 +32,11 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
                 continue;
             }
             let demands = first_condition_keys(written);
-            for tool in patterns(written) {
+            for tool in tool_patterns(written) {
                 let of_tool = wide.entry(tool).or_default();
                 for demand in &demands {
                     let alike = of_tool.entry(demand.clone()).or_default();
-                    if alike.len() < MOST_COMPARED {
+                    if alike.len() < MAX_COMPARED {
                         alike.push(place);
                     }
                 }
@@ -101,7 +101,7 @@ impl<'c, 'a> SubsumptionIndex<'c, 'a> {
     }
 }
 
-fn patterns(written: &PolicySource<'_>) -> Vec<String> {
+fn tool_patterns(written: &PolicySource<'_>) -> Vec<String> {
     match written.policy.matcher.tools.as_slice() {
         [] => vec!["*".to_owned()],
         tools => tools.iter().map(pattern_text).collect(),
@@ -118,9 +118,11 @@ fn pattern_text(pattern: &NamePattern) -> String {
 /// Returns the index keys of a policy's first condition: for a test for certain values, one key per value.
 fn first_condition_keys(written: &PolicySource<'_>) -> Vec<String> {
     let Some(demand) = written.demands.first() else { return vec![String::new()] };
-    let Some(path) = demand.get("path").and_then(YamlNode::as_str) else { return vec![whole(demand)] };
+    let Some(path) = demand.get("path").and_then(YamlNode::as_str) else {
+        return vec![condition_key(demand)];
+    };
     match wanted_values(demand) {
-        Some(values) => values.iter().map(|value| with_value(path, value)).collect(),
+        Some(values) => values.iter().map(|value| value_key(path, value)).collect(),
         None => vec![format!("{path} ?")],
     }
 }
@@ -130,11 +132,11 @@ fn implied_keys(written: &PolicySource<'_>) -> Vec<String> {
     let mut keys = vec![String::new()];
     for demand in &written.demands {
         let Some(path) = demand.get("path").and_then(YamlNode::as_str) else {
-            keys.push(whole(demand));
+            keys.push(condition_key(demand));
             continue;
         };
         keys.push(format!("{path} ?"));
-        keys.extend(wanted_values(demand).iter().flatten().take(1).map(|value| with_value(path, value)));
+        keys.extend(wanted_values(demand).iter().flatten().take(1).map(|value| value_key(path, value)));
     }
     keys
 }
@@ -150,10 +152,10 @@ fn wanted_values(demand: &YamlNode) -> Option<Vec<Value>> {
     .filter(|values| !values.is_empty())
 }
 
-fn with_value(path: &str, value: &Value) -> String {
+fn value_key(path: &str, value: &Value) -> String {
     format!("{path} = {}", json::canonical_text(value))
 }
 
-fn whole(demand: &YamlNode) -> String {
+fn condition_key(demand: &YamlNode) -> String {
     json::canonical_text(&demand.to_json())
 }

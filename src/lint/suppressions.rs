@@ -30,11 +30,11 @@ pub(super) fn apply_suppressions(
                     used |= allowed;
                     !allowed
                 });
-                if !used && let Some(why) = unused(code, word, asked) {
+                if !used && let Some(why) = find_problem(code, word, asked) {
                     let fix = match (code, &why.meant) {
                         (None, None) => None,
                         (None, Some(meant)) => Some(Fix::replace(format!("write `{meant}`"), *place, *meant)),
-                        (Some(_), _) => removal(source.text(), &allowance, *place),
+                        (Some(_), _) => removal_fix(source.text(), &allowance, *place),
                     };
                     about.push(
                         Diagnostic::new(&UNUSED_ALLOWANCE, *place, why.message)
@@ -67,7 +67,11 @@ struct SuppressionProblem {
 }
 
 /// Returns the problem of a code that suppressed nothing. Returns `None` if its lint did not run.
-fn unused(code: Option<&'static Code>, word: &str, asked: &[&'static Code]) -> Option<SuppressionProblem> {
+fn find_problem(
+    code: Option<&'static Code>,
+    word: &str,
+    asked: &[&'static Code],
+) -> Option<SuppressionProblem> {
     let lints = || LINTS.iter().map(|lint| lint.code);
     let of = |message: String, help: &str| {
         Some(SuppressionProblem { message, help: help.to_owned(), meant: None })
@@ -89,7 +93,7 @@ fn unused(code: Option<&'static Code>, word: &str, asked: &[&'static Code]) -> O
 }
 
 /// Returns a fix that removes a code from a comment, or the whole comment if it has no other code.
-fn removal(text: &str, allowance: &DirectiveComment<'_>, place: Span) -> Option<Fix> {
+fn removal_fix(text: &str, allowance: &DirectiveComment<'_>, place: Span) -> Option<Fix> {
     let Span { source, start, end } = allowance.span;
     let place = match allowance.words.iter().position(|(span, _)| *span == place)? {
         _ if allowance.words.len() == 1 && allowance.alone => {

@@ -18,16 +18,16 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             let taken: Option<Vec<Vec<JsonType>>> = schemas.into_iter().map(permitted_types).collect();
             let Some(taken) = taken.map(|taken| taken.concat()) else { continue };
             for operator in test.operators().filter(|operator| is_literal(&operator.value)) {
-                let needed = needed(operator);
+                let needed = decidable_types(operator);
                 if needed.is_empty() || needed.iter().any(|json_type| taken.contains(json_type)) {
                     continue;
                 }
                 let message = format!(
                     "`{}` is {} in the tool's schema, but `{}` needs {}",
                     test.path.text(),
-                    words(&taken),
+                    list_types(&taken),
                     operator.key,
-                    words(&needed)
+                    list_types(&needed)
                 );
                 let diagnostic = written
                     .diagnostic(&TEST_OF_WRONG_TYPE, operator.value.span, message)
@@ -39,7 +39,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     }
 }
 
-fn words(types: &[JsonType]) -> String {
+fn list_types(types: &[JsonType]) -> String {
     let mut words: Vec<&str> = types.iter().map(|json_type| json_type.with_article()).collect();
     words.sort_unstable();
     words.dedup();
@@ -47,7 +47,7 @@ fn words(types: &[JsonType]) -> String {
 }
 
 /// Returns the types of values that an operator can decide. Returns an empty list if it decides all types.
-fn needed(operator: &MappingEntry) -> Vec<JsonType> {
+fn decidable_types(operator: &MappingEntry) -> Vec<JsonType> {
     let of = |node: &YamlNode| JsonType::from_value(&node.to_json());
     let operand = &operator.value;
     match operator.key.as_str() {

@@ -31,7 +31,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
         for (pattern, node) in written.policy.matcher.tools.iter().zip(written.tool_nodes()) {
             // Authors often mean a prefix, but hardly ever a word anywhere in the name.
             let NamePattern::Regex(regex) = pattern else { continue };
-            if !permits || anchors(regex.as_str()).starts {
+            if !permits || find_anchors(regex.as_str()).starts {
                 continue;
             }
             let message =
@@ -47,7 +47,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
 
 /// Returns what may surround a match. Returns `None` if the expression is anchored, or looks like a prefix.
 fn missing_anchors(pattern: &str) -> Option<&'static str> {
-    let anchors = anchors(pattern);
+    let anchors = find_anchors(pattern);
     let word = pattern.ends_with(|c: char| c.is_alphanumeric());
     match (anchors.starts, anchors.ends) {
         (false, false) => Some("any text may precede and follow the match"),
@@ -63,7 +63,7 @@ struct Anchors {
 }
 
 /// Returns whether an expression has anchors for the start and the end. An anchor in some of its branches counts.
-fn anchors(pattern: &str) -> Anchors {
+fn find_anchors(pattern: &str) -> Anchors {
     let (mut starts, mut ends, mut in_class, mut escaped) = (false, false, false, false);
     for c in pattern.chars() {
         match c {

@@ -11,7 +11,7 @@ use crate::matcher::NamePattern;
 pub(super) static LINT: Lint = Lint { code: &UNKNOWN_TOOL, needs: RequiredInput::Tools, check };
 
 /// Maximum number of unknown names with a suggestion. If more are unknown, the list of tools is probably wrong.
-const MOST_COMPARED: usize = 50;
+const MAX_SUGGESTIONS: usize = 50;
 
 fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
     let names: Vec<&str> = checked.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -23,7 +23,7 @@ fn check(checked: &LintContext<'_>, found: &mut Diagnostics) {
             if !checked.matching_tools(pattern).is_empty() {
                 continue;
             }
-            let compared = unknown.len() < MOST_COMPARED && matches!(pattern, NamePattern::Exact(_));
+            let compared = unknown.len() < MAX_SUGGESTIONS && matches!(pattern, NamePattern::Exact(_));
             let near = *unknown
                 .entry(text)
                 .or_insert_with(|| closest_match(text, names.iter().copied().filter(|_| compared)));

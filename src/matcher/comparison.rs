@@ -46,7 +46,7 @@ impl FieldComparison {
 
     pub fn eval(self, node: NodeRef<'_>, operand: ResolvedOperand<'_>) -> Truth {
         if matches!(self, Self::Eq | Self::Ne) {
-            return equality(node, operand, self.name())
+            return try_equals(node, operand, self.name())
                 .map_or_else(|open| open, |equal| (equal == (self == Self::Eq)).into());
         }
         let operand = operand.value;
@@ -74,7 +74,7 @@ fn type_mismatch(node: NodeRef<'_>, operator: &str, wanted: &str) -> Truth {
 
 /// Returns whether two values of one type are equal. Only a `null` written in the rules can be compared with values of every type; a
 /// `null` in the call is a value of another type.
-fn equality(node: NodeRef<'_>, operand: ResolvedOperand<'_>, operator: &str) -> Result<bool, Truth> {
+fn try_equals(node: NodeRef<'_>, operand: ResolvedOperand<'_>, operator: &str) -> Result<bool, Truth> {
     let ResolvedOperand { value, written } = operand;
     let asks_for_null = written && value.json_type() == JsonType::Null;
     if asks_for_null || node.json_type() == value.json_type() {
@@ -85,7 +85,7 @@ fn equality(node: NodeRef<'_>, operand: ResolvedOperand<'_>, operator: &str) -> 
 }
 
 pub fn equals(node: NodeRef<'_>, operand: ResolvedOperand<'_>, operator: &str) -> Truth {
-    equality(node, operand, operator).map_or_else(|open| open, Truth::from)
+    try_equals(node, operand, operator).map_or_else(|open| open, Truth::from)
 }
 
 /// Returns whether a value is one of the literals. A set with several types is decided for values of each of its types.

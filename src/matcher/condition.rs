@@ -45,18 +45,18 @@ pub static CONDITION_RECORD: RecordShape = RecordShape {
     fields: &[
         FieldShape::optional(
             "all",
-            Shape::List(&Shape::Record(&CONDITION_RECORD)),
+            Shape::NonEmptyList(&Shape::Record(&CONDITION_RECORD)),
             "All of these conditions hold.",
         ),
         FieldShape::optional(
             "any",
-            Shape::List(&Shape::Record(&CONDITION_RECORD)),
+            Shape::NonEmptyList(&Shape::Record(&CONDITION_RECORD)),
             "At least one of these conditions holds.",
         ),
         FieldShape::optional("not", Shape::Record(&CONDITION_RECORD), "This condition does not hold."),
         FieldShape::optional(
             "expr",
-            Shape::Text("a Rhai expression"),
+            Shape::String("a Rhai expression"),
             "A Rhai expression over `tool`, `server`, `id`, `input`, `output`, `error`, `context`, `session` and `annotations` \
              that returns `true`. Comparing values of different types or reading a missing value is an error. On an error the condition \
              is undecided and fails closed: restricting policies apply, permitting ones do not.",
@@ -86,7 +86,7 @@ pub static CONDITION_RECORD: RecordShape = RecordShape {
     ],
 };
 
-const FORMS: [&str; 5] = ["path", "all", "any", "not", "expr"];
+const FORM_KEYS: [&str; 5] = ["path", "all", "any", "not", "expr"];
 
 impl Condition {
     /// Reads a list of conditions that must all hold, or a single condition.
@@ -107,9 +107,9 @@ impl Condition {
 
     fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let entries = node.entries()?;
-        let mut forms = entries.iter().filter(|entry| FORMS.contains(&entry.key.as_str()));
+        let mut forms = entries.iter().filter(|entry| FORM_KEYS.contains(&entry.key.as_str()));
         let Some(form) = forms.next() else {
-            if !FORMS.iter().any(|form| CONDITION_RECORD.has_misspelling_of(node, form)) {
+            if !FORM_KEYS.iter().any(|form| CONDITION_RECORD.has_misspelling_of(node, form)) {
                 let (message, help) = match entries.first() {
                     Some(_) => ("this test has no `path`", "add `path:`, as in `path: $.input.amount`"),
                     None => (

@@ -22,22 +22,26 @@ const MAX_REPORTED_VALUES: usize = 16;
 impl Matcher {
     /// Evaluates each part of the matcher for a call.
     pub fn examine<'a>(&'a self, view: &CallView<'a>) -> ExaminedMatcher<'a> {
-        let [tools, servers] = &self.places;
+        let [tools, servers] = &self.pattern_spans;
         let server = view.call.server.as_deref().unwrap_or("");
         ExaminedMatcher {
-            tools: patterns(&self.tools, tools, &view.call.tool),
-            servers: patterns(&self.servers, servers, server),
+            tools: examine_patterns(&self.tools, tools, &view.call.tool),
+            servers: examine_patterns(&self.servers, servers, server),
             condition: self.condition.as_ref().map(|condition| condition.examine(view)),
         }
     }
 }
 
-fn patterns<'a>(patterns: &'a [NamePattern], places: &[Span], name: &str) -> Vec<ExaminedPattern<'a>> {
+fn examine_patterns<'a>(
+    patterns: &'a [NamePattern],
+    places: &[Span],
+    name: &str,
+) -> Vec<ExaminedPattern<'a>> {
     let places = places.iter().copied().map(Some).chain(std::iter::repeat(None));
     let examined = patterns.iter().zip(places).map(|(pattern, span)| ExaminedPattern {
         text: pattern.text(),
         span,
-        fits: pattern.matches(name),
+        matches: pattern.matches(name),
     });
     examined.collect()
 }
@@ -102,7 +106,7 @@ impl FieldTest {
             truth: nodes.as_ref().ok().map(|nodes| Truth::from(wanted != nodes.is_empty())),
         });
         let asked = self.operators.iter().zip(&self.written.operators).map(|(operator, (key, span))| {
-            let (operand, path) = operator.compared(view);
+            let (operand, path) = operator.examined_operand(view);
             let answers = || found.iter().map(|node| self.eval_operator(operator, *node, view));
             ExaminedOperator {
                 key,
@@ -118,7 +122,7 @@ impl FieldTest {
             path_span: self.written.path,
             each: self.each,
             operators: exists.into_iter().chain(asked).collect(),
-            found: match &nodes {
+            values: match &nodes {
                 Err(Truth::Undecided(why)) => TestedValues::TypeMismatch(why.clone()),
                 Err(_) => TestedValues::Absent,
                 Ok(nodes) if nodes.is_empty() => TestedValues::Absent,
@@ -139,7 +143,7 @@ impl FieldTest {
             decided |= deciding;
             if is_first || deciding {
                 let answers = self.operators.iter().map(|operator| self.eval_operator(operator, *node, view));
-                kept.push(ExaminedValue { value: *node, truth, answers: answers.collect() });
+                kept.push(ExaminedValue { value: *node, truth, operator_results: answers.collect() });
             }
         }
         kept
@@ -148,14 +152,14 @@ impl FieldTest {
 
 impl Operator {
     /// Returns the operand, and the path that it is read from.
-    fn compared<'a>(&'a self, view: &CallView<'a>) -> (ExaminedOperand<'a>, Option<&'a Path>) {
+    fn examined_operand<'a>(&'a self, view: &CallView<'a>) -> (ExaminedOperand<'a>, Option<&'a Path>) {
         match self {
             Self::Compare(_, operand) | Self::Contains(operand) => match operand {
                 Operand::Literal(value) => (ExaminedOperand::One(NodeRef::Json(value)), None),
-                Operand::Path(path) => (one(path, view), Some(path)),
+                Operand::Path(path) => (single_operand(path, view), Some(path)),
             },
             Self::In { set: OperandSet::Literals(values), .. } => (ExaminedOperand::Literals(values), None),
-            Self::In { set: OperandSet::Path { path, .. }, .. } => (several(path, view), Some(path)),
+            Self::In { set: OperandSet::Path { path, .. }, .. } => (set_operand(path, view), Some(path)),
             Self::StartsWith(texts) | Self::EndsWith(texts) => pattern_operand(texts, view),
             Self::Matches(regex) => (ExaminedOperand::Text(regex.as_str()), None),
             Self::Type(words) => (ExaminedOperand::Strings(words), None),
@@ -176,11 +180,11 @@ fn pattern_operand<'a, P>(
 ) -> (ExaminedOperand<'a>, Option<&'a Path>) {
     match set {
         PatternSet::Literals(_, texts) => (ExaminedOperand::Strings(texts), None),
-        PatternSet::Path(path) => (several(path, view), Some(path)),
+        PatternSet::Path(path) => (set_operand(path, view), Some(path)),
     }
 }
 
-fn one<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
+fn single_operand<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
     match operand::resolve_path(path, view) {
         Ok(nodes) => {
             nodes.first().map_or(ExaminedOperand::Open(Truth::Absent), |node| ExaminedOperand::One(*node))
@@ -189,7 +193,7 @@ fn one<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
     }
 }
 
-fn several<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
+fn set_operand<'a>(path: &Path, view: &CallView<'a>) -> ExaminedOperand<'a> {
     match operand::resolve_path(path, view) {
         Ok(nodes) if nodes.is_empty() => ExaminedOperand::Open(Truth::Absent),
         Ok(nodes) if path.is_singular() => {

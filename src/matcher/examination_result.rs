@@ -29,18 +29,18 @@ pub struct ExaminedPattern<'a> {
     /// The location in the rules.
     pub span: Option<Span>,
     /// Whether the name matches.
-    pub fits: bool,
+    pub matches: bool,
 }
 
 impl ExaminedMatcher<'_> {
     /// Whether the tool matches.
     pub fn matches_tool(&self) -> bool {
-        self.tools.is_empty() || self.tools.iter().any(|pattern| pattern.fits)
+        self.tools.is_empty() || self.tools.iter().any(|pattern| pattern.matches)
     }
 
     /// Whether the server matches.
     pub fn matches_server(&self) -> bool {
-        self.servers.is_empty() || self.servers.iter().any(|pattern| pattern.fits)
+        self.servers.is_empty() || self.servers.iter().any(|pattern| pattern.matches)
     }
 
     /// Returns the result of the whole matcher.
@@ -112,7 +112,7 @@ pub struct ExaminedTest<'a> {
     /// How the operators apply to several values.
     pub each: Quantifier,
     /// The values at the path.
-    pub found: TestedValues<'a>,
+    pub values: TestedValues<'a>,
     /// The operators with their results, `exists` first.
     pub operators: Vec<ExaminedOperator<'a>>,
 }
@@ -141,7 +141,7 @@ pub struct ExaminedValue<'a> {
     /// The combined result of the operators for it, without `exists`.
     pub truth: Truth,
     /// The result of each operator.
-    pub answers: Vec<Truth>,
+    pub operator_results: Vec<Truth>,
 }
 
 /// An operator of a test, with its result.

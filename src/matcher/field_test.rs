@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 
 use super::operand;
-use super::operator::{COUNT, LENGTH_RECORD, Operator, PATH_OPERAND};
+use super::operator::{COUNT_SHAPE, LENGTH_RECORD, Operator, PATH_OPERAND};
 use super::truth::Truth;
 use crate::call::{CallView, NodeRef, Root};
 use crate::diagnostic::{Diagnostic, MISSING_KEY, MISSING_QUANTIFIER, Span};
@@ -14,15 +14,15 @@ use crate::source;
 use crate::work_limit;
 
 const OPERAND: Shape = Shape::Any;
-const TEXTS: Shape = Shape::Either(&[
-    Shape::Text("a string"),
-    Shape::List(&Shape::Text("a string")),
+const STRINGS: Shape = Shape::Either(&[
+    Shape::String("a string"),
+    Shape::NonEmptyList(&Shape::String("a string")),
     Shape::Record(&PATH_OPERAND),
 ]);
 
 pub const PATH: FieldShape = FieldShape::optional(
     "path",
-    Shape::Text("a JSONPath such as `$.input.amount`"),
+    Shape::String("a JSONPath such as `$.input.amount`"),
     "The path of the value to test: JSONPath (RFC 9535) over `$.tool`, `$.server`, `$.id`, `$.input`, `$.output`, `$.error`, \
      `$.context`, `$.session` and `$.annotations`.",
 );
@@ -36,7 +36,7 @@ pub const GTE: FieldShape = FieldShape::optional("gte", OPERAND, "The value equa
 pub const LT: FieldShape =
     FieldShape::optional("lt", OPERAND, "The value is less than this number, or sorts before this string.");
 pub const LTE: FieldShape = FieldShape::optional("lte", OPERAND, "The value equals this, or is less.");
-const SET: Shape = Shape::Either(&[Shape::List(&Shape::Any), Shape::Record(&PATH_OPERAND)]);
+const SET: Shape = Shape::Either(&[Shape::NonEmptyList(&Shape::Any), Shape::Record(&PATH_OPERAND)]);
 pub const IN: FieldShape =
     FieldShape::optional("in", SET, "The value equals one of these: a list, or `{ path: … }`.");
 pub const NOT_IN: FieldShape =
@@ -48,17 +48,17 @@ pub const CONTAINS: FieldShape = FieldShape::optional(
 );
 pub const STARTS_WITH: FieldShape = FieldShape::optional(
     "starts_with",
-    TEXTS,
+    STRINGS,
     "The value is a string that starts with this, or with one of these.",
 );
 pub const ENDS_WITH: FieldShape = FieldShape::optional(
     "ends_with",
-    TEXTS,
+    STRINGS,
     "The value is a string that ends with this, or with one of these.",
 );
 pub const MATCHES: FieldShape = FieldShape::optional(
     "matches",
-    Shape::Text("a regular expression"),
+    Shape::String("a regular expression"),
     "The value is a string in which this regular expression matches anywhere; `^` and `$` anchor it.",
 );
 pub const EXISTS: FieldShape = FieldShape::optional(
@@ -77,7 +77,7 @@ const TYPE_WORDS: Shape = Shape::Word(&[
 ]);
 pub const TYPE: FieldShape =
     FieldShape::optional("type", Shape::OneOrMany(&TYPE_WORDS), "The value has this type, or one of these.");
-const LENGTHS: Shape = Shape::Either(&[COUNT, Shape::Record(&LENGTH_RECORD)]);
+const LENGTHS: Shape = Shape::Either(&[COUNT_SHAPE, Shape::Record(&LENGTH_RECORD)]);
 pub const LENGTH: FieldShape = FieldShape::optional(
     "length",
     LENGTHS,
@@ -85,23 +85,23 @@ pub const LENGTH: FieldShape = FieldShape::optional(
 );
 pub const INSIDE: FieldShape = FieldShape::optional(
     "inside",
-    TEXTS,
+    STRINGS,
     "The value is a file path inside this directory, or one of these, after `.`, `..` and `//` are resolved (symlinks are not). The test \
      is undecided for a path that programs may interpret differently.",
 );
 pub const BASE: FieldShape = FieldShape::optional(
     "base",
-    Shape::Text("an absolute directory"),
+    Shape::String("an absolute directory"),
     "For `inside`: the directory that relative paths start from.",
 );
 pub const HOST: FieldShape = FieldShape::optional(
     "host",
-    TEXTS,
+    STRINGS,
     "The value is a URL whose host is this or one of these; `*.example.com` matches subdomains.",
 );
 pub const DOMAIN: FieldShape = FieldShape::optional(
     "domain",
-    TEXTS,
+    STRINGS,
     "The value is a list of mail addresses in which the domain of every address is this or one of these; `*.example.com` matches \
      subdomains.",
 );
@@ -152,7 +152,7 @@ impl Quantifier {
 }
 
 /// The keys that are operators.
-const TESTS: [FieldShape; 18] = [
+const OPERATOR_FIELDS: [FieldShape; 18] = [
     EQ,
     NE,
     GT,
@@ -209,7 +209,8 @@ impl TestSpans {
         let entries = || test.entries().unwrap_or_default().iter();
         let whole = |entry: &source::MappingEntry| Span { end: entry.value.span.end, ..entry.key_span };
         let operators = entries().filter_map(|entry| {
-            let key = TESTS.iter().find(|test| test.name == entry.key && test.name != EXISTS.name)?;
+            let key =
+                OPERATOR_FIELDS.iter().find(|test| test.name == entry.key && test.name != EXISTS.name)?;
             Some((key.name, whole(entry)))
         });
         Self {
@@ -227,7 +228,7 @@ impl FieldTest {
         let exists = node.get("exists").and_then(source::YamlNode::as_bool);
         let operators = Operator::read_all(node, reader);
         if exists.is_none()
-            && !TESTS.iter().any(|test| super::CONDITION_RECORD.has_misspelling_of(node, test.name))
+            && !OPERATOR_FIELDS.iter().any(|test| super::CONDITION_RECORD.has_misspelling_of(node, test.name))
             && node
                 .entries()?
                 .iter()
@@ -297,7 +298,7 @@ impl FieldTest {
 
     /// Evaluates one operator for one value, with the path and the absence rule of this test.
     pub(super) fn eval_operator(&self, operator: &Operator, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
-        match self.ask(operator, node, view) {
+        match self.eval_metered(operator, node, view) {
             Truth::Undecided(why) => Truth::Undecided(format!("`{}`: {why}", self.path.text())),
             // An absent operand counts like an absent value.
             Truth::Absent => match self.absence {
@@ -309,7 +310,7 @@ impl FieldTest {
         }
     }
 
-    fn ask(&self, operator: &Operator, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
+    fn eval_metered(&self, operator: &Operator, node: NodeRef<'_>, view: &CallView<'_>) -> Truth {
         if let Err(exceeded) = work_limit::spend(operator.cost(node)) {
             return Truth::Undecided(exceeded.to_string());
         }

@@ -56,16 +56,16 @@ pub fn every_domain_matches(patterns: &[DomainPattern], text: &str) -> Result<bo
 /// unclosed brackets and quotes, control characters, routes, domain literals, encoded words, quoted local parts with special
 /// characters, `%` and `!` in local parts, comments inside an address or with special characters.
 pub fn parse_address_domains(text: &str) -> Result<Vec<String>, Undecided> {
-    check(text)?;
-    let tokens = tokens(text)?;
+    reject_ambiguous(text)?;
+    let tokens = tokenize(text)?;
     let mut domains = Vec::new();
     let mut entry: Vec<AddressToken<'_>> = Vec::new();
     let mut group_is_open = false;
     for token in tokens {
         match token {
-            AddressToken::Special(',') => take_entry(&mut entry, &mut domains)?,
+            AddressToken::Special(',') => parse_entry(&mut entry, &mut domains)?,
             AddressToken::Special(';') => {
-                take_entry(&mut entry, &mut domains)?;
+                parse_entry(&mut entry, &mut domains)?;
                 group_is_open = false;
             }
             // Before the colon is the name of a group, or the addresses of a route, which contain an `@` or a bracket.
@@ -81,7 +81,7 @@ pub fn parse_address_domains(text: &str) -> Result<Vec<String>, Undecided> {
             other => entry.push(other),
         }
     }
-    take_entry(&mut entry, &mut domains)?;
+    parse_entry(&mut entry, &mut domains)?;
     if group_is_open {
         return Err(Undecided("the address list has an unclosed group"));
     }
@@ -92,7 +92,7 @@ pub fn parse_address_domains(text: &str) -> Result<Vec<String>, Undecided> {
 }
 
 /// Rejects strings that programs may rewrite before they parse them.
-fn check(text: &str) -> Result<(), Undecided> {
+fn reject_ambiguous(text: &str) -> Result<(), Undecided> {
     if text.chars().any(|c| c.is_control() || is_hidden(c) || c.is_whitespace() && c != ' ') {
         return Err(Undecided(
             "the address list has a control character, an invisible character or an unusual space",
@@ -123,17 +123,17 @@ enum AddressToken<'a> {
     Gap,
 }
 
-fn tokens(text: &str) -> Result<Vec<AddressToken<'_>>, Undecided> {
+fn tokenize(text: &str) -> Result<Vec<AddressToken<'_>>, Undecided> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let (token, length) = match first {
             ' ' => (AddressToken::Gap, 1),
             '"' => {
-                let inside = quoted(rest.get(1..).unwrap_or_default())?;
+                let inside = read_quoted(rest.get(1..).unwrap_or_default())?;
                 (AddressToken::Quoted(inside), inside.len() + 2)
             }
-            '(' => (AddressToken::Gap, comment(rest)?),
+            '(' => (AddressToken::Gap, comment_length(rest)?),
             '@' | '<' | '>' | ',' | ';' | ':' => (AddressToken::Special(first), 1),
             '[' | ']' => return Err(Undecided("the address list has a domain literal")),
             ')' | '\\' => {
@@ -152,7 +152,7 @@ fn tokens(text: &str) -> Result<Vec<AddressToken<'_>>, Undecided> {
 }
 
 /// Returns the text up to the closing quote.
-fn quoted(text: &str) -> Result<&str, Undecided> {
+fn read_quoted(text: &str) -> Result<&str, Undecided> {
     let mut escaped = false;
     for (index, c) in text.char_indices() {
         match c {
@@ -168,7 +168,7 @@ fn quoted(text: &str) -> Result<&str, Undecided> {
 }
 
 /// Returns the length of a comment. Only plain comments are accepted, so that parsers without comments see the same list.
-fn comment(text: &str) -> Result<usize, Undecided> {
+fn comment_length(text: &str) -> Result<usize, Undecided> {
     let end = text.find(')').ok_or(Undecided("the address list has an unclosed comment"))?;
     let inside = text.get(1..end).unwrap_or_default();
     if inside.contains(['(', '@', '<', '>', ',', ';', ':', '"', '\\', '[', ']']) {
@@ -178,7 +178,7 @@ fn comment(text: &str) -> Result<usize, Undecided> {
 }
 
 /// Parses and clears the entry that ends here, if there is one, and adds its domain.
-fn take_entry(entry: &mut Vec<AddressToken<'_>>, domains: &mut Vec<String>) -> Result<(), Undecided> {
+fn parse_entry(entry: &mut Vec<AddressToken<'_>>, domains: &mut Vec<String>) -> Result<(), Undecided> {
     let tokens = std::mem::take(entry);
     let start = tokens.iter().position(|token| *token != AddressToken::Gap).unwrap_or(tokens.len());
     let end = tokens.iter().rposition(|token| *token != AddressToken::Gap).map_or(start, |last| last + 1);
@@ -220,11 +220,11 @@ fn parse_domain(address: &[AddressToken<'_>]) -> Result<String, Undecided> {
     let plain = match local {
         AddressToken::Word(local) => {
             local.split('.').all(|atom| !atom.is_empty())
-                && local.chars().all(|c| !c.is_ascii() || is_plain(c))
+                && local.chars().all(|c| !c.is_ascii() || is_plain_local_char(c))
         }
         // Some programs drop the quotes and parse the content again.
         AddressToken::Quoted(local) => {
-            !local.is_empty() && local.chars().all(|c| !c.is_ascii() || is_plain(c) || c == ' ')
+            !local.is_empty() && local.chars().all(|c| !c.is_ascii() || is_plain_local_char(c) || c == ' ')
         }
         _ => false,
     };
@@ -239,7 +239,7 @@ fn parse_domain(address: &[AddressToken<'_>]) -> Result<String, Undecided> {
 
 /// Whether a local part may have this character: the characters of RFC 5322 without `%` and `!`, which old mail programs use to
 /// relay.
-fn is_plain(c: char) -> bool {
+fn is_plain_local_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "#$&'*+-/=?^_`{|}~.".contains(c)
 }
 

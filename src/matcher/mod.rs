@@ -34,7 +34,7 @@ use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
 use crate::source::{YamlNode, YamlValue};
 
 const PATTERN: Shape =
-    Shape::Text("an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`");
+    Shape::String("an exact name, a glob such as `refund.*`, or a regular expression such as `/^admin/`");
 
 static MATCHER: RecordShape = RecordShape {
     name: "matcher",
@@ -59,7 +59,8 @@ static MATCHER: RecordShape = RecordShape {
 };
 
 /// The shape of `match:`.
-pub static MATCH_SHAPE: Shape = Shape::Either(&[PATTERN, Shape::List(&PATTERN), Shape::Record(&MATCHER)]);
+pub static MATCH_SHAPE: Shape =
+    Shape::Either(&[PATTERN, Shape::NonEmptyList(&PATTERN), Shape::Record(&MATCHER)]);
 
 /// A compiled `match:`, the calls that a policy applies to.
 #[derive(Debug, Default)]
@@ -71,7 +72,7 @@ pub struct Matcher {
     /// The condition that must hold, if there is one.
     pub condition: Option<Condition>,
     /// The locations of the patterns for tools, and of those for servers.
-    places: [Box<[Span]>; 2],
+    pattern_spans: [Box<[Span]>; 2],
 }
 
 impl Matcher {
@@ -79,7 +80,11 @@ impl Matcher {
     pub fn read(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Self {
         if !matches!(node.value, YamlValue::Mapping(_)) {
             let tools = NamePattern::read_list(node, reader);
-            return Self { tools, places: [pattern_places(Some(node)), Box::default()], ..Self::default() };
+            return Self {
+                tools,
+                pattern_spans: [pattern_spans(Some(node)), Box::default()],
+                ..Self::default()
+            };
         }
         if node.entries().is_some_and(<[_]>::is_empty) {
             reader.report(
@@ -91,8 +96,8 @@ impl Matcher {
             |key| node.get(key).map(|node| NamePattern::read_list(node, reader)).unwrap_or_default();
         let (tools, servers) = (patterns("tool"), patterns("server"));
         let condition = node.get("where").and_then(|node| Condition::read_all(node, reader));
-        let places = ["tool", "server"].map(|key| pattern_places(node.get(key)));
-        Self { tools, servers, condition, places }
+        let places = ["tool", "server"].map(|key| pattern_spans(node.get(key)));
+        Self { tools, servers, condition, pattern_spans: places }
     }
 
     /// Reads the `match:` of a policy that applies to a run instead of to calls. It can only have `where`.
@@ -128,7 +133,7 @@ impl Matcher {
 }
 
 /// Returns the location of each pattern.
-fn pattern_places(node: Option<&YamlNode>) -> Box<[Span]> {
+fn pattern_spans(node: Option<&YamlNode>) -> Box<[Span]> {
     let nodes = node.map(|node| node.items().unwrap_or(std::slice::from_ref(node)));
     nodes.unwrap_or_default().iter().map(|node| node.span).collect()
 }

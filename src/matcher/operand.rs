@@ -32,7 +32,7 @@ impl Operand {
     /// Reads an operand: `{ path: … }` is a path, everything else is a literal.
     pub fn read(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> Option<Self> {
         let Some(path) = operand_path_node(node) else {
-            return literal(node, reader).then(|| Self::Literal(node.to_json()));
+            return check_literal(node, reader).then(|| Self::Literal(node.to_json()));
         };
         let path = reader.read_path(path)?;
         if !path.is_singular() {
@@ -134,7 +134,7 @@ impl<P> PatternSet<P> {
         if let Some(path) = operand_path_node(node) {
             return reader.read_path(path).map(Self::Path);
         }
-        if !literal(node, reader) {
+        if !check_literal(node, reader) {
             return None;
         }
         let (mut patterns, mut texts) = (Vec::new(), Vec::new());
@@ -199,7 +199,7 @@ pub fn resolve_path<'a>(path: &Path, view: &CallView<'a>) -> Result<crate::path:
 
 /// Returns `false` and reports a literal that looks like a path or a template: it would be compared as a plain string, so that the
 /// test would silently never hold, or always. Items of a list are not checked.
-fn literal(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> bool {
+fn check_literal(node: &source::YamlNode, reader: &mut PolicyReader<'_>) -> bool {
     let (span, path) = match (node.entries(), node.as_str()) {
         (Some(entries), _) => {
             let path =

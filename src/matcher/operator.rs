@@ -20,13 +20,13 @@ pub static PATH_OPERAND: RecordShape = RecordShape {
     doc: "A value of the call document to compare with.",
     fields: &[FieldShape::required(
         "path",
-        Shape::Text("a JSONPath such as `$.context.tenant`"),
+        Shape::String("a JSONPath such as `$.context.tenant`"),
         "The path of the value.",
     )],
 };
 
 /// A number of characters, items or members.
-pub const COUNT: Shape = Shape::Integer(0, i64::MAX);
+pub const COUNT_SHAPE: Shape = Shape::Integer(0, i64::MAX);
 
 /// Examples of patterns for hosts and domains.
 const HOST_EXAMPLES: &str = "`example.com`, or `*.example.com` for its subdomains";
@@ -46,12 +46,12 @@ pub static LENGTH_RECORD: RecordShape = RecordShape {
             "What is counted. The test is undecided for a value of another type. Default: depends on the value's type; an array or an \
              object in the arguments is undecided if a string in it would give another result.",
         ),
-        FieldShape::optional("eq", COUNT, "The length equals this."),
-        FieldShape::optional("ne", COUNT, "The length does not equal this."),
-        FieldShape::optional("gt", COUNT, "The length is greater than this."),
-        FieldShape::optional("gte", COUNT, "The length is this or greater."),
-        FieldShape::optional("lt", COUNT, "The length is less than this."),
-        FieldShape::optional("lte", COUNT, "The length is this or less."),
+        FieldShape::optional("eq", COUNT_SHAPE, "The length equals this."),
+        FieldShape::optional("ne", COUNT_SHAPE, "The length does not equal this."),
+        FieldShape::optional("gt", COUNT_SHAPE, "The length is greater than this."),
+        FieldShape::optional("gte", COUNT_SHAPE, "The length is this or greater."),
+        FieldShape::optional("lt", COUNT_SHAPE, "The length is less than this."),
+        FieldShape::optional("lte", COUNT_SHAPE, "The length is this or less."),
     ],
 };
 
@@ -115,15 +115,15 @@ impl Operator {
         if let Some(comparison) = FieldComparison::ALL.into_iter().find(|comparison| comparison.name() == key)
         {
             let operand = Operand::read(node, reader);
-            return Some(operand.and_then(|operand| comparable(comparison, operand, node, reader)));
+            return Some(operand.and_then(|operand| read_comparison(comparison, operand, node, reader)));
         }
         Some(match key {
             "in" | "not_in" => {
                 OperandSet::read(node, reader).map(|set| Self::In { set, negated: key == "not_in" })
             }
             "contains" => Operand::read(node, reader).map(Self::Contains),
-            "starts_with" => PatternSet::read(node, reader, "`abc`", literal).map(Self::StartsWith),
-            "ends_with" => PatternSet::read(node, reader, "`abc`", literal).map(Self::EndsWith),
+            "starts_with" => PatternSet::read(node, reader, "`abc`", parse_plain).map(Self::StartsWith),
+            "ends_with" => PatternSet::read(node, reader, "`abc`", parse_plain).map(Self::EndsWith),
             "matches" => reader.read_regex(node).map(Self::Matches),
             "type" => {
                 let words = node.items().unwrap_or(std::slice::from_ref(node)).iter();
@@ -173,12 +173,12 @@ impl Operator {
                 Err(open) => open,
             },
             Self::StartsWith(texts) => with_string(node, "starts_with", |text| {
-                texts.evaluate(view, literal, |texts| {
+                texts.evaluate(view, parse_plain, |texts| {
                     texts.iter().any(|start| text.starts_with(start.as_str())).into()
                 })
             }),
             Self::EndsWith(texts) => with_string(node, "ends_with", |text| {
-                texts.evaluate(view, literal, |texts| {
+                texts.evaluate(view, parse_plain, |texts| {
                     texts.iter().any(|end| text.ends_with(end.as_str())).into()
                 })
             }),
@@ -240,7 +240,7 @@ impl Operator {
         };
         let value = match node {
             NodeRef::Text(text) => text.len() as u64 / 8,
-            NodeRef::Json(value) => weight(value),
+            NodeRef::Json(value) => value_cost(value),
         };
         match self {
             // These inspect every byte.
@@ -259,25 +259,25 @@ impl Operator {
     }
 }
 
-fn literal(text: &str) -> Result<String, String> {
+fn parse_plain(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
 /// Returns the approximate size of a value, in work units.
-fn weight(value: &Value) -> u64 {
+fn value_cost(value: &Value) -> u64 {
     match value {
         Value::String(text) => text.len() as u64 / 8,
         Value::Number(number) => number.text().len() as u64 / 8,
-        Value::Array(items) => items.iter().map(|item| 1 + weight(item)).sum(),
+        Value::Array(items) => items.iter().map(|item| 1 + value_cost(item)).sum(),
         Value::Object(members) => {
-            members.iter().map(|(key, member)| 1 + key.len() as u64 / 8 + weight(member)).sum()
+            members.iter().map(|(key, member)| 1 + key.len() as u64 / 8 + value_cost(member)).sum()
         }
         Value::Null | Value::Bool(_) => 0,
     }
 }
 
 /// Returns the comparison. Reports an operand of `gt`, `gte`, `lt` or `lte` that has no order.
-fn comparable(
+fn read_comparison(
     comparison: FieldComparison,
     operand: Operand,
     node: &source::YamlNode,

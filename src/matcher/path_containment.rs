@@ -33,7 +33,7 @@ impl Directory {
     /// ```
     pub fn parse(text: &str, base: Option<&str>) -> Result<Self, String> {
         let read = |text: &str, from: Option<&[String]>| {
-            resolve(text, from).map_err(|Undecided(reason)| {
+            normalize_path(text, from).map_err(|Undecided(reason)| {
                 format!("`{}` is not a valid directory: {reason}", crate::safe_text::escape_controls(text))
             })
         };
@@ -46,7 +46,7 @@ impl Directory {
     /// # Errors
     /// Returns [`Undecided`] if programs may interpret the path differently.
     pub fn contains(&self, path: &str) -> Result<bool, Undecided> {
-        let path = resolve(path, self.base.as_deref())?;
+        let path = normalize_path(path, self.base.as_deref())?;
         for (index, expected) in self.segments.iter().enumerate() {
             match path.get(index) {
                 Some(found) if found == expected => {}
@@ -73,8 +73,8 @@ impl Directory {
 }
 
 /// Returns the segments of the absolute path.
-fn resolve(text: &str, base: Option<&[String]>) -> Result<Vec<String>, Undecided> {
-    check(text)?;
+fn normalize_path(text: &str, base: Option<&[String]>) -> Result<Vec<String>, Undecided> {
+    reject_ambiguous(text)?;
     let mut segments = match (text.starts_with('/'), base) {
         (true, _) => Vec::new(),
         (false, Some(base)) => base.to_vec(),
@@ -93,7 +93,7 @@ fn resolve(text: &str, base: Option<&[String]>) -> Result<Vec<String>, Undecided
 }
 
 /// Rejects paths that programs interpret differently.
-fn check(text: &str) -> Result<(), Undecided> {
+fn reject_ambiguous(text: &str) -> Result<(), Undecided> {
     if text.is_empty() {
         return Err(Undecided("the path is empty"));
     }

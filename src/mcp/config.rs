@@ -20,7 +20,7 @@ use crate::rules_schema::{FieldShape, PolicyReader, RecordShape, Shape};
 use crate::safe_text::{escape_controls, truncate};
 use crate::source::{self, YamlNode};
 
-const PATHS: Shape = Shape::OneOrMany(&Shape::Text("a path, from this file"));
+const PATHS: Shape = Shape::OneOrMany(&Shape::String("a path, from this file"));
 
 static SERVER: RecordShape = RecordShape {
     name: "server",
@@ -28,12 +28,12 @@ static SERVER: RecordShape = RecordShape {
     fields: &[
         FieldShape::required(
             "name",
-            Shape::Text("a name of letters, digits, `-` and `_`"),
+            Shape::String("a name of letters, digits, `-` and `_`"),
             "Its name, as in `server:` of policies and in lock files.",
         ),
         FieldShape::optional(
             "command",
-            Shape::OneOrMany(&Shape::Text("a string")),
+            Shape::OneOrMany(&Shape::String("a string")),
             "The program and its arguments.",
         ),
         FieldShape::optional(
@@ -43,12 +43,12 @@ static SERVER: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "cwd",
-            Shape::Text("a directory, from this file"),
+            Shape::String("a directory, from this file"),
             "The working directory of the program.",
         ),
         FieldShape::optional(
             "url",
-            Shape::Text("a URL such as `https://example.com/mcp`"),
+            Shape::String("a URL such as `https://example.com/mcp`"),
             "The server's endpoint for streamable HTTP.",
         ),
         FieldShape::optional(
@@ -58,7 +58,7 @@ static SERVER: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "prefix",
-            Shape::Text("a string"),
+            Shape::String("a string"),
             "The prefix of its tool and prompt names. Default with several servers: the server's name and `__`. No prefix may begin with \
              another server's.",
         ),
@@ -77,7 +77,7 @@ static CONFIG: RecordShape = RecordShape {
         FieldShape::optional("callgate", Shape::Integer(1, 1), "The version of the format."),
         FieldShape::required(
             "servers",
-            Shape::List(&Shape::Record(&SERVER)),
+            Shape::NonEmptyList(&Shape::Record(&SERVER)),
             "The servers, in the order in which clients see their tools.",
         ),
         FieldShape::optional("policies", PATHS, "Policies for the calls of all servers."),
@@ -88,17 +88,17 @@ static CONFIG: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "pins",
-            Shape::Text("a path, from this file"),
+            Shape::String("a path, from this file"),
             "The lock file of reviewed tools.",
         ),
         FieldShape::optional(
             "pins_signed_by",
-            Shape::Text("a path, from this file"),
+            Shape::String("a path, from this file"),
             "A file with the public keys of those who may accept tools, one per line. The lock file must then be signed with one of them.",
         ),
         FieldShape::optional(
             "state",
-            Shape::Text("`file:PATH` or `memory:`"),
+            Shape::String("`file:PATH` or `memory:`"),
             "The store for approval requests, limits and sessions.",
         ),
     ],

@@ -58,7 +58,7 @@ fn read_block(block: &Value, role: &Role, theirs: &BTreeSet<&str>) -> Option<Par
         ("tool-result", Role::Assistant | Role::Tool) => {
             let (output, settled) = read_output(map.get("output").or(map.get("result")));
             let name = content_blocks::string_or_empty(map, "toolName")?;
-            Some(PartContent::Result(ResultPart { call_id: id, name, output, settled }))
+            Some(PartContent::Result(ResultPart { call_id: id, name, output, status: settled }))
         }
         _ => None,
     }
@@ -134,7 +134,7 @@ fn write_block(part: &Part) -> Value {
 }
 
 fn write_output(result: &ResultPart) -> Value {
-    let (kind, member, value) = match (result.settled, &result.output) {
+    let (kind, member, value) = match (result.status, &result.output) {
         (ResultStatus::Denied, output) => ("execution-denied", "reason", output.text().into()),
         (ResultStatus::Error, ResultOutput::Json(value)) => ("error-json", "value", value.clone()),
         (ResultStatus::Error, output) => ("error-text", "value", output.text().into()),
@@ -145,7 +145,7 @@ fn write_output(result: &ResultPart) -> Value {
         }
     };
     let mut written = Map::from_iter([("type".to_owned(), kind.into()), (member.to_owned(), value)]);
-    if result.settled != ResultStatus::Output {
+    if result.status != ResultStatus::Output {
         content_blocks::add_unsupported_parts(DIALECT, &result.output, &mut written);
     }
     written.into()

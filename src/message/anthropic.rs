@@ -53,7 +53,7 @@ fn read_result(map: &Map) -> Option<ResultPart> {
         call_id: content_blocks::string_or_empty(map, "tool_use_id")?,
         name: String::new(),
         output: content_blocks::read_output(DIALECT, map.get("content"), &["text"]),
-        settled: if failed { ResultStatus::Error } else { ResultStatus::Output },
+        status: if failed { ResultStatus::Error } else { ResultStatus::Output },
     })
 }
 
@@ -86,7 +86,7 @@ fn write_block(part: &Part) -> Value {
             ("type", Some("tool_result".into())),
             ("tool_use_id", Some(result.call_id.clone().into())),
             ("content", Some(content_blocks::write_output(&result.output, write_block))),
-            ("is_error", (result.settled != ResultStatus::Output).then(|| true.into())),
+            ("is_error", (result.status != ResultStatus::Output).then(|| true.into())),
         ]),
         _ => content_blocks::write_foreign_part(DIALECT, part),
     }

@@ -216,16 +216,16 @@ pub(super) fn write(part: &Part) -> Option<Value> {
 
 fn read_request(map: &Map) -> Option<RequestPart> {
     Some(RequestPart {
-        approval_id: text(map, "approvalId")??,
-        tool_call_id: text(map, "toolCallId")??,
-        tool_name: text(map, "toolName")?,
+        approval_id: optional_string(map, "approvalId")??,
+        tool_call_id: optional_string(map, "toolCallId")??,
+        tool_name: optional_string(map, "toolName")?,
         input: map.get("input").cloned(),
-        message: text(map, "message")?,
-        policies: texts(map, "policies")?,
-        expires_at: text(map, "expiresAt")?,
-        input_digest: text(map, "inputDigest")?,
-        server: text(map, "server")?,
-        relevant: texts(map, "relevant")?,
+        message: optional_string(map, "message")?,
+        policies: string_array(map, "policies")?,
+        expires_at: optional_string(map, "expiresAt")?,
+        input_digest: optional_string(map, "inputDigest")?,
+        server: optional_string(map, "server")?,
+        relevant: string_array(map, "relevant")?,
         repeats: match map.get("repeats") {
             None | Some(Value::Null) => None,
             Some(repeats) => Some(repeats.as_u64()?),
@@ -234,16 +234,16 @@ fn read_request(map: &Map) -> Option<RequestPart> {
             None | Some(Value::Null) => CardLabels::default(),
             Some(words) => json::from_value(words.clone()).ok()?,
         },
-        approval_token: text(map, "approvalToken")?,
+        approval_token: optional_string(map, "approvalToken")?,
     })
 }
 
 fn read_response(map: &Map) -> Option<ResponsePart> {
     Some(ResponsePart {
-        approval_id: text(map, "approvalId")??,
+        approval_id: optional_string(map, "approvalId")??,
         approved: map.get("approved")?.as_bool()?,
-        reason: text(map, "reason")?,
-        approval_token: text(map, "approvalToken")?,
+        reason: optional_string(map, "reason")?,
+        approval_token: optional_string(map, "approvalToken")?,
         edited_input: map.get("editedInput").cloned(),
         output: map.get("output").cloned(),
         cancel: match map.get("cancel") {
@@ -254,13 +254,13 @@ fn read_response(map: &Map) -> Option<ResponsePart> {
             None | Some(Value::Null) => None,
             Some(by) => Some(json::from_value(by.clone()).ok()?),
         },
-        answered_at: text(map, "answeredAt")?,
-        answer_seal: text(map, "answerSeal")?,
+        answered_at: optional_string(map, "answeredAt")?,
+        answer_seal: optional_string(map, "answerSeal")?,
     })
 }
 
 fn read_state(map: &Map) -> Option<StatePart> {
-    Some(StatePart { sealed: text(map, "sealed")?? })
+    Some(StatePart { sealed: optional_string(map, "sealed")?? })
 }
 
 fn write_state(state: &StatePart) -> Value {
@@ -268,7 +268,7 @@ fn write_state(state: &StatePart) -> Value {
 }
 
 /// An optional string member. Returns `None` if it has another type.
-fn text(map: &Map, key: &str) -> Option<Option<String>> {
+fn optional_string(map: &Map, key: &str) -> Option<Option<String>> {
     match map.get(key) {
         None | Some(Value::Null) => Some(None),
         Some(Value::String(text)) => Some(Some(text.clone())),
@@ -277,7 +277,7 @@ fn text(map: &Map, key: &str) -> Option<Option<String>> {
 }
 
 /// An optional array of strings. Returns `None` if it has another type.
-fn texts(map: &Map, key: &str) -> Option<Vec<String>> {
+fn string_array(map: &Map, key: &str) -> Option<Vec<String>> {
     match map.get(key) {
         None => Some(Vec::new()),
         Some(Value::Array(items)) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect(),

@@ -45,7 +45,7 @@ pub(super) fn read_content(
 
 /// Reads one element of an array of contents, and unwraps it if it is another dialect's part in an envelope.
 pub(super) fn read_block(dialect: Dialect, block: &Value, content: impl Fn(&Value) -> PartContent) -> Part {
-    match opened(dialect, block) {
+    match unwrap_envelope(dialect, block) {
         Some(part) => part,
         None => Part::from_source(dialect, SourceSlot::Content, block.clone(), content(block)),
     }
@@ -54,7 +54,7 @@ pub(super) fn read_block(dialect: Dialect, block: &Value, content: impl Fn(&Valu
 /// The part in an envelope, which stays unknown. The envelope is not opened if its own dialect would understand the part:
 /// otherwise anyone who can insert a block into user content could forge approvals or results through translation. Nor is
 /// it opened if Callgate would not have written it in this form.
-fn opened(dialect: Dialect, block: &Value) -> Option<Part> {
+fn unwrap_envelope(dialect: Dialect, block: &Value) -> Option<Part> {
     let map = block.as_object()?;
     if map.get("type")?.as_str()? != ENVELOPE {
         return None;

@@ -76,7 +76,7 @@ impl Dialect {
     }
 
     /// The member of a request that holds the messages.
-    fn list(self) -> &'static str {
+    fn messages_key(self) -> &'static str {
         match self {
             Self::OpenaiChat | Self::Anthropic | Self::AiSdk => "messages",
             Self::OpenaiResponses => "input",
@@ -85,7 +85,7 @@ impl Dialect {
     }
 
     /// The members of a request that may hold the system prompt; the first one is written.
-    fn system(self) -> &'static [&'static str] {
+    fn system_keys(self) -> &'static [&'static str] {
         match self {
             Self::OpenaiChat => &[],
             Self::OpenaiResponses => &["instructions"],
@@ -124,7 +124,7 @@ impl Dialect {
         let spoken = |member: &str, value: Value| {
             Value::from(Map::from_iter([("role".to_owned(), "assistant".into()), (member.to_owned(), value)]))
         };
-        let said = |role| segments::message_json(role, self.said(), vec![part.clone()].into());
+        let said = |role| segments::message_json(role, self.content_key(), vec![part.clone()].into());
         let messages = match slot {
             // The content of an OpenAI tool message is one result, not parts.
             SourceSlot::Content if self == Self::OpenaiChat => ["user", "assistant"].map(said).to_vec(),
@@ -145,7 +145,7 @@ impl Dialect {
     }
 
     /// The member of a message that holds its content.
-    fn said(self) -> &'static str {
+    fn content_key(self) -> &'static str {
         match self {
             Self::Gemini => "parts",
             _ => "content",
@@ -170,11 +170,11 @@ impl History {
         if is_deeper_than(document, MAX_DEPTH) {
             return Err(DialectError::TooDeep);
         }
-        let shape = |found| DialectError::Shape { dialect, member: dialect.list(), found };
+        let shape = |found| DialectError::Shape { dialect, member: dialect.messages_key(), found };
         let mut history = match document {
             Value::Array(items) => Self::new(items.iter().map(|item| dialect.read_message(item)).collect()),
             Value::Object(request) => read_request(dialect, request)
-                .ok_or_else(|| shape(format!("an object without the array `{}`", dialect.list())))?,
+                .ok_or_else(|| shape(format!("an object without the array `{}`", dialect.messages_key())))?,
             other => return Err(shape(crate::json::JsonType::from_value(other).with_article().to_owned())),
         };
         id_assignment::assign_missing_ids(&mut history.messages);
@@ -204,7 +204,7 @@ impl History {
             return list.into();
         }
         let mut request = root.map(|root| root.request.clone()).unwrap_or_default();
-        let member = root.and_then(|root| root.system).or(dialect.system().first().copied());
+        let member = root.and_then(|root| root.system).or(dialect.system_keys().first().copied());
         match (member, system) {
             (Some(member), Some(system)) => _ = request.insert(member.to_owned(), system),
             // The history no longer contains the system prompt that was read.
@@ -213,10 +213,10 @@ impl History {
             }
             _ => {}
         }
-        let was_text = matches!(request.get(dialect.list()), Some(Value::String(_)));
+        let was_text = matches!(request.get(dialect.messages_key()), Some(Value::String(_)));
         let text = list.first().filter(|_| was_text && list.len() == 1).and_then(|item| item.get("content"));
         let written = text.filter(|text| text.is_string()).cloned().unwrap_or_else(|| list.into());
-        request.insert(dialect.list().to_owned(), written);
+        request.insert(dialect.messages_key().to_owned(), written);
         request.into()
     }
 }
@@ -226,14 +226,14 @@ fn read_request(dialect: Dialect, request: &Map) -> Option<History> {
     let mut frame = request.clone();
     let mut messages = Vec::new();
     let mut taken = None;
-    if let Some(member) = dialect.system().iter().find(|member| request.contains_key(**member))
+    if let Some(member) = dialect.system_keys().iter().find(|member| request.contains_key(**member))
         && let Some(system) = request.get(*member).and_then(|system| read_system(dialect, system))
     {
         frame.insert((*member).to_owned(), Value::Null);
         taken = Some(*member);
         messages.push(system);
     }
-    let emptied = match request.get(dialect.list())? {
+    let emptied = match request.get(dialect.messages_key())? {
         Value::Array(items) => {
             messages.extend(items.iter().map(|item| dialect.read_message(item)));
             Value::Array(Vec::new())
@@ -241,14 +241,14 @@ fn read_request(dialect: Dialect, request: &Map) -> Option<History> {
         Value::String(text) if dialect == Dialect::OpenaiResponses => {
             messages.push(dialect.read_message(&segments::message_json(
                 "user",
-                dialect.said(),
+                dialect.content_key(),
                 text.clone().into(),
             )));
             Value::String(String::new())
         }
         _ => return None,
     };
-    frame.insert(dialect.list().to_owned(), emptied);
+    frame.insert(dialect.messages_key().to_owned(), emptied);
     Some(History { messages, root: Some(RequestFrame { dialect, request: frame, system: taken }) })
 }
 
@@ -260,7 +260,7 @@ fn read_system(dialect: Dialect, system: &Value) -> Option<Message> {
         }
         (Dialect::Gemini, _) => return None,
         (Dialect::Anthropic, Value::String(_) | Value::Array(_)) | (_, Value::String(_)) => {
-            segments::message_json("system", dialect.said(), system.clone())
+            segments::message_json("system", dialect.content_key(), system.clone())
         }
         _ => return None,
     };
@@ -276,11 +276,11 @@ fn write_system(dialect: Dialect, system: &[&Message]) -> Option<Value> {
     let mut written = dialect.write_messages(system).into_iter();
     let first = written.next()?;
     let whole = written.fold(first, |mut whole, next| {
-        segments::append_content(&mut whole, dialect.said(), &next);
+        segments::append_content(&mut whole, dialect.content_key(), &next);
         whole
     });
     match dialect {
         Dialect::Gemini => Some(segments::without_role(whole, system)),
-        _ => whole.get(dialect.said()).cloned(),
+        _ => whole.get(dialect.content_key()).cloned(),
     }
 }

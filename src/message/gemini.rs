@@ -31,8 +31,9 @@ pub(super) fn read(json: &Value) -> Message {
             );
         }
     };
-    let settles =
-        |block: &Value| approval_parts::is_answer_or_state(block) || either(block, RESULT).is_some();
+    let settles = |block: &Value| {
+        approval_parts::is_answer_or_state(block) || member_in_either_spelling(block, RESULT).is_some()
+    };
     let role = segments::role_of_user_message(named, map.get("parts"), settles);
     let (parts, emptied) = content_blocks::read_content(DIALECT, map.get("parts"), |block| {
         read_block(block, &role).unwrap_or(PartContent::Other)
@@ -44,13 +45,13 @@ pub(super) fn read(json: &Value) -> Message {
     Message::with_frame(DIALECT, role, frame, parts)
 }
 
-fn either<'a>(block: &'a Value, names: [&str; 2]) -> Option<&'a Map> {
+fn member_in_either_spelling<'a>(block: &'a Value, names: [&str; 2]) -> Option<&'a Map> {
     names.iter().find_map(|name| block.get(name)?.as_object())
 }
 
 /// Whether a call came without an id.
 pub(super) fn has_no_id(call: &Part) -> bool {
-    let own = call.source_in(DIALECT).and_then(|own| either(&own.json, CALL));
+    let own = call.source_in(DIALECT).and_then(|own| member_in_either_spelling(&own.json, CALL));
     own.is_some_and(|call| call.get("id").and_then(Value::as_str).unwrap_or_default().is_empty())
 }
 
@@ -58,7 +59,7 @@ fn read_block(block: &Value, role: &Role) -> Option<PartContent> {
     if let Some(approval) = approval_parts::read(block, role) {
         return Some(approval);
     }
-    match (either(block, CALL), either(block, RESULT), role) {
+    match (member_in_either_spelling(block, CALL), member_in_either_spelling(block, RESULT), role) {
         (Some(call), None, Role::Assistant) => Some(PartContent::Call(CallPart {
             id: content_blocks::string_or_empty(call, "id")?,
             name: call.get("name")?.as_str()?.to_owned(),
@@ -89,7 +90,7 @@ fn read_result(map: &Map) -> Option<ResultPart> {
         call_id: content_blocks::string_or_empty(map, "id")?,
         name: content_blocks::string_or_empty(map, "name")?,
         output,
-        settled,
+        status: settled,
     })
 }
 
@@ -134,7 +135,7 @@ fn write_block(part: &Part) -> Value {
 }
 
 fn write_response(result: &ResultPart) -> Value {
-    let member = if result.settled == ResultStatus::Output { "output" } else { "error" };
+    let member = if result.status == ResultStatus::Output { "output" } else { "error" };
     let output = match &result.output {
         ResultOutput::Json(value) => value.clone(),
         other => other.text().into(),

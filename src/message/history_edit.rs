@@ -152,7 +152,8 @@ impl History {
         for CallResult { place, output, settled } in settlements {
             let call = by_place.get(&place).ok_or(HistoryEditError::NotACall { place })?;
             let named = self.call_at(place).ok_or(HistoryEditError::NotACall { place })?;
-            let result = ResultPart { call_id: named.id.clone(), name: named.name.clone(), output, settled };
+            let result =
+                ResultPart { call_id: named.id.clone(), name: named.name.clone(), output, status: settled };
             let doubled = results.insert(place, (call, result)).is_some();
             if doubled || call.result.is_some() {
                 return Err(HistoryEditError::Settled { place });

@@ -19,7 +19,7 @@ pub struct PartPosition {
 #[derive(Clone, Debug)]
 pub struct CallOccurrence<'a> {
     /// The position of the call.
-    pub place: PartPosition,
+    pub position: PartPosition,
     /// The index of its round, a sequence of consecutive model messages, from 0.
     pub round: usize,
     /// The number of earlier calls with the same id.
@@ -65,7 +65,7 @@ impl History {
         let content = |place: PartPosition| self.part(place).map(Part::content);
         let Some(PartContent::Call(call)) = content(matched.place) else { return None };
         Some(CallOccurrence {
-            place: matched.place,
+            position: matched.place,
             round: matched.round,
             repeat: matched.repeat,
             call,

@@ -93,7 +93,7 @@ fn read_result(map: &Map) -> Option<ResultPart> {
         call_id: content_blocks::string_or_empty(map, "call_id")?,
         name: map.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
         output: content_blocks::read_output(DIALECT, map.get("output"), &TEXTS),
-        settled: ResultStatus::Output,
+        status: ResultStatus::Output,
     })
 }
 

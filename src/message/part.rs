@@ -67,7 +67,7 @@ pub struct ResultPart {
     /// The output that the model receives.
     pub output: ResultOutput,
     /// How the call ended, as far as the dialect can express it.
-    pub settled: ResultStatus,
+    pub status: ResultStatus,
 }
 
 /// The output of a tool, as the model receives it.

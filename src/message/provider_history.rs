@@ -45,7 +45,7 @@ impl History {
         let mut index = 0;
         while let Some(message) = self.messages.get(index) {
             if message.role != Role::Assistant {
-                settled.extend(accepted(dialect, message, false));
+                settled.extend(accepted_message(dialect, message, false));
                 index += 1;
                 continue;
             }
@@ -59,14 +59,14 @@ impl History {
             let first = matched.partition_point(|call| call.place.message < index);
             let calls: Vec<&MatchedCall> =
                 matched.iter().skip(first).take_while(|call| call.place.message < after).collect();
-            settled.extend(spoken(dialect, &round));
+            settled.extend(model_messages(dialect, &round));
             index = after;
             if calls.is_empty() {
                 continue;
             }
             match self.messages.get(after).filter(|next| next.frame_in(dialect).is_some()) {
                 Some(next) if self.has_exactly_results(after, next, &calls) => {
-                    settled.extend(accepted(dialect, next, true));
+                    settled.extend(accepted_message(dialect, next, true));
                     index += 1;
                 }
                 _ => {
@@ -98,7 +98,7 @@ impl History {
         let called = self.part(matched.place)?;
         let result = match matched.result.and_then(|place| self.part(place)) {
             Some(result) => accepted_part(dialect, result, true)?,
-            None => self.pending(called, matched)?,
+            None => self.placeholder_result(called, matched)?,
         };
         // A call without an id is answered by position, not by the id that was generated for it.
         match result.content() {
@@ -112,7 +112,7 @@ impl History {
     }
 
     /// The placeholder result of a call that has none.
-    fn pending(&self, called: &Part, matched: &MatchedCall) -> Option<Part> {
+    fn placeholder_result(&self, called: &Part, matched: &MatchedCall) -> Option<Part> {
         let PartContent::Call(call) = called.content() else { return None };
         let answers: Vec<&ResponsePart> = matched
             .responses
@@ -126,25 +126,30 @@ impl History {
         let (output, settled) = match (denial, answers.first(), matched.request) {
             (Some(denial), _, _) => (denied_output(denial.reason.as_deref()), ResultStatus::Denied),
             (None, Some(_), _) => {
-                (said("Not run yet: this call was approved, but has no result."), ResultStatus::Error)
+                (text_output("Not run yet: this call was approved, but has no result."), ResultStatus::Error)
             }
             (None, None, Some(_)) => {
-                (said("Not run yet: this call is pending approval."), ResultStatus::Error)
+                (text_output("Not run yet: this call is pending approval."), ResultStatus::Error)
             }
-            (None, None, None) => (said("Not run: this call has no result."), ResultStatus::Error),
+            (None, None, None) => (text_output("Not run: this call has no result."), ResultStatus::Error),
         };
-        Some(Part::result(ResultPart { call_id: call.id.clone(), name: call.name.clone(), output, settled }))
+        Some(Part::result(ResultPart {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            output,
+            status: settled,
+        }))
     }
 }
 
-fn said(text: &str) -> ResultOutput {
+fn text_output(text: &str) -> ResultOutput {
     ResultOutput::Text(text.to_owned())
 }
 
 /// The model's messages of a round: one message if the provider requires the results right after the calls.
-fn spoken(dialect: Dialect, round: &[&Message]) -> Vec<Message> {
+fn model_messages(dialect: Dialect, round: &[&Message]) -> Vec<Message> {
     let mut messages: Vec<Message> =
-        round.iter().filter_map(|message| accepted(dialect, message, false)).collect();
+        round.iter().filter_map(|message| accepted_message(dialect, message, false)).collect();
     let calls = messages.iter().any(Message::has_calls);
     if calls && messages.len() > 1 && dialect != Dialect::OpenaiResponses {
         let parts = messages.into_iter().flat_map(|message| message.parts).collect();
@@ -159,7 +164,7 @@ fn spoken(dialect: Dialect, round: &[&Message]) -> Vec<Message> {
 }
 
 /// The parts of a message that the provider accepts. Returns `None` if there are none.
-fn accepted(dialect: Dialect, message: &Message, with_results: bool) -> Option<Message> {
+fn accepted_message(dialect: Dialect, message: &Message, with_results: bool) -> Option<Message> {
     let own = message.frame_in(dialect);
     if own.is_none() && matches!(&message.role, Role::Other(name) if !name.is_empty()) {
         return None;
@@ -191,7 +196,7 @@ fn accepted_part(dialect: Dialect, part: &Part, with_results: bool) -> Option<Pa
             let texts_only = match dialect {
                 Dialect::OpenaiChat => part.source_in(dialect).is_none(),
                 Dialect::Gemini => true,
-                Dialect::AiSdk => result.settled != ResultStatus::Output,
+                Dialect::AiSdk => result.status != ResultStatus::Output,
                 Dialect::OpenaiResponses | Dialect::Anthropic => false,
             };
             let accepted =
@@ -219,15 +224,15 @@ fn replace_invalid_ids(messages: &mut [Message]) {
         }
         let id = format!("call_{}_{}", Digest::compute(call.id.as_bytes()).short_hex(), matched.repeat);
         let renamed = PartContent::Call(CallPart { id: id.clone(), ..call.clone() });
-        put(messages, matched.place, renamed);
+        replace_content(messages, matched.place, renamed);
         let Some(place) = matched.result else { continue };
         let Some(result) = part(messages, place) else { continue };
         let PartContent::Result(result) = result.content() else { continue };
-        put(messages, place, PartContent::Result(ResultPart { call_id: id, ..result.clone() }));
+        replace_content(messages, place, PartContent::Result(ResultPart { call_id: id, ..result.clone() }));
     }
 }
 
-fn put(messages: &mut [Message], place: PartPosition, content: PartContent) {
+fn replace_content(messages: &mut [Message], place: PartPosition, content: PartContent) {
     if let Some(part) = messages.get_mut(place.message).and_then(|message| message.parts.get_mut(place.part))
     {
         *part = content.into();

@@ -31,17 +31,17 @@ static RECORD: RecordShape = RecordShape {
     fields: &[
         FieldShape::optional(
             "message",
-            Shape::Text("a template"),
+            Shape::String("a template"),
             "The question to the approver, such as \"Refund {{ input.amount }}?\". Default: the policy's `description`.",
         ),
         FieldShape::optional(
             "expires",
-            Shape::Text("a duration such as `24h`"),
+            Shape::String("a duration such as `24h`"),
             "How long the request can be answered. Default: it does not expire.",
         ),
         FieldShape::optional(
             "approvers",
-            Shape::List(&Shape::Text("a principal, or `role:NAME`")),
+            Shape::NonEmptyList(&Shape::String("a principal, or `role:NAME`")),
             "Who may approve: verified principals by name, and everybody with a role, as in `role:finance`. The host must set \
              `context.principal`, the principal for whom the agent acts: nobody can approve their own request.",
         ),
@@ -61,7 +61,10 @@ static RECORD: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "edits",
-            Shape::Either(&[Shape::List(&Shape::Text("a JSONPath below `$.input`")), Shape::Record(&EDITS)]),
+            Shape::Either(&[
+                Shape::NonEmptyList(&Shape::String("a JSONPath below `$.input`")),
+                Shape::Record(&EDITS),
+            ]),
             "The arguments that the approver may change. Default: none. The changed arguments must match the tool's own schema, and the \
              call is evaluated again from the normalise phase.",
         ),
@@ -91,7 +94,7 @@ static EDITS: RecordShape = RecordShape {
     fields: &[
         FieldShape::required(
             "fields",
-            Shape::List(&Shape::Text("a JSONPath below `$.input`")),
+            Shape::NonEmptyList(&Shape::String("a JSONPath below `$.input`")),
             "The arguments that the approver may change.",
         ),
         FieldShape::optional(
@@ -107,15 +110,15 @@ static CARD: RecordShape = RecordShape {
     name: "card",
     doc: "The texts of the card that approvers see.",
     fields: &[
-        FieldShape::optional("title", Shape::Text("a template"), "The title. Default: `Approve TOOL?`."),
+        FieldShape::optional("title", Shape::String("a template"), "The title. Default: `Approve TOOL?`."),
         FieldShape::optional(
             "approve",
-            Shape::Text("a string"),
+            Shape::String("a string"),
             "The label of the approve button. Default: `Approve`.",
         ),
         FieldShape::optional(
             "deny",
-            Shape::Text("a string"),
+            Shape::String("a string"),
             "The label of the deny button. Default: `Deny`.",
         ),
     ],
@@ -135,10 +138,10 @@ static REMEMBER: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "fields",
-            Shape::List(&Shape::Text("a JSONPath below `$.input`")),
+            Shape::NonEmptyList(&Shape::String("a JSONPath below `$.input`")),
             "For `scope: fields`: the arguments that must be the same.",
         ),
-        FieldShape::required("for", Shape::Text("a duration such as `8h`"), "How long the grant is valid."),
+        FieldShape::required("for", Shape::String("a duration such as `8h`"), "How long the grant is valid."),
     ],
 };
 
@@ -156,7 +159,7 @@ pub struct Approval {
     /// The number of approvals required.
     pub quorum: u32,
     /// Whether an anonymous answer in the store counts.
-    pub anonymous: bool,
+    pub allows_anonymous: bool,
     /// The arguments that the approver may change.
     pub edits: EditableArguments,
     /// The grant for later calls, if the policy has one.
@@ -296,7 +299,7 @@ impl Approval {
             approvers,
             principals: reader.principals,
             quorum: quorum.and_then(|quorum| u32::try_from(quorum).ok()).unwrap_or(1),
-            anonymous: anonymous.is_some(),
+            allows_anonymous: anonymous.is_some(),
             edits,
             remember,
             one_at_a_time: node.get("present").and_then(YamlNode::as_str) == Some("first"),

@@ -25,10 +25,10 @@ static RECORD: RecordShape = RecordShape {
     name: "around",
     doc: "The script, inline or in a separate file.",
     fields: &[
-        FieldShape::optional("script", Shape::Text("a script in Rhai"), "The script."),
+        FieldShape::optional("script", Shape::String("a script in Rhai"), "The script."),
         FieldShape::optional(
             "file",
-            Shape::Text("a file such as `wrap.rhai`"),
+            Shape::String("a file such as `wrap.rhai`"),
             "A file with the script, next to the rules file.",
         ),
         cache_scope::SCOPE,
@@ -44,7 +44,7 @@ pub struct Around {
     /// The script.
     pub script: script::AroundScript,
     scope: CacheScope,
-    place: ScriptLocation,
+    location: ScriptLocation,
 }
 
 /// The location of a script, for error messages.
@@ -57,7 +57,7 @@ struct ScriptLocation {
 }
 
 impl ScriptLocation {
-    fn of(&self, line: usize, column: usize) -> String {
+    fn locate(&self, line: usize, column: usize) -> String {
         match self.lines.get(line.saturating_sub(1)) {
             Some((file_line, first)) => {
                 format!("{}:{file_line}:{}", self.file, first + column.saturating_sub(1))
@@ -82,7 +82,7 @@ impl Around {
                         reader.roots_read.extend(script.reads_session().then_some(Root::Session));
                         reader.context_reads.extend(script.context_reads());
                         reader.arguments.merge(&script.argument_names());
-                        Some(Self { script, scope, place })
+                        Some(Self { script, scope, location: place })
                     }
                     Err(error) => {
                         let ScriptProblem { range, message, help } =
@@ -101,7 +101,7 @@ impl Around {
                         reader.roots_read.extend(script.reads_session().then_some(Root::Session));
                         reader.context_reads.extend(script.context_reads());
                         reader.arguments.merge(&script.argument_names());
-                        Some(Self { script, scope, place })
+                        Some(Self { script, scope, location: place })
                     }
                     Err(error) => {
                         let ScriptProblem { range, message, help } =
@@ -136,8 +136,8 @@ impl Around {
     /// Formats a script error with its location.
     pub fn describe_failure(&self, failure: &ScriptRunError) -> String {
         match failure.position {
-            Some((line, column)) => format!("{} ({})", failure.message, self.place.of(line, column)),
-            None => format!("{} ({})", failure.message, self.place.file),
+            Some((line, column)) => format!("{} ({})", failure.message, self.location.locate(line, column)),
+            None => format!("{} ({})", failure.message, self.location.file),
         }
     }
 

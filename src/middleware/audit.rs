@@ -26,7 +26,7 @@ static RECORD: RecordShape = RecordShape {
     doc: "The recorded fields.",
     fields: &[FieldShape::optional(
         "fields",
-        Shape::List(&Shape::Text("a JSONPath such as `$.input.amount`")),
+        Shape::NonEmptyList(&Shape::String("a JSONPath such as `$.input.amount`")),
         "The fields to record. Default: only that the policy matched.",
     )],
 };

@@ -49,7 +49,7 @@ static RECORD: RecordShape = RecordShape {
             ]),
             "What happens when a bound is reached. Default: `halt`.",
         ),
-        FieldShape::optional("message", Shape::Text("a template"), "The message of the denial or halt."),
+        FieldShape::optional("message", Shape::String("a template"), "The message of the denial or halt."),
     ],
 };
 
@@ -59,9 +59,9 @@ pub struct Budget {
     /// The bounds.
     pub bounds: BudgetAmounts,
     /// Whose usage is counted together.
-    pub per: BudgetScope,
+    pub scope: BudgetScope,
     /// What happens when a bound is reached.
-    pub at_bound: OnBudgetExceeded,
+    pub on_exceed: OnBudgetExceeded,
     /// How principals are compared.
     pub principals: PrincipalComparison,
     /// The message of the denial or halt.
@@ -135,12 +135,12 @@ impl Budget {
         }
         Some(Self {
             bounds,
-            per: match node.get("per").and_then(YamlNode::as_str) {
+            scope: match node.get("per").and_then(YamlNode::as_str) {
                 Some("conversation") => BudgetScope::Conversation,
                 Some("principal") => BudgetScope::Principal,
                 _ => BudgetScope::Run,
             },
-            at_bound: match node.get("on_exceed").and_then(YamlNode::as_str) {
+            on_exceed: match node.get("on_exceed").and_then(YamlNode::as_str) {
                 Some("deny") => OnBudgetExceeded::Deny,
                 Some("finish") => OnBudgetExceeded::Finish,
                 _ => OnBudgetExceeded::Halt,

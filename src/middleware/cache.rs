@@ -31,7 +31,7 @@ static RECORD: RecordShape = RecordShape {
     fields: &[
         FieldShape::required(
             "ttl",
-            Shape::Text("a duration such as `60s`, or `forever`"),
+            Shape::String("a duration such as `60s`, or `forever`"),
             "How long a result is valid after the tool returned it. With `forever`, until it is evicted or invalidated.",
         ),
         FieldShape::optional(
@@ -43,7 +43,7 @@ static RECORD: RecordShape = RecordShape {
             "key",
             Shape::Either(&[
                 Shape::Record(&COMPUTED),
-                Shape::OneOrMany(&Shape::Text("a JSONPath such as `$.input.query`")),
+                Shape::OneOrMany(&Shape::String("a JSONPath such as `$.input.query`")),
             ]),
             "The cache key: calls of a tool are equal if they have the same values at these paths, or if an expression returns the same \
              value for them. Default: all arguments. The order of members and the notation of numbers make no difference.",
@@ -51,7 +51,7 @@ static RECORD: RecordShape = RecordShape {
         cache_scope::SCOPE,
         FieldShape::optional(
             "invalidate_on",
-            Shape::OneOrMany(&Shape::Text(
+            Shape::OneOrMany(&Shape::String(
                 "a tool: a name, a glob such as `update*`, or a regex such as `/^set/`",
             )),
             "Tools that change the cached data: a call of one of them, whatever its result, invalidates the whole cache.",
@@ -64,7 +64,7 @@ static COMPUTED: RecordShape = RecordShape {
     doc: "A cache key that is computed.",
     fields: &[FieldShape::required(
         "expr",
-        Shape::Text("an expression such as `to_lower(input.query)`"),
+        Shape::String("an expression such as `to_lower(input.query)`"),
         "The value that equal calls share. A call for which the expression fails bypasses the cache.",
     )],
 };

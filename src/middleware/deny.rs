@@ -40,12 +40,12 @@ static RECORD: RecordShape = RecordShape {
     fields: &[
         FieldShape::optional(
             "message",
-            Shape::Text("a template"),
+            Shape::String("a template"),
             "The message to the agent, such as \"Not outside {{ context.tenant }}\". Default: the policy's `description`.",
         ),
         FieldShape::optional(
             "code",
-            Shape::Text("a reason code"),
+            Shape::String("a reason code"),
             "Your own reason code, for programs. Default: `denied`.",
         ),
     ],

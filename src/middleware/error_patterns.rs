@@ -7,7 +7,7 @@ use crate::source::YamlNode;
 
 pub(super) const ON: FieldShape = FieldShape::optional(
     "on",
-    Shape::OneOrMany(&Shape::Text(
+    Shape::OneOrMany(&Shape::String(
         "an error's kind or message: exact, a glob, or a regular expression such as `/invalid/`",
     )),
     "The errors that it applies to, by kind (such as `timeout`) or message. Default: every error.",

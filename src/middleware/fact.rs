@@ -43,15 +43,15 @@ static RECORD: RecordShape = RecordShape {
     name: "fact",
     doc: "The value, and the name it is stored under.",
     fields: &[
-        FieldShape::required("name", Shape::Text("a name"), "The fact's name."),
+        FieldShape::required("name", Shape::String("a name"), "The fact's name."),
         FieldShape::optional(
             "key",
-            Shape::Text("a JSONPath such as `$.input.order_id`"),
+            Shape::String("a JSONPath such as `$.input.order_id`"),
             "Stores one value for each value of this key. Default: only the latest value is stored.",
         ),
         FieldShape::optional(
             "value",
-            Shape::Text("a JSONPath such as `$.output`"),
+            Shape::String("a JSONPath such as `$.output`"),
             "The value to store. Default: `$.output`.",
         ),
     ],

@@ -26,7 +26,7 @@ static RECORD: RecordShape = RecordShape {
     doc: "The message of the halt.",
     fields: &[FieldShape::optional(
         "message",
-        Shape::Text("a template"),
+        Shape::String("a template"),
         "The message to the agent. Default: the policy's `description`.",
     )],
 };

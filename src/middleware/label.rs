@@ -21,7 +21,11 @@ pub(super) static KIND: KindDefinition = KindDefinition {
 static RECORD: RecordShape = RecordShape {
     name: "label",
     doc: "The labels.",
-    fields: &[FieldShape::required("add", Shape::List(&Shape::Text("a label")), "The labels to add.")],
+    fields: &[FieldShape::required(
+        "add",
+        Shape::NonEmptyList(&Shape::String("a label")),
+        "The labels to add.",
+    )],
 };
 
 /// Settings of a `label` policy.

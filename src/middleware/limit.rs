@@ -15,7 +15,7 @@ use crate::template::Template;
 
 pub(super) const KEY: FieldShape = FieldShape::optional(
     "key",
-    Shape::OneOrMany(&Shape::Text("a JSONPath such as `$.context.principal`")),
+    Shape::OneOrMany(&Shape::String("a JSONPath such as `$.context.principal`")),
     "Counts calls separately by the values at these paths: calls with the same values share one count. Default: all matching calls share \
      one.",
 );
@@ -30,12 +30,12 @@ pub(super) const ON_EXCEED: FieldShape = FieldShape::optional(
 );
 pub(super) const MAX_WAIT: FieldShape = FieldShape::optional(
     "max_wait",
-    Shape::Text("a duration such as `10s`"),
+    Shape::String("a duration such as `10s`"),
     "For `on_exceed: wait`: how long a call may wait.",
 );
 pub(super) const MESSAGE: FieldShape = FieldShape::optional(
     "message",
-    Shape::Text("a template"),
+    Shape::String("a template"),
     "The message to the agent if a call is denied. `{{ retry_after }}` is the time after which it can be retried.",
 );
 pub(super) const ON_STORE_ERROR: FieldShape = FieldShape::optional(
@@ -84,7 +84,7 @@ pub enum CallCost {
     /// The same cost for every call.
     Fixed(Amount),
     /// The number at a path of the call.
-    At(Path),
+    AtPath(Path),
 }
 
 /// Settings of a `rate_limit` or `concurrency` policy.
@@ -101,9 +101,9 @@ pub struct Limit {
     /// The message to the agent.
     pub message: Option<Template>,
     /// The limit as text, such as `5 per 1m`.
-    pub words: String,
+    pub description: String,
     /// Whether calls run while the store is unavailable.
-    pub passes_without_store: bool,
+    pub allows_on_store_error: bool,
     key: KeyPaths,
     /// Digest of the settings that counts depend on. A reload that changes it starts new counts; one that changes only numbers does
     /// not.
@@ -175,7 +175,17 @@ impl CommonLimitSettings {
     ) -> Limit {
         let Self { key, on_exceed, message, passes_without_store } = self;
         let identity = json::digest(&crate::json::json!([identity, key.identity()])).short_hex();
-        Limit { rule, cost, counted, on_exceed, message, words, passes_without_store, key, identity }
+        Limit {
+            rule,
+            cost,
+            counted,
+            on_exceed,
+            message,
+            description: words,
+            allows_on_store_error: passes_without_store,
+            key,
+            identity,
+        }
     }
 }
 
@@ -198,9 +208,9 @@ impl Limit {
         parts.extend(self.key.values(view)?);
         let cost = match &self.cost {
             CallCost::Fixed(amount) => *amount,
-            CallCost::At(path) => {
+            CallCost::AtPath(path) => {
                 let nodes = path.nodes(view).map_err(|mismatch| mismatch.to_string())?;
-                nodes.first().and_then(|node| amount(*node)).ok_or_else(|| {
+                nodes.first().and_then(|node| amount_at(*node)).ok_or_else(|| {
                     format!("there is no non-negative number at `{}`, the `cost` of the call", path.text())
                 })?
             }
@@ -209,7 +219,7 @@ impl Limit {
     }
 }
 
-fn amount(place: Place<'_>) -> Option<Amount> {
+fn amount_at(place: Place<'_>) -> Option<Amount> {
     Amount::from_number(place.as_json()?.as_number()?)
 }
 

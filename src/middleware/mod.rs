@@ -48,7 +48,7 @@ pub use redact::Redact;
 pub use respond::Respond;
 pub use retry::Retry;
 pub use stream::{DropUnit, Stream};
-pub use stream_filter::{MAX_STREAM_TEXTS, MAX_WAITING, StreamFilter, WITHHELD};
+pub use stream_filter::{MAX_DELAYED_CHUNKS, MAX_STREAM_TEXTS, StreamFilter, WITHHELD};
 pub use stream_shadow::StreamShadow;
 pub use timeout::Timeout;
 pub use transform::{Transform, TransformStep, apply as apply_steps};

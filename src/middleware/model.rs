@@ -65,17 +65,17 @@ static PROMPTS: RecordShape = RecordShape {
     fields: &[
         FieldShape::optional(
             "append",
-            Shape::OneOrMany(&Shape::Text("a template")),
+            Shape::OneOrMany(&Shape::String("a template")),
             "Prompts added after the existing ones.",
         ),
         FieldShape::optional(
             "prepend",
-            Shape::OneOrMany(&Shape::Text("a template")),
+            Shape::OneOrMany(&Shape::String("a template")),
             "Prompts added before the existing ones.",
         ),
         FieldShape::optional(
             "replace",
-            Shape::OneOrMany(&Shape::Text("a template")),
+            Shape::OneOrMany(&Shape::String("a template")),
             "Prompts that replace the existing ones.",
         ),
     ],
@@ -110,12 +110,12 @@ static TOOLS: RecordShape = RecordShape {
     fields: &[
         FieldShape::optional(
             "show",
-            Shape::OneOrMany(&Shape::Text("a tool's name, a glob or `/regex/`")),
+            Shape::OneOrMany(&Shape::String("a tool's name, a glob or `/regex/`")),
             "Shows only these tools.",
         ),
         FieldShape::optional(
             "hide",
-            Shape::OneOrMany(&Shape::Text("a tool's name, a glob or `/regex/`")),
+            Shape::OneOrMany(&Shape::String("a tool's name, a glob or `/regex/`")),
             "Hides these tools.",
         ),
     ],
@@ -175,7 +175,7 @@ impl ParameterBounds {
         bound
     }
 
-    fn of(self, value: Option<f64>) -> Option<f64> {
+    fn apply_to(self, value: Option<f64>) -> Option<f64> {
         let value = self.set.or(value)?;
         let value = self.min.map_or(value, |min| value.max(min));
         Some(self.max.map_or(value, |max| value.min(max)))
@@ -274,10 +274,10 @@ impl Model {
         }
         config.system_prompts.splice(0..0, rendered(&self.prepend));
         config.system_prompts.extend(rendered(&self.append));
-        config.temperature = self.temperature.of(config.temperature);
-        config.top_p = self.top_p.of(config.top_p);
+        config.temperature = self.temperature.apply_to(config.temperature);
+        config.top_p = self.top_p.apply_to(config.top_p);
         // A number of tokens is whole: round down.
-        let tokens = self.max_tokens.of(config.max_tokens.map(|tokens| tokens as f64));
+        let tokens = self.max_tokens.apply_to(config.max_tokens.map(|tokens| tokens as f64));
         config.max_tokens = tokens.map(|tokens| tokens.max(0.0) as u64);
         let any = |patterns: &[NamePattern], name: &str| patterns.iter().any(|pattern| pattern.matches(name));
         config.tools.retain(|tool| {

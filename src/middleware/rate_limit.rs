@@ -32,7 +32,7 @@ static RECORD: RecordShape = RecordShape {
         ),
         FieldShape::required(
             "per",
-            Shape::Text("a duration such as `1m`, or `run` or `conversation`"),
+            Shape::String("a duration such as `1m`, or `run` or `conversation`"),
             "The period: a duration such as `1m` or `1d`; `run` for one session; `conversation` for all sessions with the same \
              `session.conversationId`, stored for 30 days.",
         ),
@@ -44,7 +44,7 @@ static RECORD: RecordShape = RecordShape {
         limit::KEY,
         FieldShape::optional(
             "cost",
-            Shape::Either(&[Shape::Number, Shape::Text("a JSONPath such as `$.input.amount`")]),
+            Shape::Either(&[Shape::Number, Shape::String("a JSONPath such as `$.input.amount`")]),
             "The cost of one call: a number, or a path to a number in the call. Decimals are exact. Default: 1.",
         ),
         FieldShape::optional(
@@ -190,5 +190,5 @@ fn read_cost(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<CallCost>
         );
         return None;
     }
-    Some(CallCost::At(path))
+    Some(CallCost::AtPath(path))
 }

@@ -34,7 +34,7 @@ static RECORD: RecordShape = RecordShape {
         error_patterns::ON,
         FieldShape::optional(
             "message",
-            Shape::Text("a template"),
+            Shape::String("a template"),
             "The message to the model. `{{ error }}` is the tool's error; `{{ suggestion }}` suggests arguments, from the values in the \
              tool's schema and those of earlier successful calls of the session. Default: the error and the suggestion.",
         ),

@@ -37,12 +37,12 @@ static RECORD: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "detect",
-            Shape::OneOrMany(&Shape::Text("a detector's name such as `email`")),
+            Shape::OneOrMany(&Shape::String("a detector's name such as `email`")),
             "Built-in detectors.",
         ),
         FieldShape::optional(
             "patterns",
-            Shape::OneOrMany(&Shape::Text("a regular expression")),
+            Shape::OneOrMany(&Shape::String("a regular expression")),
             "Your own patterns.",
         ),
         WITH,
@@ -118,10 +118,10 @@ pub(super) fn read_redactor(node: &YamlNode, detect: &str, reader: &mut PolicyRe
         scalar_or_items(node.get(detect)).filter_map(|name| read_detector(name, reader)).collect();
     let patterns: Vec<Regex> =
         scalar_or_items(node.get("patterns")).filter_map(|pattern| reader.read_regex(pattern)).collect();
-    Redactor::new(detectors, patterns, style(node.get("with")).unwrap_or(RedactionStyle::Mask))
+    Redactor::new(detectors, patterns, read_style(node.get("with")).unwrap_or(RedactionStyle::Mask))
 }
 
-fn style(node: Option<&YamlNode>) -> Option<RedactionStyle> {
+fn read_style(node: Option<&YamlNode>) -> Option<RedactionStyle> {
     let node = node?;
     match (node.as_str(), node.get("keep_last").and_then(YamlNode::as_number)) {
         (Some("hash"), _) => Some(RedactionStyle::Hash),

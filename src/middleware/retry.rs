@@ -51,7 +51,7 @@ static BACKOFF: RecordShape = RecordShape {
     fields: &[
         FieldShape::optional(
             "initial",
-            Shape::Text("a duration such as `200ms`"),
+            Shape::String("a duration such as `200ms`"),
             "The first pause. Default: 200ms.",
         ),
         FieldShape::optional(
@@ -61,7 +61,7 @@ static BACKOFF: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "max",
-            Shape::Text("a duration such as `5s`"),
+            Shape::String("a duration such as `5s`"),
             "The maximum pause. Default: 10s.",
         ),
         FieldShape::optional(

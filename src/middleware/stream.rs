@@ -40,7 +40,7 @@ static RECORD: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "drop",
-            Shape::Either(&[DROPPED, Shape::List(&DROPPED), Shape::Record(&DROP)]),
+            Shape::Either(&[DROPPED, Shape::NonEmptyList(&DROPPED), Shape::Record(&DROP)]),
             "What is dropped: words, or regular expressions such as `/profanity/`. Look-alike characters and escapes are matched, too.",
         ),
         FieldShape::optional(
@@ -50,19 +50,19 @@ static RECORD: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "redact",
-            Shape::OneOrMany(&Shape::Text("a detector's name such as `email`")),
+            Shape::OneOrMany(&Shape::String("a detector's name such as `email`")),
             "Built-in detectors for redaction.",
         ),
         FieldShape::optional(
             "patterns",
-            Shape::OneOrMany(&Shape::Text("a regular expression")),
+            Shape::OneOrMany(&Shape::String("a regular expression")),
             "Your own patterns for redaction.",
         ),
         WITH,
     ],
 };
 
-const DROPPED: Shape = Shape::Text("a word, or a regular expression such as `/profanity/`");
+const DROPPED: Shape = Shape::String("a word, or a regular expression such as `/profanity/`");
 
 static DROP: RecordShape = RecordShape {
     name: "drop",

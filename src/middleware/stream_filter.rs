@@ -18,7 +18,7 @@ pub const WITHHELD: &str = "[withheld]";
 pub const MAX_STREAM_TEXTS: usize = 256;
 
 /// Maximum number of chunks that wait for a text. Beyond it, the first one is passed on ahead of the text.
-pub const MAX_WAITING: usize = 256;
+pub const MAX_DELAYED_CHUNKS: usize = 256;
 
 /// Filter for the stream of one turn of the model.
 ///
@@ -28,7 +28,7 @@ pub const MAX_WAITING: usize = 256;
 pub struct StreamFilter {
     policies: Vec<Stream>,
     texts: Vec<FilteredText>,
-    waiting: VecDeque<DelayedChunk>,
+    delayed: VecDeque<DelayedChunk>,
     surplus_withheld: bool,
 }
 
@@ -83,7 +83,7 @@ impl StreamFilter {
                 passed.push(text.name.chunk(rest));
             }
         }
-        passed.extend(self.waiting.drain(..).map(|waiting| waiting.chunk));
+        passed.extend(self.delayed.drain(..).map(|waiting| waiting.chunk));
         self.surplus_withheld = false;
         passed
     }
@@ -101,7 +101,7 @@ impl StreamFilter {
             }
             None => {
                 let policies = self.policies.iter().filter(concerns);
-                self.texts.push(FilteredText::new(name.clone(), policies.flat_map(steps).collect()));
+                self.texts.push(FilteredText::new(name.clone(), policies.flat_map(filter_steps).collect()));
                 self.texts.len() - 1
             }
         };
@@ -110,32 +110,32 @@ impl StreamFilter {
         if !shown.is_empty() {
             passed.push(name.chunk(shown));
         }
-        self.release(&mut passed);
+        self.release_delayed(&mut passed);
         passed
     }
 
     fn push_other(&mut self, chunk: Chunk) -> Vec<Chunk> {
         let behind =
             self.texts.iter_mut().filter_map(|text| Some((text.name.clone(), text.mark()?))).collect();
-        self.waiting.push_back(DelayedChunk { chunk, behind });
+        self.delayed.push_back(DelayedChunk { chunk, behind });
         let mut passed = Vec::new();
-        if self.waiting.len() > MAX_WAITING {
-            passed.extend(self.waiting.pop_front().map(|first| first.chunk));
+        if self.delayed.len() > MAX_DELAYED_CHUNKS {
+            passed.extend(self.delayed.pop_front().map(|first| first.chunk));
         }
-        self.release(&mut passed);
+        self.release_delayed(&mut passed);
         passed
     }
 
     /// Passes on the waiting chunks whose texts hold nothing back.
-    fn release(&mut self, passed: &mut Vec<Chunk>) {
+    fn release_delayed(&mut self, passed: &mut Vec<Chunk>) {
         let texts = &self.texts;
         let free = |waiting: &DelayedChunk| {
             waiting.behind.iter().all(|(name, mark)| {
                 texts.iter().find(|text| text.name == *name).is_none_or(|text| text.marks_passed >= *mark)
             })
         };
-        while self.waiting.front().is_some_and(free) {
-            passed.extend(self.waiting.pop_front().map(|first| first.chunk));
+        while self.delayed.front().is_some_and(free) {
+            passed.extend(self.delayed.pop_front().map(|first| first.chunk));
         }
     }
 }
@@ -156,16 +156,16 @@ impl FilteredText {
     }
 
     fn push(&mut self, delta: &str) -> String {
-        self.guarded(delta, |_, _| {})
+        self.push_guarded(delta, |_, _| {})
     }
 
     fn finish(&mut self) -> String {
-        self.guarded("", |step, flowing| flowing.push_str(&step.sifter.finish()))
+        self.push_guarded("", |step, flowing| flowing.push_str(&step.sifter.finish()))
     }
 
     /// Passes text through all steps; `after` can add text after each step. After a panic or an overflow nothing unfiltered is passed
     /// on: only the text that has passed all steps, followed by [`WITHHELD`].
-    fn guarded(&mut self, delta: &str, after: impl Fn(&mut FilterStep, &mut String)) -> String {
+    fn push_guarded(&mut self, delta: &str, after: impl Fn(&mut FilterStep, &mut String)) -> String {
         if self.withheld {
             return String::new();
         }
@@ -236,7 +236,7 @@ enum TextFilter {
     ChunkDrop { unwanted: Arc<Redactor> },
 }
 
-fn steps(policy: &Stream) -> impl Iterator<Item = FilterStep> {
+fn filter_steps(policy: &Stream) -> impl Iterator<Item = FilterStep> {
     let drop = policy.drop.iter().map(|(unit, unwanted)| {
         let unwanted = Arc::clone(unwanted);
         match unit {
@@ -274,7 +274,7 @@ impl TextFilter {
                         return Err(MatchTooLongError);
                     }
                     if piece.ends_with('\n') {
-                        shown.push_str(&wanted(unwanted, line));
+                        shown.push_str(&take_kept_line(unwanted, line));
                     }
                 }
             }
@@ -287,7 +287,7 @@ impl TextFilter {
     fn finish(&mut self) -> String {
         match self {
             Self::Sieve(sieve) => sieve.finish(),
-            Self::Lines { unwanted, line } => wanted(unwanted, line),
+            Self::Lines { unwanted, line } => take_kept_line(unwanted, line),
             Self::ChunkDrop { .. } => String::new(),
         }
     }
@@ -302,7 +302,7 @@ impl TextFilter {
 }
 
 /// Returns the line, or an empty string if it is dropped.
-fn wanted(unwanted: &Redactor, line: &mut String) -> String {
+fn take_kept_line(unwanted: &Redactor, line: &mut String) -> String {
     let line = std::mem::take(line);
     if unwanted.has_match(&line) { String::new() } else { line }
 }
@@ -326,7 +326,7 @@ mod tests {
         );
         assert_eq!(text.push("held"), "");
         assert!(text.mark().is_some());
-        assert_eq!(text.guarded("more", |_, _| panic!("a filter's own error")), WITHHELD);
+        assert_eq!(text.push_guarded("more", |_, _| panic!("a filter's own error")), WITHHELD);
         assert_eq!((text.push("rest\n"), text.finish()), (String::new(), String::new()));
         assert_eq!(text.marks_passed, text.marks, "waiting chunks are passed on");
     }

@@ -22,22 +22,22 @@ impl StreamShadow {
 
     /// Adds a chunk and returns whether the policy would have changed the stream so far. Don't call it again after `true`.
     pub fn would_change(&mut self, chunk: &Chunk) -> bool {
-        if let Some((text, delta)) = text(chunk) {
+        if let Some((text, delta)) = text_delta(chunk) {
             self.held.entry(text).or_default().push_str(delta);
         }
         let passed = self.filter.push(chunk.clone());
         let ends = matches!(chunk, Chunk::Finished { .. });
-        self.differs(&passed) || ends && self.withholds()
+        self.has_changed(&passed) || ends && self.withholds()
     }
 
     /// Returns whether the policy would have changed the rest of a turn that ended without [`Chunk::Finished`].
     pub fn would_change_rest(&mut self) -> bool {
         let rest = self.filter.finish();
-        self.differs(&rest) || self.withholds()
+        self.has_changed(&rest) || self.withholds()
     }
 
-    fn differs(&mut self, passed: &[Chunk]) -> bool {
-        passed.iter().filter_map(text).any(|(text, shown)| {
+    fn has_changed(&mut self, passed: &[Chunk]) -> bool {
+        passed.iter().filter_map(text_delta).any(|(text, shown)| {
             let held = self.held.entry(text).or_default();
             match held.strip_prefix(shown) {
                 Some(rest) => {
@@ -54,7 +54,7 @@ impl StreamShadow {
     }
 }
 
-fn text(chunk: &Chunk) -> Option<((bool, String), &str)> {
+fn text_delta(chunk: &Chunk) -> Option<((bool, String), &str)> {
     match chunk {
         Chunk::Text { id, delta } => Some(((true, id.clone()), delta)),
         Chunk::Reasoning { id, delta } => Some(((false, id.clone()), delta)),

@@ -9,7 +9,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     name: "timeout",
     doc: "Cancels matching calls that take longer than this duration, such as `30s`. The agent gets an error that says that the tool may \
           still have taken effect. `retry` and `recover` can handle it as an error of kind `timeout`.",
-    shape: Shape::Text("a duration such as `30s`"),
+    shape: Shape::String("a duration such as `30s`"),
     polarity: Polarity::Restricting,
     after_tool: |_| false,
     needs_matcher: false,
@@ -17,7 +17,7 @@ pub(super) static KIND: KindDefinition = KindDefinition {
     read: |node, reader| {
         Some(PolicyKind::Timeout(Timeout {
             after: reader.read_duration(node)?,
-            words: node.as_str()?.to_owned(),
+            source: node.as_str()?.to_owned(),
         }))
     },
 };
@@ -28,5 +28,5 @@ pub struct Timeout {
     /// The maximum duration of a call.
     pub after: Duration,
     /// The duration as written.
-    pub words: String,
+    pub source: String,
 }

@@ -34,12 +34,12 @@ static RECORD: RecordShape = RecordShape {
     fields: &[
         FieldShape::optional(
             "input",
-            Shape::List(&Shape::Record(&STEP)),
+            Shape::NonEmptyList(&Shape::Record(&STEP)),
             "Steps for the arguments. Their paths start with `$.input`.",
         ),
         FieldShape::optional(
             "output",
-            Shape::List(&Shape::Record(&STEP)),
+            Shape::NonEmptyList(&Shape::Record(&STEP)),
             "Steps for the result. Their paths start with `$.output`.",
         ),
     ],
@@ -51,7 +51,7 @@ static STEP: RecordShape = RecordShape {
     fields: &[
         FieldShape::required(
             "path",
-            Shape::Text("a JSONPath such as `$.input.subject`"),
+            Shape::String("a JSONPath such as `$.input.subject`"),
             "The path of the value.",
         ),
         FieldShape::optional("trim", Shape::True, "Removes leading and trailing white space from a string."),
@@ -61,7 +61,7 @@ static STEP: RecordShape = RecordShape {
         FieldShape::optional("default", Shape::Any, "Sets this value if the value is absent."),
         FieldShape::optional("set", Shape::Any, "Sets this value, whether or not there is one."),
         FieldShape::optional("clamp", Shape::Record(&CLAMP), "Limits a number to bounds."),
-        FieldShape::optional("rename", Shape::Text("a name"), "Renames the member."),
+        FieldShape::optional("rename", Shape::String("a name"), "Renames the member."),
         FieldShape::optional(
             "replace",
             Shape::Record(&REPLACE),
@@ -69,7 +69,7 @@ static STEP: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "template",
-            Shape::Text("a template"),
+            Shape::String("a template"),
             "Sets the value to the rendered template.",
         ),
     ],
@@ -90,12 +90,12 @@ pub(super) static REPLACE: RecordShape = RecordShape {
     fields: &[
         FieldShape::required(
             "pattern",
-            Shape::Text("a regular expression"),
+            Shape::String("a regular expression"),
             "The pattern. All matches are replaced.",
         ),
         FieldShape::required(
             "with",
-            Shape::Text("a string"),
+            Shape::String("a string"),
             "The replacement; `$1` is the first group, `$$` a dollar sign.",
         ),
     ],
@@ -262,8 +262,9 @@ impl TransformStep {
                 let mut changed = false;
                 for location in &locations {
                     let Some(place) = path::get_mut(value, location) else { continue };
-                    if let Some(new) =
-                        change.of(place).map_err(|problem| format!("`{}` {problem}", self.path.text()))?
+                    if let Some(new) = change
+                        .new_value(place)
+                        .map_err(|problem| format!("`{}` {problem}", self.path.text()))?
                     {
                         *place = new;
                         changed = true;
@@ -335,15 +336,15 @@ impl TransformChange {
     }
 
     /// Returns the new value. Returns `None` if the value does not change.
-    fn of(&self, place: &Value) -> Result<Option<Value>, String> {
+    fn new_value(&self, place: &Value) -> Result<Option<Value>, String> {
         work_limit::spend_for(place.as_str().map_or(0, str::len), 4).map_err(|why| why.to_string())?;
         let new = match self {
             Self::Set(new) => new.clone(),
-            Self::Trim => text(place, "trim")?.trim().into(),
-            Self::Lowercase => text(place, "lowercase")?.to_lowercase().into(),
-            Self::Uppercase => text(place, "uppercase")?.to_uppercase().into(),
+            Self::Trim => expect_string(place, "trim")?.trim().into(),
+            Self::Lowercase => expect_string(place, "lowercase")?.to_lowercase().into(),
+            Self::Uppercase => expect_string(place, "uppercase")?.to_uppercase().into(),
             Self::Replace { pattern, with } => {
-                pattern.replace_all(text(place, "replace")?, with.as_str()).into_owned().into()
+                pattern.replace_all(expect_string(place, "replace")?, with.as_str()).into_owned().into()
             }
             Self::Clamp { min, max } => match place {
                 Value::Number(number) => Value::Number(clamp(number, min.as_ref(), max.as_ref()).clone()),
@@ -363,7 +364,7 @@ fn clamp<'a>(number: &'a Number, min: Option<&'a Number>, max: Option<&'a Number
     }
 }
 
-fn text<'a>(place: &'a Value, step: &str) -> Result<&'a str, String> {
+fn expect_string<'a>(place: &'a Value, step: &str) -> Result<&'a str, String> {
     place.as_str().ok_or_else(|| type_mismatch(place, step, JsonType::String))
 }
 

@@ -45,8 +45,8 @@ pub(super) fn read_schema(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Opt
     match &node.value {
         YamlValue::String(text) if text.text == "tool" => Some(None),
         YamlValue::Mapping(entries) => match entries.as_slice() {
-            [entry] if entry.key == "file" => read_file(&entry.value, reader).map(Some),
-            _ => compile(node, &node.to_json(), reader).map(Some),
+            [entry] if entry.key == "file" => read_schema_file(&entry.value, reader).map(Some),
+            _ => compile_schema(node, &node.to_json(), reader).map(Some),
         },
         _ => {
             let near = node.as_str().and_then(|text| did_you_mean(text, ["tool"].into_iter()));
@@ -60,7 +60,7 @@ pub(super) fn read_schema(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Opt
     }
 }
 
-fn read_file(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<ArgumentSchema> {
+fn read_schema_file(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<ArgumentSchema> {
     if node.as_str().is_none() {
         let message = format!("`file` must be a string; this is {}", node.type_name());
         reader.report(
@@ -71,7 +71,7 @@ fn read_file(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<ArgumentS
     }
     let (_, text) = reader.read_referenced_file(node, ".json")?;
     match json::parse(&text) {
-        Ok(value) => compile(node, &value, reader),
+        Ok(value) => compile_schema(node, &value, reader),
         Err(error) => {
             let name = node.as_str().unwrap_or_default();
             let message = format!("`{name}` has invalid JSON: {error}");
@@ -84,7 +84,11 @@ fn read_file(node: &YamlNode, reader: &mut PolicyReader<'_>) -> Option<ArgumentS
     }
 }
 
-fn compile(node: &YamlNode, value: &json::Value, reader: &mut PolicyReader<'_>) -> Option<ArgumentSchema> {
+fn compile_schema(
+    node: &YamlNode,
+    value: &json::Value,
+    reader: &mut PolicyReader<'_>,
+) -> Option<ArgumentSchema> {
     match ArgumentSchema::compile(value) {
         Ok(schema) => Some(schema),
         Err(error) => {

@@ -16,22 +16,22 @@ use crate::safe_text::fold_name;
 /// The names that policies read, as a tree: those of the arguments, of their members, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArgumentNames {
-    named: BTreeMap<String, Self>,
+    members: BTreeMap<String, Self>,
     /// The names read from every element or member.
-    any: Option<Box<Self>>,
+    any_member: Option<Box<Self>>,
     /// The names read from the value itself and from everything below it.
-    below: Option<Box<Self>>,
+    descendants: Option<Box<Self>>,
 }
 
 /// A name in a call that a server could take for one that policies read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MisreadName {
     /// The path of its object, as steps below the arguments.
-    pub place: Vec<PathStep>,
+    pub path: Vec<PathStep>,
     /// The name in the call.
     pub name: String,
     /// The name that policies read.
-    pub meant: String,
+    pub policy_name: String,
 }
 
 /// The path from the arguments to a value, as a linked list.
@@ -57,8 +57,8 @@ impl ArgumentNames {
         let (mut names, mut others) = (Self::default(), Self::default());
         let mut open = vec![(query.base, query.segments.clone())];
         while let Some((base, segments)) = open.pop() {
-            let root = if base == QueryBase::Member(Root::Input) { &mut names } else { &mut others };
-            root.insert(&segments, &mut open);
+            let root = if base == QueryBase::CallMember(Root::Input) { &mut names } else { &mut others };
+            root.add_segments(&segments, &mut open);
         }
         names
     }
@@ -70,25 +70,27 @@ impl ArgumentNames {
 
     /// Adds the member at this path of names.
     pub fn add_member(&mut self, names: &[String]) -> &mut Self {
-        names.iter().fold(self, |at, name| at.named.entry(name.clone()).or_default())
+        names.iter().fold(self, |at, name| at.members.entry(name.clone()).or_default())
     }
 
     /// Adds every element and member.
     pub fn add_any_member(&mut self) -> &mut Self {
-        self.any.get_or_insert_default()
+        self.any_member.get_or_insert_default()
     }
 
     /// Adds a name that is read at any depth below.
     pub fn add_descendant(&mut self, name: &str) {
-        self.below.get_or_insert_default().named.entry(name.to_owned()).or_default();
+        self.descendants.get_or_insert_default().members.entry(name.to_owned()).or_default();
     }
 
     /// Adds all names of another tree.
     pub fn merge(&mut self, other: &Self) {
-        for (name, below) in &other.named {
-            self.named.entry(name.clone()).or_default().merge(below);
+        for (name, below) in &other.members {
+            self.members.entry(name.clone()).or_default().merge(below);
         }
-        for (own, other) in [(&mut self.any, &other.any), (&mut self.below, &other.below)] {
+        for (own, other) in
+            [(&mut self.any_member, &other.any_member), (&mut self.descendants, &other.descendants)]
+        {
             if let Some(other) = other {
                 own.get_or_insert_default().merge(other);
             }
@@ -97,22 +99,22 @@ impl ArgumentNames {
 
     /// The names of the members that are read by name.
     pub(super) fn member_names(&self) -> impl Iterator<Item = &str> {
-        self.named.keys().map(String::as_str)
+        self.members.keys().map(String::as_str)
     }
 
     /// The names read from the member with this name.
     pub(super) fn member(&self, name: &str) -> Option<&Self> {
-        self.named.get(name)
+        self.members.get(name)
     }
 
     /// The names read from every element or member.
     pub(super) fn any_member(&self) -> Option<&Self> {
-        self.any.as_deref()
+        self.any_member.as_deref()
     }
 
     /// The names read from the value itself and from everything below it.
     pub(super) fn descendants(&self) -> Option<&Self> {
-        self.below.as_deref()
+        self.descendants.as_deref()
     }
 
     /// The first name in the arguments that could be taken for one of `all`. Skips names that are read themselves and names for
@@ -123,69 +125,76 @@ impl ArgumentNames {
         declares: &dyn Fn(&[PathStep], &str) -> bool,
     ) -> Option<MisreadName> {
         let start = AncestorPath { before: None, step: AncestorStep::Start, depth: 0 };
-        look(all.into_iter().collect(), ActiveNames::new(), arguments, start, declares)
+        find_misread_in(all.into_iter().collect(), ActiveNames::new(), arguments, start, declares)
     }
 
-    fn insert(&mut self, segments: &[Segment], open: &mut Vec<(QueryBase, Vec<Segment>)>) {
+    fn add_segments(&mut self, segments: &[Segment], open: &mut Vec<(QueryBase, Vec<Segment>)>) {
         let Some((segment, rest)) = segments.split_first() else { return };
         let (selectors, at) = match segment {
             Segment::Child(selectors) => (selectors, self),
-            Segment::Descendant(selectors) => (selectors, &mut **self.below.get_or_insert_default()),
+            Segment::Descendant(selectors) => (selectors, &mut **self.descendants.get_or_insert_default()),
         };
         for selector in &selectors.list {
             let child = match selector {
-                Selector::Name(name) => at.named.entry(name.clone()).or_default(),
-                _ => &mut **at.any.get_or_insert_default(),
+                Selector::Name(name) => at.members.entry(name.clone()).or_default(),
+                _ => &mut **at.any_member.get_or_insert_default(),
             };
             if let Selector::Filter(filter) = selector {
-                child.filter(filter, open);
+                child.add_filter(filter, open);
             }
-            child.insert(rest, open);
+            child.add_segments(rest, open);
         }
     }
 
-    fn filter(&mut self, filter: &Filter, open: &mut Vec<(QueryBase, Vec<Segment>)>) {
+    fn add_filter(&mut self, filter: &Filter, open: &mut Vec<(QueryBase, Vec<Segment>)>) {
         match filter {
             Filter::Any(filters) | Filter::All(filters) => {
-                filters.iter().for_each(|filter| self.filter(filter, open))
+                filters.iter().for_each(|filter| self.add_filter(filter, open))
             }
-            Filter::Not(filter) => self.filter(filter, open),
-            Filter::Exists(query) => self.query(query.base, &query.segments, open),
+            Filter::Not(filter) => self.add_filter(filter, open),
+            Filter::Exists(query) => self.add_query(query.base, &query.segments, open),
             Filter::Compare(left, _, right) => {
-                self.operand(left, open);
-                self.operand(right, open);
+                self.add_operand(left, open);
+                self.add_operand(right, open);
             }
-            Filter::Fits(text, pattern) => {
-                self.operand(text, open);
+            Filter::Matches(text, pattern) => {
+                self.add_operand(text, open);
                 if let RegexPattern::Dynamic(_, pattern) = pattern {
-                    self.operand(pattern, open);
+                    self.add_operand(pattern, open);
                 }
             }
         }
     }
 
-    fn operand(&mut self, operand: &Operand, open: &mut Vec<(QueryBase, Vec<Segment>)>) {
+    fn add_operand(&mut self, operand: &Operand, open: &mut Vec<(QueryBase, Vec<Segment>)>) {
         match operand {
             Operand::Literal(_) => {}
             Operand::Singular(base, steps) => {
                 let segments: Vec<Segment> = steps.iter().cloned().map(Segment::from).collect();
-                self.query(*base, &segments, open);
+                self.add_query(*base, &segments, open);
             }
-            Operand::Length(of) => self.operand(of, open),
-            Operand::Count(query) | Operand::Value(query) => self.query(query.base, &query.segments, open),
+            Operand::Length(of) => self.add_operand(of, open),
+            Operand::Count(query) | Operand::Value(query) => {
+                self.add_query(query.base, &query.segments, open)
+            }
         }
     }
 
-    fn query(&mut self, base: QueryBase, segments: &[Segment], open: &mut Vec<(QueryBase, Vec<Segment>)>) {
+    fn add_query(
+        &mut self,
+        base: QueryBase,
+        segments: &[Segment],
+        open: &mut Vec<(QueryBase, Vec<Segment>)>,
+    ) {
         match base {
-            QueryBase::Current => self.insert(segments, open),
+            QueryBase::Current => self.add_segments(segments, open),
             _ => open.push((base, segments.to_vec())),
         }
     }
 }
 
 /// Searches a value. `here` holds the names read from this value, `everywhere` those read from it and everything below it.
-fn look<'n>(
+fn find_misread_in<'n>(
     here: ActiveNames<'n>,
     everywhere: ActiveNames<'n>,
     value: &Value,
@@ -193,27 +202,37 @@ fn look<'n>(
     declares: &dyn Fn(&[PathStep], &str) -> bool,
 ) -> Option<MisreadName> {
     let mut everywhere = everywhere;
-    everywhere.extend(here.iter().filter_map(|names| names.below.as_deref()));
+    everywhere.extend(here.iter().filter_map(|names| names.descendants.as_deref()));
     // Deeper values are rejected before this check.
     if (here.is_empty() && everywhere.is_empty()) || way.depth > MAX_DEPTH {
         return None;
     }
     let all = || here.iter().chain(&everywhere).copied();
-    let any = || all().filter_map(|names| names.any.as_deref());
+    let any = || all().filter_map(|names| names.any_member.as_deref());
     match value {
         Value::Object(members) => members.iter().find_map(|(name, member)| {
-            let mut below: ActiveNames<'n> = all().filter_map(|names| names.named.get(name)).collect();
+            let mut below: ActiveNames<'n> = all().filter_map(|names| names.members.get(name)).collect();
             if below.is_empty()
-                && let Some(meant) = all().find_map(|names| names.nearest(name))
+                && let Some(meant) = all().find_map(|names| names.lookalike_of(name))
                 && !declares(&way.steps(), name)
             {
-                return Some(MisreadName { place: way.steps(), name: name.clone(), meant: meant.to_owned() });
+                return Some(MisreadName {
+                    path: way.steps(),
+                    name: name.clone(),
+                    policy_name: meant.to_owned(),
+                });
             }
             below.extend(any());
-            look(below, everywhere.clone(), member, way.to(AncestorStep::Name(name)), declares)
+            find_misread_in(below, everywhere.clone(), member, way.to(AncestorStep::Name(name)), declares)
         }),
         Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
-            look(any().collect(), everywhere.clone(), item, way.to(AncestorStep::Index(index)), declares)
+            find_misread_in(
+                any().collect(),
+                everywhere.clone(),
+                item,
+                way.to(AncestorStep::Index(index)),
+                declares,
+            )
         }),
         _ => None,
     }
@@ -221,9 +240,9 @@ fn look<'n>(
 
 impl ArgumentNames {
     /// The read name for which another name could be taken.
-    fn nearest(&self, name: &str) -> Option<&str> {
+    fn lookalike_of(&self, name: &str) -> Option<&str> {
         fold_name(name).next()?;
-        self.named.keys().map(String::as_str).find(|known| fold_name(known).eq(fold_name(name)))
+        self.members.keys().map(String::as_str).find(|known| fold_name(known).eq(fold_name(name)))
     }
 }
 
@@ -254,7 +273,7 @@ impl std::fmt::Display for MisreadName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = |name: &str| crate::safe_text::escape_controls(&crate::safe_text::truncate(name));
         write!(f, "the argument `")?;
-        for step in &self.place {
+        for step in &self.path {
             match step {
                 PathStep::Name(step) => write!(f, "{}.", name(step))?,
                 PathStep::Index(index) => write!(f, "{index}.")?,
@@ -264,8 +283,8 @@ impl std::fmt::Display for MisreadName {
             f,
             "{}` could be mistaken for `{}`, which policies read: rename it to `{}`",
             name(&self.name),
-            self.meant,
-            self.meant
+            self.policy_name,
+            self.policy_name
         )
     }
 }

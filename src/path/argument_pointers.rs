@@ -21,7 +21,7 @@ impl ArgumentPointers {
     /// Adds the argument with this name, if it exists.
     pub fn add_argument(&mut self, input: &Value, name: &str) {
         if input.get(name).is_some() {
-            self.add(pointer("", name));
+            self.add(join_pointer("", name));
         }
     }
 
@@ -37,7 +37,7 @@ impl ArgumentPointers {
                 return;
             }
             if names.any_member().is_some() || is_read_below(names, name, member, 0) {
-                self.add(pointer("", name));
+                self.add(join_pointer("", name));
             }
         }
     }
@@ -91,7 +91,7 @@ impl ArgumentPointers {
                         .chain(all().filter_map(ArgumentNames::any_member))
                         .collect();
                     if !below.is_empty() || !everywhere.is_empty() {
-                        self.walk(&below, &everywhere, member, &pointer(at, name), depth + 1);
+                        self.walk(&below, &everywhere, member, &join_pointer(at, name), depth + 1);
                     }
                 }
             }
@@ -99,7 +99,13 @@ impl ArgumentPointers {
                 let below: Vec<_> = all().filter_map(ArgumentNames::any_member).collect();
                 if !below.is_empty() || !everywhere.is_empty() {
                     for (index, item) in items.iter().enumerate() {
-                        self.walk(&below, &everywhere, item, &pointer(at, &index.to_string()), depth + 1);
+                        self.walk(
+                            &below,
+                            &everywhere,
+                            item,
+                            &join_pointer(at, &index.to_string()),
+                            depth + 1,
+                        );
                     }
                 }
             }
@@ -124,7 +130,7 @@ fn is_read_below(names: &ArgumentNames, name: &str, member: &Value, depth: usize
     }
 }
 
-fn pointer(at: &str, name: &str) -> String {
+fn join_pointer(at: &str, name: &str) -> String {
     format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 

@@ -54,17 +54,17 @@ impl Segment {
 pub(super) struct Selectors {
     pub(super) list: Vec<Selector>,
     /// The types from which at least one of them can select.
-    pub(super) expects: ExpectedType,
+    pub(super) expected: ExpectedType,
 }
 
 impl Selectors {
     pub(super) fn new(list: Vec<Selector>) -> Self {
-        let expects = list
+        let expected = list
             .iter()
             .map(Selector::expects)
             .reduce(ExpectedType::union)
             .unwrap_or(ExpectedType::ObjectOrArray);
-        Self { list, expects }
+        Self { list, expected }
     }
 }
 
@@ -121,7 +121,7 @@ pub(super) enum Filter {
     Exists(ParsedQuery),
     Compare(Operand, ComparisonOperator, Operand),
     /// `match()` or `search()`: whether the operand is a string that matches the pattern.
-    Fits(Operand, RegexPattern),
+    Matches(Operand, RegexPattern),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,5 +159,5 @@ pub(super) enum QueryBase {
     /// `$` of a query over one JSON value
     Document,
     /// `$.input` and the like of a path over the call document
-    Member(Root),
+    CallMember(Root),
 }

@@ -24,7 +24,7 @@ enum SessionRead {
 impl PathDependencies {
     pub(super) fn from_query(query: &ParsedQuery) -> Self {
         let mut reads = Self::default();
-        reads.query(query);
+        reads.add_query(query);
         reads
     }
 
@@ -42,67 +42,67 @@ impl PathDependencies {
         })
     }
 
-    fn query(&mut self, query: &ParsedQuery) {
-        self.member(query.base, &query.segments);
+    fn add_query(&mut self, query: &ParsedQuery) {
+        self.add_member(query.base, &query.segments);
         for segment in &query.segments {
             let (Segment::Child(selectors) | Segment::Descendant(selectors)) = segment;
             for selector in &selectors.list {
                 if let Selector::Filter(filter) = selector {
-                    self.filter(filter);
+                    self.add_filter(filter);
                 }
             }
         }
     }
 
-    fn filter(&mut self, filter: &Filter) {
+    fn add_filter(&mut self, filter: &Filter) {
         match filter {
             Filter::Any(filters) | Filter::All(filters) => {
-                filters.iter().for_each(|filter| self.filter(filter))
+                filters.iter().for_each(|filter| self.add_filter(filter))
             }
-            Filter::Not(filter) => self.filter(filter),
-            Filter::Exists(query) => self.query(query),
+            Filter::Not(filter) => self.add_filter(filter),
+            Filter::Exists(query) => self.add_query(query),
             Filter::Compare(left, _, right) => {
-                self.operand(left);
-                self.operand(right);
+                self.add_operand(left);
+                self.add_operand(right);
             }
-            Filter::Fits(text, pattern) => {
-                self.operand(text);
+            Filter::Matches(text, pattern) => {
+                self.add_operand(text);
                 if let RegexPattern::Dynamic(_, pattern) = pattern {
-                    self.operand(pattern);
+                    self.add_operand(pattern);
                 }
             }
         }
     }
 
-    fn operand(&mut self, operand: &Operand) {
+    fn add_operand(&mut self, operand: &Operand) {
         match operand {
             Operand::Literal(_) => {}
             Operand::Singular(base, steps) => {
                 let segments: Vec<Segment> = steps.iter().cloned().map(Segment::from).collect();
-                self.member(*base, &segments);
+                self.add_member(*base, &segments);
             }
-            Operand::Length(of) => self.operand(of),
-            Operand::Count(query) | Operand::Value(query) => self.query(query),
+            Operand::Length(of) => self.add_operand(of),
+            Operand::Count(query) | Operand::Value(query) => self.add_query(query),
         }
     }
 
-    fn member(&mut self, base: QueryBase, segments: &[Segment]) {
-        let QueryBase::Member(root) = base else { return };
+    fn add_member(&mut self, base: QueryBase, segments: &[Segment]) {
+        let QueryBase::CallMember(root) = base else { return };
         if !self.roots.contains(&root) {
             self.roots.push(root);
         }
         match root {
-            Root::Context => match names(segments.first()) {
+            Root::Context => match named_members(segments.first()) {
                 Some(names) => names.into_iter().for_each(|name| self.context.add(name)),
                 None => self.context.add_everything(),
             },
-            Root::Session => self.session(segments),
+            Root::Session => self.add_session(segments),
             _ => {}
         }
     }
 
-    fn session(&mut self, segments: &[Segment]) {
-        let Some(names) = names(segments.first()) else {
+    fn add_session(&mut self, segments: &[Segment]) {
+        let Some(names) = named_members(segments.first()) else {
             self.session.push(SessionRead::Everything);
             return;
         };
@@ -110,7 +110,7 @@ impl PathDependencies {
             match name {
                 "labels" => self.session.push(SessionRead::Labels),
                 "calls" => self.session.push(SessionRead::Calls),
-                "facts" => match self::names(segments.get(1)) {
+                "facts" => match named_members(segments.get(1)) {
                     Some(names) => {
                         self.session.extend(names.into_iter().map(|name| SessionRead::Fact(name.to_owned())));
                     }
@@ -123,7 +123,7 @@ impl PathDependencies {
 }
 
 /// The members that a segment names. Returns `None` if it may select others too.
-fn names(segment: Option<&Segment>) -> Option<Vec<&str>> {
+fn named_members(segment: Option<&Segment>) -> Option<Vec<&str>> {
     let Segment::Child(selectors) = segment? else { return None };
     let mut names = Vec::new();
     for selector in &selectors.list {

@@ -53,13 +53,13 @@ pub(super) enum TypeMismatchMode {
 pub(super) struct Evaluator<'a> {
     document: QueryDocument<'a>,
     budget: usize,
-    calls: usize,
-    places: SmallVec<[ChildKey<'a>; 4]>,
+    depth: usize,
+    path: SmallVec<[ChildKey<'a>; 4]>,
 }
 
 impl<'a> Evaluator<'a> {
     pub(super) fn new(document: QueryDocument<'a>) -> Self {
-        Self { document, budget: BUDGET, calls: 0, places: SmallVec::new() }
+        Self { document, budget: BUDGET, depth: 0, path: SmallVec::new() }
     }
 
     /// Passes every node of a query to the receiver. The base must not be `@`.
@@ -81,9 +81,9 @@ impl<'a> Evaluator<'a> {
         match (base, self.document) {
             (QueryBase::Current, _) => current,
             (QueryBase::Document, QueryDocument::Value(value)) => Some(NodeRef::Json(value)),
-            (QueryBase::Member(root), QueryDocument::Call(view)) => view.member(root),
+            (QueryBase::CallMember(root), QueryDocument::Call(view)) => view.member(root),
             (QueryBase::Document, QueryDocument::Call(_))
-            | (QueryBase::Member(_), QueryDocument::Value(_)) => None,
+            | (QueryBase::CallMember(_), QueryDocument::Value(_)) => None,
         }
     }
 
@@ -94,17 +94,17 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Enters one level of recursion; the caller leaves it by decrementing `calls`.
-    fn call(&mut self) -> WalkResult {
-        self.calls += 1;
-        if self.calls > MAX_CALLS { Err(WalkStop::Failed(PathEvaluationError::TooMuch)) } else { Ok(()) }
+    fn enter_call(&mut self) -> WalkResult {
+        self.depth += 1;
+        if self.depth > MAX_CALLS { Err(WalkStop::Failed(PathEvaluationError::TooMuch)) } else { Ok(()) }
     }
 
     /// Runs a nested evaluation, which may stop early, and restores the position.
     pub(super) fn run_nested<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
-        let (calls, places) = (self.calls, self.places.len());
+        let (calls, places) = (self.depth, self.path.len());
         let result = run(self);
-        self.calls = calls;
-        self.places.truncate(places);
+        self.depth = calls;
+        self.path.truncate(places);
         result
     }
 
@@ -115,32 +115,32 @@ impl<'a> Evaluator<'a> {
         misfits: TypeMismatchMode,
         receive: NodeReceiver<'_, 'a>,
     ) -> WalkResult {
-        let Some((segment, rest)) = segments.split_first() else { return receive(at, &self.places) };
+        let Some((segment, rest)) = segments.split_first() else { return receive(at, &self.path) };
         let misfits_of_rest = match misfits {
             TypeMismatchMode::Ignored => TypeMismatchMode::Ignored,
             TypeMismatchMode::Noticed { segment } => TypeMismatchMode::Noticed { segment: segment + 1 },
         };
-        self.call()?;
+        self.enter_call()?;
         match segment {
             Segment::Child(selectors) => {
                 if let TypeMismatchMode::Noticed { segment } = misfits
-                    && !selectors.expects.includes(at.json_type())
+                    && !selectors.expected.includes(at.json_type())
                 {
                     return Err(WalkStop::Failed(PathEvaluationError::Type {
                         segment,
-                        expected: selectors.expects,
+                        expected: selectors.expected,
                         found: at.json_type(),
                     }));
                 }
                 let types = match misfits {
-                    TypeMismatchMode::Ignored => TypeCheckMode::Ignored,
-                    TypeMismatchMode::Noticed { .. } => TypeCheckMode::Checked,
+                    TypeMismatchMode::Ignored => TypeCheckMode::Ignore,
+                    TypeMismatchMode::Noticed { .. } => TypeCheckMode::Check,
                 };
                 self.select(at, selectors, rest, misfits_of_rest, types, receive)?;
             }
             Segment::Descendant(selectors) => self.descend(at, selectors, rest, misfits_of_rest, receive)?,
         }
-        self.calls -= 1;
+        self.depth -= 1;
         Ok(())
     }
 
@@ -153,21 +153,21 @@ impl<'a> Evaluator<'a> {
         misfits: TypeMismatchMode,
         receive: NodeReceiver<'_, 'a>,
     ) -> WalkResult {
-        self.call()?;
+        self.enter_call()?;
         let types = match misfits {
-            TypeMismatchMode::Ignored => TypeCheckMode::Ignored,
+            TypeMismatchMode::Ignored => TypeCheckMode::Ignore,
             TypeMismatchMode::Noticed { .. } => TypeCheckMode::CheckMembers,
         };
         self.select(at, selectors, rest, misfits, types, receive)?;
         for (place, child) in children(at) {
             self.spend(1)?;
             if matches!(child, Value::Array(_) | Value::Object(_)) {
-                self.places.push(place);
+                self.path.push(place);
                 self.descend(NodeRef::Json(child), selectors, rest, misfits, receive)?;
-                self.places.pop();
+                self.path.pop();
             }
         }
-        self.calls -= 1;
+        self.depth -= 1;
         Ok(())
     }
 
@@ -184,32 +184,32 @@ impl<'a> Evaluator<'a> {
             match (selector, at) {
                 (Selector::Name(name), NodeRef::Json(Value::Object(members))) => {
                     if let Some((name, child)) = members.get_key_value(name) {
-                        self.enter(ChildKey::Name(name), child, rest, misfits, receive)?;
+                        self.visit_child(ChildKey::Name(name), child, rest, misfits, receive)?;
                     }
                 }
                 (Selector::Index(index), NodeRef::Json(Value::Array(items))) => {
                     if let Some(index) = resolve_index(*index, items.len())
                         && let Some(child) = items.get(index)
                     {
-                        self.enter(ChildKey::Index(index), child, rest, misfits, receive)?;
+                        self.visit_child(ChildKey::Index(index), child, rest, misfits, receive)?;
                     }
                 }
                 (Selector::Slice(slice), NodeRef::Json(Value::Array(items))) => {
                     for index in slice.indices(items.len()) {
                         if let Some(child) = items.get(index) {
-                            self.enter(ChildKey::Index(index), child, rest, misfits, receive)?;
+                            self.visit_child(ChildKey::Index(index), child, rest, misfits, receive)?;
                         }
                     }
                 }
                 (Selector::Wildcard, _) => {
                     for (place, child) in children(at) {
-                        self.enter(place, child, rest, misfits, receive)?;
+                        self.visit_child(place, child, rest, misfits, receive)?;
                     }
                 }
                 (Selector::Filter(filter), _) => {
                     for (place, child) in children(at) {
                         if self.evaluate_filter(filter, NodeRef::Json(child), types)? {
-                            self.enter(place, child, rest, misfits, receive)?;
+                            self.visit_child(place, child, rest, misfits, receive)?;
                         }
                     }
                 }
@@ -219,7 +219,7 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    fn enter(
+    fn visit_child(
         &mut self,
         place: ChildKey<'a>,
         child: &'a Value,
@@ -228,9 +228,9 @@ impl<'a> Evaluator<'a> {
         receive: NodeReceiver<'_, 'a>,
     ) -> WalkResult {
         self.spend(1)?;
-        self.places.push(place);
+        self.path.push(place);
         self.walk(NodeRef::Json(child), rest, misfits, receive)?;
-        self.places.pop();
+        self.path.pop();
         Ok(())
     }
 }

@@ -22,9 +22,9 @@ const COMPILE_COST: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TypeCheckMode {
     /// The value is Nothing, as in RFC 9535.
-    Ignored,
+    Ignore,
     /// The evaluation fails.
-    Checked,
+    Check,
     /// For filters on descendants, which have all types: a descendant without the members that the filter reads is not selected; a
     /// member of the wrong type fails the evaluation.
     CheckMembers,
@@ -50,8 +50,8 @@ impl TypeCheckMode {
     fn checks<const N: usize>(self, operands: [&Operand; N]) -> bool {
         let is_descendant = |operand: &Operand| matches!(operand, Operand::Singular(QueryBase::Current, steps) if steps.is_empty());
         match self {
-            Self::Ignored => false,
-            Self::Checked => true,
+            Self::Ignore => false,
+            Self::Check => true,
             Self::CheckMembers => !operands.into_iter().any(is_descendant),
         }
     }
@@ -83,14 +83,14 @@ impl<'a> Evaluator<'a> {
                 Ok(true)
             }
             Filter::Not(filter) => Ok(!self.evaluate_filter(filter, current, types)?),
-            Filter::Exists(query) => Ok(self.count(query, current, 1, types)? > 0),
+            Filter::Exists(query) => Ok(self.count_nodes(query, current, 1, types)? > 0),
             Filter::Compare(left_operand, comparison, right_operand) => {
                 // Every type can be compared with null.
                 let asks_for_null = [left_operand, right_operand]
                     .iter()
                     .any(|operand| matches!(operand, Operand::Literal(Value::Null)));
-                let left = self.value(left_operand, current, types)?;
-                let right = self.value(right_operand, current, types)?;
+                let left = self.operand_value(left_operand, current, types)?;
+                let right = self.operand_value(right_operand, current, types)?;
                 let (left, right) =
                     (left.as_ref().map(OperandValue::node), right.as_ref().map(OperandValue::node));
                 if types.checks([left_operand, right_operand]) && !asks_for_null {
@@ -98,12 +98,12 @@ impl<'a> Evaluator<'a> {
                 }
                 self.compare(left, *comparison, right)
             }
-            Filter::Fits(text, pattern) => self.fits(text, pattern, current, types),
+            Filter::Matches(text, pattern) => self.matches_pattern(text, pattern, current, types),
         }
     }
 
     /// Counts the nodes of a query, up to `enough`.
-    fn count(
+    fn count_nodes(
         &mut self,
         query: &ParsedQuery,
         current: NodeRef<'a>,
@@ -111,14 +111,14 @@ impl<'a> Evaluator<'a> {
         types: TypeCheckMode,
     ) -> WalkResult<usize> {
         let mut count = 0;
-        self.visit(query, current, types, &mut |_| {
+        self.visit_nodes(query, current, types, &mut |_| {
             count += 1;
             if count == enough { Err(WalkStop::Enough) } else { Ok(()) }
         })?;
         Ok(count)
     }
 
-    fn visit(
+    fn visit_nodes(
         &mut self,
         query: &ParsedQuery,
         current: NodeRef<'a>,
@@ -133,8 +133,8 @@ impl<'a> Evaluator<'a> {
             return Ok(());
         }
         let misfits = match types {
-            TypeCheckMode::Ignored => TypeMismatchMode::Ignored,
-            TypeCheckMode::Checked | TypeCheckMode::CheckMembers => TypeMismatchMode::Noticed { segment: 1 },
+            TypeCheckMode::Ignore => TypeMismatchMode::Ignored,
+            TypeCheckMode::Check | TypeCheckMode::CheckMembers => TypeMismatchMode::Noticed { segment: 1 },
         };
         let walked = self.run_nested(|evaluator| {
             evaluator.walk(start, &query.segments, misfits, &mut |node, _| receive(node))
@@ -146,7 +146,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn value<'v>(
+    fn operand_value<'v>(
         &mut self,
         operand: &'v Operand,
         current: NodeRef<'a>,
@@ -168,14 +168,14 @@ impl<'a> Evaluator<'a> {
                     {
                         None
                     }
-                    Some(start) if types != TypeCheckMode::Ignored => follow_steps(start, steps)
+                    Some(start) if types != TypeCheckMode::Ignore => follow_steps(start, steps)
                         .map_err(|mismatch| WalkStop::Failed(into_filter_error(mismatch)))?
                         .map(OperandValue::Node),
                     Some(start) => follow_steps_leniently(start, steps).map(OperandValue::Node),
                 }
             }
             Operand::Length(length_of) => {
-                let of = self.value(length_of, current, types)?;
+                let of = self.operand_value(length_of, current, types)?;
                 let length = match of.as_ref().map(OperandValue::node) {
                     Some(NodeRef::Json(Value::Array(items))) => Some(items.len()),
                     Some(NodeRef::Json(Value::Object(members))) => Some(members.len()),
@@ -185,7 +185,7 @@ impl<'a> Evaluator<'a> {
                             Some(text.chars().count())
                         }
                         None if types.checks([&**length_of]) => {
-                            return Err(misfit("a string, an array or an object", node));
+                            return Err(type_error("a string, an array or an object", node));
                         }
                         None => None,
                     },
@@ -194,11 +194,11 @@ impl<'a> Evaluator<'a> {
                 length.map(|length| OperandValue::Count(Value::from(length)))
             }
             Operand::Count(query) => {
-                Some(OperandValue::Count(Value::from(self.count(query, current, usize::MAX, types)?)))
+                Some(OperandValue::Count(Value::from(self.count_nodes(query, current, usize::MAX, types)?)))
             }
             Operand::Value(query) => {
                 let (mut first, mut several) = (None, false);
-                self.visit(query, current, types, &mut |node| {
+                self.visit_nodes(query, current, types, &mut |node| {
                     several = first.replace(node).is_some();
                     if several { Err(WalkStop::Enough) } else { Ok(()) }
                 })?;
@@ -221,7 +221,7 @@ impl<'a> Evaluator<'a> {
             }
             (left, right) => left.is_none() && right.is_none(),
         };
-        let order = left.zip(right).and_then(|(left, right)| order(left, right));
+        let order = left.zip(right).and_then(|(left, right)| ordering(left, right));
         Ok(match comparison {
             ComparisonOperator::Equal => equal,
             ComparisonOperator::NotEqual => !equal,
@@ -250,7 +250,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn fits(
+    fn matches_pattern(
         &mut self,
         text: &Operand,
         pattern: &RegexPattern,
@@ -258,17 +258,17 @@ impl<'a> Evaluator<'a> {
         types: TypeCheckMode,
     ) -> WalkResult<bool> {
         let checked = types.checks([text]);
-        let text = self.value(text, current, types)?;
+        let text = self.operand_value(text, current, types)?;
         let Some(node) = text.as_ref().map(OperandValue::node) else { return Ok(false) };
         let Some(text) = node.as_str() else {
-            return if checked { Err(misfit("a string", node)) } else { Ok(false) };
+            return if checked { Err(type_error("a string", node)) } else { Ok(false) };
         };
         self.spend(text.len() / TEXT_PER_NODE)?;
         match pattern {
             RegexPattern::Compiled(pattern) => Ok(pattern.is_match(text)),
             RegexPattern::Dynamic(reach, pattern) => {
                 self.spend(COMPILE_COST)?;
-                let pattern = self.value(pattern, current, types)?;
+                let pattern = self.operand_value(pattern, current, types)?;
                 let pattern = pattern.as_ref().and_then(|pattern| pattern.node().as_str());
                 Ok(pattern
                     .and_then(|pattern| compile(pattern, *reach).ok())
@@ -290,7 +290,7 @@ fn is_wrong_type_for_steps(start: NodeRef<'_>, steps: &[PathStep]) -> bool {
 
 /// Whether the first segment selects only from values of other types.
 fn is_wrong_type_for_segments(start: NodeRef<'_>, segments: &[Segment]) -> bool {
-    matches!(segments.first(), Some(Segment::Child(selectors)) if !selectors.expects.includes(start.json_type()))
+    matches!(segments.first(), Some(Segment::Child(selectors)) if !selectors.expected.includes(start.json_type()))
 }
 
 /// Checks that two present values have the same type.
@@ -303,7 +303,7 @@ fn check_types(left: Option<NodeRef<'_>>, right: Option<NodeRef<'_>>) -> WalkRes
     }
 }
 
-fn misfit(wanted: &'static str, found: NodeRef<'_>) -> WalkStop {
+fn type_error(wanted: &'static str, found: NodeRef<'_>) -> WalkStop {
     WalkStop::Failed(PathEvaluationError::Filter { wanted, found: found.json_type() })
 }
 
@@ -318,7 +318,7 @@ fn into_filter_error(mismatch: PathEvaluationError) -> PathEvaluationError {
 }
 
 /// The order of two numbers or two strings. Returns `None` for other values.
-fn order(left: NodeRef<'_>, right: NodeRef<'_>) -> Option<Ordering> {
+fn ordering(left: NodeRef<'_>, right: NodeRef<'_>) -> Option<Ordering> {
     match (left, right) {
         (NodeRef::Json(Value::Number(left)), NodeRef::Json(Value::Number(right))) => Some(left.cmp(right)),
         (left, right) => Some(left.as_str()?.cmp(right.as_str()?)),

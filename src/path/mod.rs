@@ -57,7 +57,7 @@ impl PathError {
         Self { message: message.into(), range, help: None }
     }
 
-    fn help(mut self, help: impl Into<String>) -> Self {
+    fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -114,7 +114,7 @@ pub struct Path {
     root: Root,
     query: ParsedQuery,
     steps: Option<Vec<PathStep>>,
-    reads: PathDependencies,
+    dependencies: PathDependencies,
 }
 
 impl Path {
@@ -125,11 +125,11 @@ impl Path {
     /// `match()` or `search()` with a pattern that is not a literal.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let query = parse_query(text, QueryTarget::Call)?;
-        let QueryBase::Member(root) = query.base else {
+        let QueryBase::CallMember(root) = query.base else {
             return Err(PathError::new("a path reads one member of the call", 0..text.len()));
         };
         let steps = query.segments.iter().map(Segment::as_step).collect();
-        Ok(Self { text: text.into(), root, reads: PathDependencies::from_query(&query), steps, query })
+        Ok(Self { text: text.into(), root, dependencies: PathDependencies::from_query(&query), steps, query })
     }
 
     /// The path as it was written.
@@ -144,12 +144,12 @@ impl Path {
 
     /// Every member of the call document that it reads, its root first, then those in filters.
     pub fn roots_read(&self) -> &[Root] {
-        &self.reads.roots
+        &self.dependencies.roots
     }
 
     /// The members of the context that it reads, in filters too.
     pub fn context_reads(&self) -> &ContextReads {
-        &self.reads.context
+        &self.dependencies.context
     }
 
     /// The names of arguments that it reads, in filters too.
@@ -213,12 +213,12 @@ impl Path {
     /// Checks the conditions under which the whole path has no result, whatever it selects.
     fn check(&self, view: &CallView<'_>) -> Result<(), PathEvaluationError> {
         work_limit::spend(1).map_err(|_| PathEvaluationError::TooMuch)?;
-        if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
+        if self.dependencies.roots.contains(&Root::Input) && !view.input.is_object() {
             let found = JsonType::from_value(view.input);
             return Err(PathEvaluationError::Type { segment: 1, expected: ExpectedType::Object, found });
         }
         let unsettled = view.session.unknown_parts();
-        if !unsettled.is_empty() && self.reads.reads_any_of(unsettled) {
+        if !unsettled.is_empty() && self.dependencies.reads_any_of(unsettled) {
             return Err(PathEvaluationError::Unsettled);
         }
         Ok(())

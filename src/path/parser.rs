@@ -37,13 +37,13 @@ pub(super) fn parse_query(text: &str, over: QueryTarget) -> Result<ParsedQuery, 
     let words = scan(text)?;
     let query = parse_json_path(text).map_err(|error| syntax_error(text, &words, &error))?;
     let mut lowering = AstBuilder { text, over, words, roots: 0, functions: 0, decimals: 0 };
-    lowering.absolute(query.segments)
+    lowering.absolute_query(query.segments)
 }
 
 fn syntax_error(text: &str, words: &TokenPositions, error: &JsonPathError) -> PathError {
-    if let Some(range) = words.huge.clone() {
+    if let Some(range) = words.huge_number.clone() {
         return PathError::new("the number is too large for a path", range)
-            .help("whole numbers in paths go up to 9007199254740991");
+            .with_help("whole numbers in paths go up to 9007199254740991");
     }
     let at = match error {
         // The parser's own error type cannot be named through its crate; its debug form is `Pos(8)` or `Span((8, 9))`.
@@ -69,10 +69,10 @@ fn syntax_error(text: &str, words: &TokenPositions, error: &JsonPathError) -> Pa
     };
     let error = PathError::new(format!("the path is not valid at `{c}`"), at..at + c.len_utf8());
     match c {
-        '=' => error.help("equality is `==`"),
-        '&' => error.help("both conditions are `&&`"),
-        '|' => error.help("either condition is `||`"),
-        '-' => error.help(
+        '=' => error.with_help("equality is `==`"),
+        '&' => error.with_help("both conditions are `&&`"),
+        '|' => error.with_help("either condition is `||`"),
+        '-' => error.with_help(
             "write a name with other characters than letters, digits and `_` in brackets and quotes: `['…']`",
         ),
         _ => error,
@@ -91,7 +91,7 @@ struct AstBuilder<'t> {
 
 impl AstBuilder<'_> {
     /// Converts a query from `$`, with its base.
-    fn absolute(&mut self, segments: Vec<ParsedSegment>) -> Result<ParsedQuery, PathError> {
+    fn absolute_query(&mut self, segments: Vec<ParsedSegment>) -> Result<ParsedQuery, PathError> {
         let range = self.words.roots.get(self.roots).cloned().unwrap_or(0..self.text.len());
         self.roots += 1;
         if self.over == QueryTarget::Value {
@@ -100,14 +100,14 @@ impl AstBuilder<'_> {
         let mut segments = segments.into_iter();
         match segments.next() {
             Some(ParsedSegment::Selector(ParsedSelector::Name(name))) => {
-                let root = member(&name, range)?;
+                let root = parse_root(&name, range)?;
                 Ok(ParsedQuery {
-                    base: QueryBase::Member(root),
+                    base: QueryBase::CallMember(root),
                     segments: self.segments(segments.collect())?,
                 })
             }
             _ => Err(PathError::new("a path reads one member of the call, named directly after `$`", range)
-                .help(format!("start with one of {}", roots()))),
+                .with_help(format!("start with one of {}", list_roots()))),
         }
     }
 
@@ -169,16 +169,16 @@ impl AstBuilder<'_> {
 
     fn test(&mut self, test: Test) -> Result<Filter, PathError> {
         let function = match test {
-            Test::RelQuery(_) | Test::AbsQuery(_) => return Ok(Filter::Exists(self.nested(test)?)),
+            Test::RelQuery(_) | Test::AbsQuery(_) => return Ok(Filter::Exists(self.nested_query(test)?)),
             Test::Function(function) => *function,
         };
-        let range = self.function();
+        let range = self.next_function();
         match function {
-            TestFunction::Match(text, pattern) => self.fits(text, pattern, MatchScope::Whole, range),
-            TestFunction::Search(text, pattern) => self.fits(text, pattern, MatchScope::Part, range),
-            TestFunction::Length(_) | TestFunction::Count(_) | TestFunction::Value(_) => {
-                Err(self.ill_typed("returns a value, not true or false", range).help("compare it: `… == 1`"))
-            }
+            TestFunction::Match(text, pattern) => self.pattern_test(text, pattern, MatchScope::Whole, range),
+            TestFunction::Search(text, pattern) => self.pattern_test(text, pattern, MatchScope::Part, range),
+            TestFunction::Length(_) | TestFunction::Count(_) | TestFunction::Value(_) => Err(self
+                .type_error("returns a value, not true or false", range)
+                .with_help("compare it: `… == 1`")),
             TestFunction::Custom(..) => Err(self.unknown_function_error(range)),
         }
     }
@@ -200,7 +200,7 @@ impl AstBuilder<'_> {
             Comparable::Literal(literal) => Ok(Operand::Literal(self.literal(literal)?)),
             Comparable::Function(function) => self.value_function(function),
             Comparable::SingularQuery(SingularQuery::Current(segments)) => {
-                Ok(Operand::Singular(QueryBase::Current, segments.into_iter().map(step).collect()))
+                Ok(Operand::Singular(QueryBase::Current, segments.into_iter().map(convert_step).collect()))
             }
             Comparable::SingularQuery(SingularQuery::Root(segments)) => {
                 let as_parsed = |segment| match segment {
@@ -209,7 +209,7 @@ impl AstBuilder<'_> {
                         ParsedSegment::Selector(ParsedSelector::Index(index))
                     }
                 };
-                let nested = self.absolute(segments.into_iter().map(as_parsed).collect())?;
+                let nested = self.absolute_query(segments.into_iter().map(as_parsed).collect())?;
                 let steps = nested.segments.iter().filter_map(Segment::as_step).collect();
                 Ok(Operand::Singular(nested.base, steps))
             }
@@ -218,82 +218,86 @@ impl AstBuilder<'_> {
 
     /// Converts a function that returns a value.
     fn value_function(&mut self, function: TestFunction) -> Result<Operand, PathError> {
-        let range = self.function();
+        let range = self.next_function();
         match function {
-            TestFunction::Length(argument) => Ok(Operand::Length(Box::new(self.value(*argument, range)?))),
-            TestFunction::Count(argument) => Ok(Operand::Count(self.nodes(argument, range)?)),
-            TestFunction::Value(argument) => Ok(Operand::Value(self.nodes(argument, range)?)),
+            TestFunction::Length(argument) => {
+                Ok(Operand::Length(Box::new(self.value_argument(*argument, range)?)))
+            }
+            TestFunction::Count(argument) => Ok(Operand::Count(self.query_argument(argument, range)?)),
+            TestFunction::Value(argument) => Ok(Operand::Value(self.query_argument(argument, range)?)),
             TestFunction::Match(..) | TestFunction::Search(..) => {
-                Err(self.ill_typed("returns true or false, not a value", range))
+                Err(self.type_error("returns true or false, not a value", range))
             }
             TestFunction::Custom(..) => Err(self.unknown_function_error(range)),
         }
     }
 
     /// Converts an argument that must have one value.
-    fn value(&mut self, argument: FnArg, function: Range<usize>) -> Result<Operand, PathError> {
+    fn value_argument(&mut self, argument: FnArg, function: Range<usize>) -> Result<Operand, PathError> {
         let query = match argument {
             FnArg::Literal(literal) => return Ok(Operand::Literal(self.literal(literal)?)),
-            FnArg::Filter(_) => return Err(self.ill_typed("takes a value, not a condition", function)),
+            FnArg::Filter(_) => return Err(self.type_error("takes a value, not a condition", function)),
             FnArg::Test(test) => match *test {
                 Test::Function(function) => return self.value_function(*function),
-                query => self.nested(query)?,
+                query => self.nested_query(query)?,
             },
         };
         let steps: Option<Vec<PathStep>> = query.segments.iter().map(Segment::as_step).collect();
         match steps {
             Some(steps) => Ok(Operand::Singular(query.base, steps)),
-            None => Err(self
-                .ill_typed("takes one value, and this query may yield several", function)
-                .help("`count(…)` counts the nodes of a query, `value(…)` takes the value of its only node")),
+            None => {
+                Err(self.type_error("takes one value, and this query may yield several", function).with_help(
+                    "`count(…)` counts the nodes of a query, `value(…)` takes the value of its only node",
+                ))
+            }
         }
     }
 
     /// Converts an argument that must be a query.
-    fn nodes(&mut self, argument: FnArg, function: Range<usize>) -> Result<ParsedQuery, PathError> {
+    fn query_argument(&mut self, argument: FnArg, function: Range<usize>) -> Result<ParsedQuery, PathError> {
         match argument {
-            FnArg::Test(test) => self.nested(*test),
+            FnArg::Test(test) => self.nested_query(*test),
             FnArg::Literal(_) | FnArg::Filter(_) => {
-                Err(self.ill_typed("takes a query, such as `@.items[*]`", function))
+                Err(self.type_error("takes a query, such as `@.items[*]`", function))
             }
         }
     }
 
-    fn nested(&mut self, query: Test) -> Result<ParsedQuery, PathError> {
+    fn nested_query(&mut self, query: Test) -> Result<ParsedQuery, PathError> {
         match query {
             Test::RelQuery(segments) => {
                 Ok(ParsedQuery { base: QueryBase::Current, segments: self.segments(segments)? })
             }
-            Test::AbsQuery(query) => self.absolute(query.segments),
+            Test::AbsQuery(query) => self.absolute_query(query.segments),
             Test::Function(_) => {
-                let range = self.function();
-                Err(self.ill_typed("is not a query", range))
+                let range = self.next_function();
+                Err(self.type_error("is not a query", range))
             }
         }
     }
 
-    fn fits(
+    fn pattern_test(
         &mut self,
         text: FnArg,
         pattern: FnArg,
         reach: MatchScope,
         function: Range<usize>,
     ) -> Result<Filter, PathError> {
-        let text = self.value(text, function.clone())?;
-        let pattern = self.value(pattern, function.clone())?;
+        let text = self.value_argument(text, function.clone())?;
+        let pattern = self.value_argument(pattern, function.clone())?;
         let compiled = match &pattern {
             Operand::Literal(Value::String(pattern)) => Some(compile(pattern, reach)),
             _ => None,
         };
         match (compiled, self.over) {
-            (Some(Ok(compiled)), _) => Ok(Filter::Fits(text, RegexPattern::Compiled(compiled))),
-            (_, QueryTarget::Value) => Ok(Filter::Fits(text, RegexPattern::Dynamic(reach, pattern))),
+            (Some(Ok(compiled)), _) => Ok(Filter::Matches(text, RegexPattern::Compiled(compiled))),
+            (_, QueryTarget::Value) => Ok(Filter::Matches(text, RegexPattern::Dynamic(reach, pattern))),
             (Some(Err(error)), QueryTarget::Call) => {
                 Err(PathError::new(format!("the pattern is not valid: {error}"), function))
             }
             (None, QueryTarget::Call) => Err(self
-                .ill_typed("takes a pattern that is a string literal", function)
-                .help("test the nodes of the path with `matches` instead")),
+                .type_error("takes a pattern that is a string literal", function)
+                .with_help("test the nodes of the path with `matches` instead")),
         }
     }
 
@@ -303,12 +307,12 @@ impl AstBuilder<'_> {
             Literal::Bool(value) => Value::Bool(value),
             Literal::String(text) => Value::String(text),
             Literal::Int(number) => Value::from(number),
-            Literal::Float(rounded) => Value::Number(self.exact(rounded)?),
+            Literal::Float(rounded) => Value::Number(self.exact_number(rounded)?),
         })
     }
 
     /// Reads the exact number from the text, since the parser keeps only the nearest float.
-    fn exact(&mut self, rounded: f64) -> Result<Number, PathError> {
+    fn exact_number(&mut self, rounded: f64) -> Result<Number, PathError> {
         let range = self.words.decimals.get(self.decimals).cloned().unwrap_or(0..self.text.len());
         self.decimals += 1;
         let written = self.text.get(range.clone()).unwrap_or_default();
@@ -320,39 +324,39 @@ impl AstBuilder<'_> {
     }
 
     /// The position of the next function.
-    fn function(&mut self) -> Range<usize> {
+    fn next_function(&mut self) -> Range<usize> {
         self.functions += 1;
         self.words.functions.get(self.functions - 1).cloned().unwrap_or(0..self.text.len())
     }
 
-    fn ill_typed(&self, what: &str, function: Range<usize>) -> PathError {
+    fn type_error(&self, what: &str, function: Range<usize>) -> PathError {
         let name = self.text.get(function.clone()).unwrap_or_default();
         PathError::new(format!("`{name}()` {what}"), function)
     }
 
     fn unknown_function_error(&self, range: Range<usize>) -> PathError {
-        self.ill_typed("is not a JSONPath function", range)
-            .help("the functions are `length`, `count`, `value`, `match` and `search`")
+        self.type_error("is not a JSONPath function", range)
+            .with_help("the functions are `length`, `count`, `value`, `match` and `search`")
     }
 }
 
-fn step(segment: SingularQuerySegment) -> PathStep {
+fn convert_step(segment: SingularQuerySegment) -> PathStep {
     match segment {
         SingularQuerySegment::Name(name) => PathStep::Name(name),
         SingularQuerySegment::Index(index) => PathStep::Index(index),
     }
 }
 
-fn member(name: &str, range: Range<usize>) -> Result<Root, PathError> {
+fn parse_root(name: &str, range: Range<usize>) -> Result<Root, PathError> {
     Root::from_name(name).ok_or_else(|| {
         let error = PathError::new(format!("`{name}` is not a member of the call"), range);
         match closest_match(name, Root::ALL.map(Root::name)) {
-            Some(meant) => error.help(format!("did you mean `$.{meant}`?")),
-            None => error.help(format!("start with one of {}", roots())),
+            Some(meant) => error.with_help(format!("did you mean `$.{meant}`?")),
+            None => error.with_help(format!("start with one of {}", list_roots())),
         }
     })
 }
 
-fn roots() -> String {
+fn list_roots() -> String {
     Root::ALL.map(|root| format!("`$.{}`", root.name())).join(", ")
 }

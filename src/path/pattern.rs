@@ -28,14 +28,14 @@ pub(super) enum MatchScope {
 pub(super) fn compile(pattern: &str, reach: MatchScope) -> Result<Regex, String> {
     let pattern = translate_to_regex(pattern)?;
     // The pattern is compiled on its own first, so that `a)|(b` cannot break out of the group around it.
-    let alone = build(&pattern)?;
+    let alone = compile_regex(&pattern)?;
     match reach {
         MatchScope::Part => Ok(alone),
-        MatchScope::Whole => build(&format!(r"\A(?:{pattern})\z")),
+        MatchScope::Whole => compile_regex(&format!(r"\A(?:{pattern})\z")),
     }
 }
 
-fn build(pattern: &str) -> Result<Regex, String> {
+fn compile_regex(pattern: &str) -> Result<Regex, String> {
     regex_compiler::compile(pattern).map_err(|error| {
         // The last line names the problem; those before show the pattern.
         let text = error.to_string();

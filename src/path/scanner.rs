@@ -23,7 +23,7 @@ pub(super) struct TokenPositions {
     /// Numbers with a fraction or an exponent.
     pub(super) decimals: Vec<Range<usize>>,
     /// The first whole number outside the range of exact integers, if any.
-    pub(super) huge: Option<Range<usize>>,
+    pub(super) huge_number: Option<Range<usize>>,
 }
 
 pub(super) fn scan(text: &str) -> Result<TokenPositions, PathError> {
@@ -32,19 +32,19 @@ pub(super) fn scan(text: &str) -> Result<TokenPositions, PathError> {
     }
     if !text.starts_with('$') {
         return Err(PathError::new(format!("`{text}` is not a path: a path starts with `$`"), 0..text.len())
-            .help(format!("write `$.{}`", text.trim().trim_start_matches('.'))));
+            .with_help(format!("write `$.{}`", text.trim().trim_start_matches('.'))));
     }
     let trimmed = text.trim_end_matches(WHITE_SPACE);
     if trimmed.len() < text.len() {
         return Err(PathError::new("the path ends with white space", trimmed.len()..text.len()));
     }
-    Scanner { text, at: 0, words: TokenPositions::default(), nesting: 0, member_of_root: false }.run()
+    Scanner { text, at: 0, positions: TokenPositions::default(), nesting: 0, member_of_root: false }.run()
 }
 
 struct Scanner<'t> {
     text: &'t str,
     at: usize,
-    words: TokenPositions,
+    positions: TokenPositions,
     nesting: usize,
     /// Whether the next name or string, if nothing else comes before it, is the member that the last `$` reads.
     member_of_root: bool,
@@ -55,16 +55,16 @@ impl Scanner<'_> {
         while let Some(c) = self.rest().chars().next() {
             let start = self.at;
             match c {
-                '\'' | '"' => self.string(c),
-                _ if starts_name(c) => self.name()?,
-                '-' | '0'..='9' => self.number(),
+                '\'' | '"' => self.scan_string(c),
+                _ if is_name_start(c) => self.scan_name()?,
+                '-' | '0'..='9' => self.scan_number(),
                 _ => self.at += c.len_utf8(),
             }
             match c {
-                '$' => self.words.roots.push(start..self.at),
+                '$' => self.positions.roots.push(start..self.at),
                 '\'' | '"' => self.record_root_member(start),
-                _ if starts_name(c) => self.record_root_member(start),
-                '[' | '(' => self.nest(start)?,
+                _ if is_name_start(c) => self.record_root_member(start),
+                '[' | '(' => self.open_bracket(start)?,
                 ']' | ')' => self.nesting = self.nesting.saturating_sub(1),
                 _ => {}
             }
@@ -72,7 +72,7 @@ impl Scanner<'_> {
                 self.member_of_root = c == '$';
             }
         }
-        Ok(self.words)
+        Ok(self.positions)
     }
 
     fn rest(&self) -> &str {
@@ -86,13 +86,13 @@ impl Scanner<'_> {
 
     fn record_root_member(&mut self, start: usize) {
         if self.member_of_root
-            && let Some(root) = self.words.roots.last_mut()
+            && let Some(root) = self.positions.roots.last_mut()
         {
             *root = start..self.at;
         }
     }
 
-    fn string(&mut self, quote: char) {
+    fn scan_string(&mut self, quote: char) {
         let rest = self.rest();
         let mut escaped = false;
         let end = rest.char_indices().skip(1).find(|(_, c)| {
@@ -103,47 +103,48 @@ impl Scanner<'_> {
         self.at += end.map_or(rest.len(), |(index, c)| index + c.len_utf8());
     }
 
-    fn name(&mut self) -> Result<(), PathError> {
+    fn scan_name(&mut self) -> Result<(), PathError> {
         let start = self.at;
-        self.skip_while(|c| starts_name(c) || c.is_ascii_digit());
+        self.skip_while(|c| is_name_start(c) || c.is_ascii_digit());
         let range = start..self.at;
         let name = self.text.get(range.clone()).unwrap_or_default();
         // The parser trims such characters from a name and would read another member than the text names.
         if name.contains(char::is_whitespace) {
             return Err(PathError::new(format!("`{name}` contains white space"), range)
-                .help("write the name in brackets and quotes: `['…']`"));
+                .with_help("write the name in brackets and quotes: `['…']`"));
         }
         let behind = self.rest().trim_start_matches(WHITE_SPACE);
         // The parser skips white space within a name and would read `a b` as one name.
-        if self.rest().len() > behind.len() && behind.starts_with(|c| starts_name(c) || c.is_ascii_digit()) {
+        if self.rest().len() > behind.len() && behind.starts_with(|c| is_name_start(c) || c.is_ascii_digit())
+        {
             return Err(PathError::new(
                 format!("unexpected white space after `{name}`"),
                 self.at..self.at + 1,
             )
-            .help("write a name that contains white space in brackets and quotes: `['…']`"));
+            .with_help("write a name that contains white space in brackets and quotes: `['…']`"));
         }
         if self.rest().starts_with('(') {
-            self.words.functions.push(range);
+            self.positions.functions.push(range);
         }
         Ok(())
     }
 
-    fn number(&mut self) {
+    fn scan_number(&mut self) {
         let start = self.at;
         self.at += 1;
         self.skip_while(|c| matches!(c, '0'..='9' | '.' | 'e' | 'E' | '+' | '-'));
         let range = start..self.at;
         let number = self.text.get(range.clone()).unwrap_or_default();
         if number.contains(['.', 'e', 'E']) {
-            self.words.decimals.push(range.clone());
+            self.positions.decimals.push(range.clone());
         }
         let whole = number.split(['.', 'e', 'E']).next().unwrap_or_default();
         if whole.parse::<i64>().map_or(whole.len() > 1, |whole| whole.unsigned_abs() >= 1 << 53) {
-            self.words.huge.get_or_insert(range);
+            self.positions.huge_number.get_or_insert(range);
         }
     }
 
-    fn nest(&mut self, start: usize) -> Result<(), PathError> {
+    fn open_bracket(&mut self, start: usize) -> Result<(), PathError> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {
             return Err(PathError::new(
@@ -155,6 +156,6 @@ impl Scanner<'_> {
     }
 }
 
-fn starts_name(c: char) -> bool {
+fn is_name_start(c: char) -> bool {
     c == '_' || c.is_ascii_alphabetic() || !c.is_ascii()
 }

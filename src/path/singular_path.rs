@@ -16,7 +16,7 @@ pub fn follow_steps<'a>(
 ) -> Result<Option<NodeRef<'a>>, PathEvaluationError> {
     let mut at = from;
     for (passed, step) in steps.iter().enumerate() {
-        match child(at, step) {
+        match select_child(at, step) {
             Ok(Some(value)) => at = NodeRef::Json(value),
             Ok(None) => return Ok(None),
             Err(expected) => {
@@ -33,10 +33,10 @@ pub fn follow_steps<'a>(
 
 /// Like [`follow_steps`], by the rules of RFC 9535 for filters: a step into a value of the wrong type selects nothing.
 pub(super) fn follow_steps_leniently<'a>(from: NodeRef<'a>, steps: &[PathStep]) -> Option<NodeRef<'a>> {
-    steps.iter().try_fold(from, |at, step| child(at, step).ok().flatten().map(NodeRef::Json))
+    steps.iter().try_fold(from, |at, step| select_child(at, step).ok().flatten().map(NodeRef::Json))
 }
 
-fn child<'a>(at: NodeRef<'a>, step: &PathStep) -> Result<Option<&'a Value>, ExpectedType> {
+fn select_child<'a>(at: NodeRef<'a>, step: &PathStep) -> Result<Option<&'a Value>, ExpectedType> {
     match (step, at) {
         (PathStep::Name(name), NodeRef::Json(Value::Object(members))) => Ok(members.get(name)),
         (PathStep::Index(index), NodeRef::Json(Value::Array(items))) => {

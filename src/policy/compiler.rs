@@ -32,7 +32,7 @@ pub struct Bundle {
     /// Digest of all rules and of the files that they reference.
     pub revision: Digest,
     /// The files that policies reference, such as schemas and scripts, including those that could not be read.
-    pub drawn_files: Vec<PathBuf>,
+    pub referenced_files: Vec<PathBuf>,
 }
 
 /// The longest id, in bytes.
@@ -41,10 +41,10 @@ const MAX_ID_BYTES: usize = 128;
 const COMMON_FIELDS: [FieldShape; 5] = [
     FieldShape::required(
         "id",
-        Shape::Text("a name"),
+        Shape::String("a name"),
         "The policy's name, unique in the bundle. Outcomes refer to the policy by it.",
     ),
-    FieldShape::optional("description", Shape::Text("a string"), "The purpose of the policy."),
+    FieldShape::optional("description", Shape::String("a string"), "The purpose of the policy."),
     FieldShape::optional(
         "mode",
         Shape::Word(&[
@@ -75,7 +75,7 @@ static POLICY_RECORD: LazyLock<RecordShape> = LazyLock::new(|| {
     }
 });
 
-static RULES: LazyLock<RecordShape> = LazyLock::new(|| {
+static RULES_RECORD: LazyLock<RecordShape> = LazyLock::new(|| {
     let policies: &'static Shape = Box::leak(Box::new(Shape::Record(&POLICY_RECORD)));
     RecordShape {
         name: "rules",
@@ -92,14 +92,14 @@ static RULES: LazyLock<RecordShape> = LazyLock::new(|| {
                 Shape::Record(&reload_settings::RECORD),
                 "Conditions that changed rules must meet before a hot reload activates them.",
             ),
-            FieldShape::required("policies", Shape::Items(policies), "The policies. Write `[]` for none."),
+            FieldShape::required("policies", Shape::List(policies), "The policies. Write `[]` for none."),
         ]),
     }
 });
 
 /// Returns the schema of a rules file.
 pub fn rules_record() -> &'static RecordShape {
-    &RULES
+    &RULES_RECORD
 }
 
 /// Compiles all files of a bundle. Problems are reported to `diagnostics`; the bundle has every policy that could be compiled.
@@ -119,8 +119,8 @@ pub fn compile(files: &[LoadedFile], sources: &mut SourceMap, diagnostics: &mut 
         .filter_map(|node| read_policy(node, defaults, sources, &mut drawn_files, diagnostics))
         .collect();
     attach_policy_ids(nodes(), diagnostics);
-    let revision = revision(files, &policies);
-    Bundle { policies, defaults, reload, revision, drawn_files }
+    let revision = compute_revision(files, &policies);
+    Bundle { policies, defaults, reload, revision, referenced_files: drawn_files }
 }
 
 /// Reports a file with an unsupported format version.
@@ -271,12 +271,12 @@ fn read_policy_parts(
         && condition_reads.iter().all(of_run_alone);
     let written = without_description(node);
     Some(Policy {
-        behaviour: match defaults.principals {
+        behaviour_digest: match defaults.principals {
             PrincipalComparison::Canonical => json::digest(&json!([written, drawn_texts])),
             PrincipalComparison::Exact => json::digest(&json!([written, drawn_texts, defaults.principals])),
         },
-        written,
-        concerns_run: kind.applies_to_run() || halts_run,
+        source_json: written,
+        applies_to_run: kind.applies_to_run() || halts_run,
         id: node.get("id")?.as_str()?.to_owned(),
         description: node.get("description").and_then(YamlNode::as_str).map(str::to_owned),
         mode,
@@ -287,8 +287,8 @@ fn read_policy_parts(
             .unwrap_or(0),
         matcher,
         kind,
-        arguments,
-        named_arguments,
+        argument_reads: arguments,
+        template_arguments: named_arguments,
         span: node.span,
         context_reads,
         condition_reads_session: condition_reads.contains(&Root::Session),
@@ -340,8 +340,8 @@ fn without_description(node: &YamlNode) -> Value {
 }
 
 /// Returns the digest of the rules files, descriptions included, and of the files that policies reference.
-fn revision(files: &[LoadedFile], policies: &[Policy]) -> Digest {
+fn compute_revision(files: &[LoadedFile], policies: &[Policy]) -> Digest {
     let documents: Vec<Value> = files.iter().map(|file| file.root.to_json()).collect();
-    let behaviours: Vec<String> = policies.iter().map(|policy| policy.behaviour.to_string()).collect();
+    let behaviours: Vec<String> = policies.iter().map(|policy| policy.behaviour_digest.to_string()).collect();
     json::digest(&json!([documents, behaviours]))
 }

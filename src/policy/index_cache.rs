@@ -42,7 +42,7 @@ struct IndexCacheEntry {
 }
 
 impl IndexCacheEntry {
-    fn is(&self, hash: u64, server: &str, tool: &str) -> bool {
+    fn matches(&self, hash: u64, server: &str, tool: &str) -> bool {
         self.hash == hash
             && *self.tool == *tool
             && match &self.server {
@@ -74,7 +74,7 @@ impl IndexCache {
         let Some(slot) = self.buckets.get(hash as usize % BUCKET_COUNT) else { return Arc::new(link()) };
         let bucket = slot.load();
         let known = bucket.as_deref().map(Vec::as_slice).unwrap_or_default();
-        if let Some(known) = known.iter().find(|known| known.is(hash, server, tool)) {
+        if let Some(known) = known.iter().find(|known| known.matches(hash, server, tool)) {
             // Mostly already set: then nothing is written that other threads read.
             if !known.called_again.load(Ordering::Relaxed) {
                 known.called_again.store(true, Ordering::Relaxed);
@@ -125,7 +125,7 @@ mod tests {
 
     /// Looks a name up. Returns whether its chain had to be built.
     fn links(remembered: &IndexCache, server: &str, tool: &str) -> bool {
-        let chains = build_texts([("a.yaml", "policies: []")]).chains.unwrap();
+        let chains = build_texts([("a.yaml", "policies: []")]).policies.unwrap();
         let linked = Cell::new(false);
         remembered.get_or_build(server, tool, || {
             linked.set(true);
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn invented_names_do_not_evict_tools_in_use() {
         let remembered = IndexCache::default();
-        let chains = build_texts([("a.yaml", "policies: []")]).chains.unwrap();
+        let chains = build_texts([("a.yaml", "policies: []")]).policies.unwrap();
         let tools: Vec<String> = (0..64).map(|number| format!("tool{number}")).collect();
         for tool in &tools {
             assert!(links(&remembered, "", tool));

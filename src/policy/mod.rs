@@ -55,7 +55,7 @@ pub struct Policy {
     /// What the policy does.
     pub kind: PolicyKind,
     /// Whether the policy applies to the run instead of to single calls.
-    pub concerns_run: bool,
+    pub applies_to_run: bool,
     /// The context members that the policy reads.
     pub context_reads: ContextReads,
     /// Whether its condition reads session state.
@@ -63,15 +63,15 @@ pub struct Policy {
     /// Whether its templates, keys, values or scripts read session state.
     pub action_reads_session: bool,
     /// The arguments that the policy reads.
-    pub arguments: ArgumentNames,
+    pub argument_reads: ArgumentNames,
     /// The arguments that its templates name.
-    pub named_arguments: ArgumentNames,
+    pub template_arguments: ArgumentNames,
     /// The location of the policy in the rules.
     pub span: Span,
     /// The policy as JSON, without its description.
-    pub(crate) written: Value,
+    pub(crate) source_json: Value,
     /// Digest of everything that determines what the policy does; the description is not part of it.
-    pub behaviour: Digest,
+    pub behaviour_digest: Digest,
 }
 
 impl Policy {
@@ -88,7 +88,7 @@ impl Policy {
 #[derive(Debug)]
 pub struct LoadedBundle {
     /// The compiled policies; `None` if there is an error.
-    pub chains: Option<CompiledPolicies>,
+    pub policies: Option<CompiledPolicies>,
     /// All diagnostics, in the order of files and then of positions.
     pub diagnostics: Diagnostics,
     /// The source files, for rendering diagnostics.
@@ -96,7 +96,7 @@ pub struct LoadedBundle {
     /// The parsed rules files, in order, with the span of every node.
     pub files: Vec<LoadedFile>,
     /// The files that policies reference, such as schemas and scripts, including those that could not be read.
-    pub drawn_files: Vec<PathBuf>,
+    pub referenced_files: Vec<PathBuf>,
 }
 
 /// Loads and compiles the bundle of all rules files under these paths.
@@ -123,7 +123,7 @@ fn build_loaded(loaded: LoadedSources) -> LoadedBundle {
     let LoadedSources { mut sources, files, mut diagnostics, .. } = loaded;
     let mut bundle = regex_compiler::with_budget(|| compile(&files, &mut sources, &mut diagnostics));
     diagnostics.sort();
-    let drawn_files = std::mem::take(&mut bundle.drawn_files);
+    let drawn_files = std::mem::take(&mut bundle.referenced_files);
     let chains = (!diagnostics.has_errors()).then(|| CompiledPolicies::compile(order_policies(bundle)));
-    LoadedBundle { chains, diagnostics, sources, files, drawn_files }
+    LoadedBundle { policies: chains, diagnostics, sources, files, referenced_files: drawn_files }
 }

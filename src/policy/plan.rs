@@ -11,7 +11,7 @@ pub struct Plan {
     /// Sorted by descending priority, then by file name, then by position.
     pub policies: Vec<Policy>,
     /// The ids of the policies with `mode: off`.
-    pub off: Vec<String>,
+    pub disabled_ids: Vec<String>,
     /// Settings for all policies.
     pub defaults: Defaults,
     /// Conditions for replacing the bundle.
@@ -22,9 +22,9 @@ pub struct Plan {
 
 /// Sorts a bundle's policies and removes those that are off.
 pub fn order_policies(bundle: Bundle) -> Plan {
-    let Bundle { mut policies, defaults, reload, revision, drawn_files: _ } = bundle;
+    let Bundle { mut policies, defaults, reload, revision, referenced_files: _ } = bundle;
     let off = policies.extract_if(.., |policy| policy.mode == Mode::Off).map(|policy| policy.id).collect();
     // The sort is stable: files come sorted by name, and policies in the order of their file.
     policies.sort_by_key(|policy| Reverse(policy.priority));
-    Plan { policies, off, defaults, reload, revision }
+    Plan { policies, disabled_ids: off, defaults, reload, revision }
 }

@@ -67,7 +67,7 @@ pub struct CompiledPolicies {
 impl CompiledPolicies {
     /// Indexes a plan.
     pub fn compile(plan: Plan) -> Self {
-        let Plan { policies, off, defaults, reload, revision } = plan;
+        let Plan { policies, disabled_ids: off, defaults, reload, revision } = plan;
         let mut by_exact_name: HashMap<String, Vec<u32>> = HashMap::new();
         let mut by_pattern: Vec<(String, Vec<u32>)> = Vec::new();
         let mut pattern_places: HashMap<String, usize> = HashMap::new();
@@ -81,7 +81,7 @@ impl CompiledPolicies {
             if let PolicyKind::Cache(_) = policy.kind {
                 caches.push(index);
             }
-            if policy.concerns_run {
+            if policy.applies_to_run {
                 of_run.push(index);
             }
             for pattern in &policy.matcher.tools {
@@ -207,8 +207,8 @@ impl CompiledPolicies {
         let (mut arguments, mut named_arguments) = (ArgumentNames::default(), ArgumentNames::default());
         for policy in indices.iter().filter_map(|index| self.policy(*index)) {
             if policy.mode == Mode::Enforce {
-                arguments.merge(&policy.arguments);
-                named_arguments.merge(&policy.named_arguments);
+                arguments.merge(&policy.argument_reads);
+                named_arguments.merge(&policy.template_arguments);
             }
         }
         let mut execute = in_phase(Phase::Execute);
@@ -217,13 +217,13 @@ impl CompiledPolicies {
         });
         ToolPolicies {
             normalise: in_phase(Phase::Normalise).into(),
-            gate: GateIndex::index(in_phase(Phase::Gate), self),
+            gate: GateIndex::build(in_phase(Phase::Gate), self),
             execute: execute.into(),
             settle: in_phase(Phase::Settle).into(),
-            invalidates: self.invalidated_by(tool).into(),
+            invalidates: self.invalidated_caches(tool).into(),
             context_reads: self.context_reads(&indices),
-            arguments,
-            named_arguments,
+            argument_reads: arguments,
+            template_arguments: named_arguments,
         }
     }
 
@@ -239,7 +239,7 @@ impl CompiledPolicies {
     }
 
     /// Returns the caches that a call of this tool invalidates, whichever tools they cache.
-    fn invalidated_by(&self, tool: &str) -> Vec<u32> {
+    fn invalidated_caches(&self, tool: &str) -> Vec<u32> {
         let concerned = |index: &u32| {
             self.policy(*index).is_some_and(|policy| match &policy.kind {
                 PolicyKind::Cache(cache) => cache.invalidate_on.iter().any(|pattern| pattern.matches(tool)),
@@ -266,9 +266,9 @@ pub struct ToolPolicies {
     /// The context members read by the policies that an approval is bound to.
     pub context_reads: ContextReads,
     /// The arguments that enforced policies read.
-    pub arguments: ArgumentNames,
+    pub argument_reads: ArgumentNames,
     /// The arguments that templates of enforced policies name.
-    pub named_arguments: ArgumentNames,
+    pub template_arguments: ArgumentNames,
 }
 
 /// The policies of the gate phase. Those that require a certain value at a certain path are found by hash.
@@ -292,7 +292,7 @@ struct ValueIndex {
 const MIN_INDEXED_POLICIES: usize = 4;
 
 impl GateIndex {
-    fn index(policies: Vec<u32>, chains: &CompiledPolicies) -> Self {
+    fn build(policies: Vec<u32>, chains: &CompiledPolicies) -> Self {
         let hasher = RandomState::default();
         let mut groups: HashMap<(String, JsonType), Vec<u32>> = HashMap::new();
         let demand = |index: &u32| {

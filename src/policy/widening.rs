@@ -19,14 +19,14 @@ pub struct Widening {
     /// The policy concerned; `None` for a setting of the whole bundle.
     pub policy: Option<String>,
     /// The change, in one line.
-    pub what: String,
+    pub change: String,
     /// What may happen now and could not happen before.
-    pub allows: &'static str,
+    pub consequence: &'static str,
 }
 
 impl fmt::Display for Widening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.allows)
+        write!(f, "{}: {}", self.change, self.consequence)
     }
 }
 
@@ -44,32 +44,33 @@ pub fn find_widenings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Wid
         messages_matter: new.policies().iter().any(|policy| matches!(policy.kind, PolicyKind::Around(_))),
         approval_permits: old.defaults().unmatched == Unmatched::Deny,
     };
-    for policy in old.policies().iter().filter(|policy| acts(policy)) {
+    for policy in old.policies().iter().filter(|policy| is_enforced(policy)) {
         let next = new_ones.get(policy.id.as_str()).copied();
         found.extend(compare_existing(policy, next, off.contains(policy.id.as_str()), (old, new), around));
     }
-    for policy in new.policies().iter().filter(|policy| acts(policy)) {
-        if !old_ones.get(policy.id.as_str()).is_some_and(|before| acts(before)) {
+    for policy in new.policies().iter().filter(|policy| is_enforced(policy)) {
+        if !old_ones.get(policy.id.as_str()).is_some_and(|before| is_enforced(before)) {
             found.extend(compare_added(policy, old, new));
         }
     }
-    let kept = |id: &str| [&old_ones, &new_ones].iter().all(|ones| ones.get(id).is_some_and(|one| acts(one)));
+    let kept =
+        |id: &str| [&old_ones, &new_ones].iter().all(|ones| ones.get(id).is_some_and(|one| is_enforced(one)));
     let (before, after) = (ordered_run_policies(old, kept), ordered_run_policies(new, kept));
-    found.extend(moved(before, after));
+    found.extend(find_moved(before, after));
     for phase in [Phase::Normalise, Phase::Gate, Phase::Execute, Phase::Settle] {
-        found.extend(moved(places(old, phase, kept), places(new, phase, kept)));
+        found.extend(find_moved(ordered_policies(old, phase, kept), ordered_policies(new, phase, kept)));
     }
     found
 }
 
 /// Reports the first policy whose position in the evaluation order changed.
-fn moved(before: Vec<(&Policy, usize)>, after: Vec<(&Policy, usize)>) -> Option<Widening> {
+fn find_moved(before: Vec<(&Policy, usize)>, after: Vec<(&Policy, usize)>) -> Option<Widening> {
     let before: HashMap<&str, usize> =
         before.into_iter().map(|(policy, place)| (policy.id.as_str(), place)).collect();
     let mut after = after.into_iter();
     let moved = after.find(|(policy, place)| before.get(policy.id.as_str()).is_some_and(|was| was != place));
     moved.map(|(policy, _)| {
-        of(
+        new_widening(
             policy,
             "moved in the evaluation order",
             "it and the policies around it may see and return other values",
@@ -81,7 +82,9 @@ fn compare_settings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Widen
     let (before, after) = (old.defaults(), new.defaults());
     let (reload_before, reload_after) = (old.reload_settings(), new.reload_settings());
     let mut found = Vec::new();
-    let mut add = |what: &str, allows| found.push(Widening { policy: None, what: what.to_owned(), allows });
+    let mut add = |what: &str, allows| {
+        found.push(Widening { policy: None, change: what.to_owned(), consequence: allows })
+    };
     if after.unmatched < before.unmatched {
         let what = match (before.unmatched, after.unmatched) {
             (Unmatched::Deny, Unmatched::Approval) => "`defaults.unmatched` was `deny` and is `approval`",
@@ -117,7 +120,7 @@ fn compare_settings(old: &CompiledPolicies, new: &CompiledPolicies) -> Vec<Widen
     found
 }
 
-fn acts(policy: &Policy) -> bool {
+fn is_enforced(policy: &Policy) -> bool {
     policy.mode == Mode::Enforce
 }
 
@@ -125,9 +128,9 @@ fn by_id(chains: &CompiledPolicies) -> HashMap<&str, &Policy> {
     chains.policies().iter().map(|policy| (policy.id.as_str(), policy)).collect()
 }
 
-fn of(policy: &Policy, what: &str, allows: &'static str) -> Widening {
+fn new_widening(policy: &Policy, what: &str, allows: &'static str) -> Widening {
     let what = format!("`{}` ({}) {what}", policy.id, policy.kind.definition().name);
-    Widening { policy: Some(policy.id.clone()), what, allows }
+    Widening { policy: Some(policy.id.clone()), change: what, consequence: allows }
 }
 
 /// Returns whether a change of a policy that was enforced, or its removal, may allow more.
@@ -138,35 +141,37 @@ fn compare_existing(
     (old, new): (&CompiledPolicies, &CompiledPolicies),
     around: ComparisonContext,
 ) -> Option<Widening> {
-    let allows = without(&policy.kind);
+    let allows = consequence_of_removal(&policy.kind);
     match next {
-        Some(next) if acts(next) => {
+        Some(next) if is_enforced(next) => {
             let (before, after) = (policy.kind.definition().name, next.kind.definition().name);
             match policy.kind {
                 PolicyKind::Allow(_) if before != after => return compare_added(next, old, new),
-                _ if before != after => return Some(of(next, &format!("was {before} before"), allows)),
+                _ if before != after => {
+                    return Some(new_widening(next, &format!("was {before} before"), allows));
+                }
                 _ => {}
             }
-            if policy.behaviour == next.behaviour {
+            if policy.behaviour_digest == next.behaviour_digest {
                 return None;
             }
             let looser = less_strict_members(policy, next, around);
             if looser.is_empty() {
                 // By redacting more it can hide what other policies look for.
-                return blinded(next, new).map(|other| changed_text_widening(next, other));
+                return find_blinded_policy(next, new).map(|other| changed_text_widening(next, other));
             }
             let members: Vec<String> = looser.iter().map(|member| format!("`{member}`")).collect();
-            Some(of(next, &format!("is changed ({})", members.join(", ")), allows))
+            Some(new_widening(next, &format!("is changed ({})", members.join(", ")), allows))
         }
         _ if matches!(policy.kind, PolicyKind::Allow(_)) => None,
-        Some(_) => Some(of(policy, "is no longer enforced: its mode is `shadow`", allows)),
-        None if off => Some(of(policy, "is no longer enforced: its mode is `off`", allows)),
-        None => Some(of(policy, "was removed", allows)),
+        Some(_) => Some(new_widening(policy, "is no longer enforced: its mode is `shadow`", allows)),
+        None if off => Some(new_widening(policy, "is no longer enforced: its mode is `off`", allows)),
+        None => Some(new_widening(policy, "was removed", allows)),
     }
 }
 
 /// Returns what may happen without a policy of a kind, or with a less strict one.
-fn without(kind: &PolicyKind) -> &'static str {
+fn consequence_of_removal(kind: &PolicyKind) -> &'static str {
     match kind {
         PolicyKind::Deny(_) => "calls that it denied may run",
         PolicyKind::Allow(_) => "calls that no policy permitted may run",
@@ -202,32 +207,34 @@ fn without(kind: &PolicyKind) -> &'static str {
 fn compare_added(policy: &Policy, old: &CompiledPolicies, new: &CompiledPolicies) -> Option<Widening> {
     match &policy.kind {
         // It permits the calls that a person approves, which nothing permitted before.
-        PolicyKind::Approval(_) if old.defaults().unmatched == Unmatched::Deny => Some(of(
+        PolicyKind::Approval(_) if old.defaults().unmatched == Unmatched::Deny => Some(new_widening(
             policy,
             "lets approvers permit calls that `defaults.unmatched` denied",
             "calls that no policy permitted may run",
         )),
         PolicyKind::Audit(_) => None,
-        PolicyKind::Model(model) if !model.only_restricts() => {
-            Some(of(policy, "changes what the model is called with", without(&policy.kind)))
-        }
+        PolicyKind::Model(model) if !model.only_restricts() => Some(new_widening(
+            policy,
+            "changes what the model is called with",
+            consequence_of_removal(&policy.kind),
+        )),
         PolicyKind::Stream(_) | PolicyKind::Redact(_) => {
-            blinded(policy, new).map(|other| changed_text_widening(policy, other))
+            find_blinded_policy(policy, new).map(|other| changed_text_widening(policy, other))
         }
         kind if kind.definition().polarity == Polarity::Restricting => None,
-        kind => Some(of(policy, "is newly enforced", without(kind))),
+        kind => Some(new_widening(policy, "is newly enforced", consequence_of_removal(kind))),
     }
 }
 
 fn changed_text_widening(policy: &Policy, other: &Policy) -> Widening {
     let what = format!("changes the text that `{}` inspects", other.id);
-    of(policy, &what, without(&other.kind))
+    new_widening(policy, &what, consequence_of_removal(&other.kind))
 }
 
 /// Returns a policy that may miss what it looks for because `policy` removes something from results or streams: a later policy, or
 /// an earlier one if the remaining pieces can join to what that one would have found.
-fn blinded<'n>(policy: &Policy, new: &'n CompiledPolicies) -> Option<&'n Policy> {
-    let written = policy.written.get(policy.kind.definition().name);
+fn find_blinded_policy<'n>(policy: &Policy, new: &'n CompiledPolicies) -> Option<&'n Policy> {
+    let written = policy.source_json.get(policy.kind.definition().name);
     let masks =
         |value: &Value| matches!(value.get("with").and_then(Value::as_str), None | Some("mask" | "hash"));
     let masks = written.is_some_and(|value| {
@@ -241,7 +248,7 @@ fn blinded<'n>(policy: &Policy, new: &'n CompiledPolicies) -> Option<&'n Policy>
             passed = true;
             return false;
         }
-        let looks = acts(other)
+        let looks = is_enforced(other)
             && match (&policy.kind, &other.kind) {
                 (PolicyKind::Stream(one), PolicyKind::Stream(other)) => {
                     one.text && other.text || one.reasoning && other.reasoning
@@ -259,14 +266,18 @@ fn blinded<'n>(policy: &Policy, new: &'n CompiledPolicies) -> Option<&'n Policy>
 
 /// Whether the conditions of a policy may read the result.
 fn reads_result(policy: &Policy) -> bool {
-    let text = policy.written.get("match").map(Value::to_string).unwrap_or_default();
+    let text = policy.source_json.get("match").map(Value::to_string).unwrap_or_default();
     ["output", "error", "result"].iter().any(|member| text.contains(member))
 }
 
 /// Returns the policies whose order in a phase matters, each with the number of earlier policies that change what later ones see. In
 /// gate the strictest decision wins in any order, and only for answers the first policy wins; checks that only reject can be
 /// swapped with each other.
-fn places(chains: &CompiledPolicies, phase: Phase, kept: impl Fn(&str) -> bool) -> Vec<(&Policy, usize)> {
+fn ordered_policies(
+    chains: &CompiledPolicies,
+    phase: Phase,
+    kept: impl Fn(&str) -> bool,
+) -> Vec<(&Policy, usize)> {
     let gate = phase == Phase::Gate;
     let ordered = |policy: &&Policy| match policy.kind {
         PolicyKind::Audit(_) | PolicyKind::Allow(_) => false,

@@ -19,7 +19,9 @@ pub(super) fn payment_card(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let context = LazyLock::new(|| subject.find_context_words(&CARD_WORDS));
     let mut found: Vec<Range<usize>> = Vec::new();
     for (index, first) in groups.iter().enumerate() {
-        if found.last().is_some_and(|last| first.start < last.end) || !starts_free(subject, first.start) {
+        if found.last().is_some_and(|last| first.start < last.end)
+            || !has_isolated_start(subject, first.start)
+        {
             continue;
         }
         let mut number = String::new();
@@ -41,7 +43,7 @@ pub(super) fn payment_card(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
                 && is_evenly_grouped(&lengths)
                 && has_known_issuer(&number)
                 && luhn(&number)
-                && ends_free(subject, group.end)
+                && has_isolated_end(subject, group.end)
                 && (number.len() > 13 || context.is_near(&range, 40, 20))
             {
                 longest = Some(range);
@@ -64,7 +66,7 @@ fn digit_groups(text: &str) -> Vec<Range<usize>> {
     groups
 }
 
-fn starts_free(subject: &DetectorInput<'_>, at: usize) -> bool {
+fn has_isolated_start(subject: &DetectorInput<'_>, at: usize) -> bool {
     match subject.chars_before(at) {
         (Some('-' | '.' | '/' | ':'), Some(beyond)) => !beyond.is_ascii_digit(),
         (Some(near), _) => !is_word(near),
@@ -72,7 +74,7 @@ fn starts_free(subject: &DetectorInput<'_>, at: usize) -> bool {
     }
 }
 
-fn ends_free(subject: &DetectorInput<'_>, at: usize) -> bool {
+fn has_isolated_end(subject: &DetectorInput<'_>, at: usize) -> bool {
     match subject.chars_after(at) {
         // Some programs write whole numbers with `.0`.
         (Some('.'), Some('0')) => !subject

@@ -82,7 +82,7 @@ static PREFIXED: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Keys that the preceding words identify; the last group is the key.
-static INTRODUCED: LazyLock<Regex> = LazyLock::new(|| {
+static LABELED: LazyLock<Regex> = LazyLock::new(|| {
     compile_pattern(
         &[
             r#"(?i)aws[a-z_ .-]{0,20}secret[a-z_ .-]{0,20}["']?[ \t]?[:=]?[ \t]?["']?(?-u:\b)(?P<aws>[A-Za-z0-9/+]{40})"#,
@@ -107,7 +107,7 @@ static KEY_NAMES: LazyLock<Regex> = LazyLock::new(|| {
 /// `apiKey` or `authorization`.
 pub(super) fn api_key(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let mut found: Vec<_> = PREFIXED.find_iter(subject.text).map(|key| key.range()).collect();
-    for captures in INTRODUCED.captures_iter(subject.text) {
+    for captures in LABELED.captures_iter(subject.text) {
         let Some(key) = captures.iter().skip(1).flatten().last() else { continue };
         // `Bearer authentication-tokens` and similar are prose: a key has a digit or both cases.
         let mixed = |key: &str| {

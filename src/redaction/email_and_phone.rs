@@ -79,7 +79,7 @@ pub(super) fn phone(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
         if let Some(length) = international_length(candidate.as_str()).filter(|_| free) {
             let range = candidate.start()..candidate.start() + length;
             let grouped = candidate.as_str().get(..length).is_some_and(|text| text.contains([' ', '-', '(']));
-            if ends_alone(subject, range.end) && (plus || grouped || context.is_near(&range, 16, 0)) {
+            if has_isolated_end(subject, range.end) && (plus || grouped || context.is_near(&range, 16, 0)) {
                 found.push(range);
             }
         }
@@ -88,13 +88,13 @@ pub(super) fn phone(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     let said = LABELED_NUMBER.find_iter(subject.text).map(|candidate| candidate.range());
     found.extend(national.filter(|range| {
         (10..=11).contains(&digit_count(subject, range))
-            && starts_alone(subject, range)
-            && ends_alone(subject, range.end)
+            && has_isolated_start(subject, range)
+            && has_isolated_end(subject, range.end)
     }));
     found.extend(said.filter(|range| {
         context.is_near(range, 12, 0)
-            && starts_alone(subject, range)
-            && ends_alone(subject, range.end)
+            && has_isolated_start(subject, range)
+            && has_isolated_end(subject, range.end)
             && !is_date(subject.text.get(range.clone()).unwrap_or_default())
     }));
     found
@@ -104,7 +104,7 @@ fn digit_count(subject: &DetectorInput<'_>, range: &Range<usize>) -> usize {
     digits(subject.text.get(range.clone()).unwrap_or_default()).count()
 }
 
-fn starts_alone(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
+fn has_isolated_start(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
     match subject.chars_before(range.start) {
         (Some('-' | '.' | '/' | '+'), Some(beyond)) => !beyond.is_alphanumeric(),
         (Some(near), _) => !is_word(near) && !matches!(near, '$' | '€' | '£' | '#' | '+'),
@@ -112,7 +112,7 @@ fn starts_alone(subject: &DetectorInput<'_>, range: &Range<usize>) -> bool {
     }
 }
 
-fn ends_alone(subject: &DetectorInput<'_>, end: usize) -> bool {
+fn has_isolated_end(subject: &DetectorInput<'_>, end: usize) -> bool {
     match subject.chars_after(end) {
         (Some('-' | '.' | '/' | ':'), Some(beyond)) => !beyond.is_ascii_digit(),
         // An extension may follow: `x123`.

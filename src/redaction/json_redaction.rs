@@ -15,7 +15,7 @@ use crate::json::{self, MAX_DEPTH, Map, Number, Value};
 pub struct NestingError;
 
 /// How many levels of JSON text inside strings are parsed; deeper ones are redacted as plain text.
-const MAX_WRITTEN: usize = 4;
+const MAX_EMBEDDED_JSON: usize = 4;
 
 impl Redactor {
     /// Redacts a value in place. Returns whether anything changed.
@@ -30,39 +30,39 @@ impl Redactor {
         if json::is_deeper_than(value, MAX_DEPTH) {
             return Err(NestingError);
         }
-        Ok(self.walk(value, JsonKeys::default(), Nesting { depth: 0, written: 0 }))
+        Ok(self.redact_node(value, JsonKeys::default(), Nesting { depth: 0, written: 0 }))
     }
 
-    fn walk(&self, value: &mut Value, keys: JsonKeys<'_>, place: Nesting) -> bool {
+    fn redact_node(&self, value: &mut Value, keys: JsonKeys<'_>, place: Nesting) -> bool {
         match value {
             Value::Null | Value::Bool(_) => false,
-            Value::Number(number) => match self.number(number, keys) {
+            Value::Number(number) => match self.redact_number(number, keys) {
                 Some(redacted) => {
                     *value = Value::String(redacted);
                     true
                 }
                 None => false,
             },
-            Value::String(text) => match self.string(text, keys, place) {
+            Value::String(text) => match self.redact_string(text, keys, place) {
                 Some(redacted) => {
                     *text = redacted;
                     true
                 }
                 None => false,
             },
-            Value::Array(items) => {
-                items.iter_mut().fold(false, |changed, item| self.walk(item, keys, place.inside()) | changed)
-            }
-            Value::Object(map) => self.object(map, keys, place),
+            Value::Array(items) => items
+                .iter_mut()
+                .fold(false, |changed, item| self.redact_node(item, keys, place.deeper()) | changed),
+            Value::Object(map) => self.redact_object(map, keys, place),
         }
     }
 
-    fn object(&self, map: &mut Map, keys: JsonKeys<'_>, place: Nesting) -> bool {
+    fn redact_object(&self, map: &mut Map, keys: JsonKeys<'_>, place: Nesting) -> bool {
         let named = sibling_name(map);
         let mut changed = false;
         for (key, item) in map.iter_mut() {
             let name = named.as_deref().filter(|_| key == "value").unwrap_or(key);
-            changed |= self.walk(item, keys.child(name), place.inside());
+            changed |= self.redact_node(item, keys.child(name), place.deeper());
         }
         if map.keys().any(|key| matches!(self.redact_text(key), Cow::Owned(_))) {
             let mut counts: HashMap<String, usize> = HashMap::new();
@@ -81,7 +81,7 @@ impl Redactor {
         changed
     }
 
-    fn number(&self, number: &Number, keys: JsonKeys<'_>) -> Option<String> {
+    fn redact_number(&self, number: &Number, keys: JsonKeys<'_>) -> Option<String> {
         let written = number.text();
         if let Cow::Owned(redacted) = self.redact_text_under(&written, keys) {
             return Some(redacted);
@@ -94,10 +94,10 @@ impl Redactor {
         }
     }
 
-    fn string(&self, text: &str, keys: JsonKeys<'_>, place: Nesting) -> Option<String> {
+    fn redact_string(&self, text: &str, keys: JsonKeys<'_>, place: Nesting) -> Option<String> {
         if let Some(mut inner) = parse_embedded_json(text, place) {
             let pretty = text.trim().contains('\n');
-            let changed = self.walk(&mut inner, keys, Nesting { written: place.written + 1, ..place });
+            let changed = self.redact_node(&mut inner, keys, Nesting { written: place.written + 1, ..place });
             return changed.then(|| if pretty { format!("{inner:#}") } else { inner.to_string() });
         }
         match self.redact_text_under(text, keys) {
@@ -115,7 +115,7 @@ struct Nesting {
 }
 
 impl Nesting {
-    fn inside(self) -> Self {
+    fn deeper(self) -> Self {
         Self { depth: self.depth + 1, ..self }
     }
 }
@@ -123,7 +123,7 @@ impl Nesting {
 /// Parses a string that contains a JSON object or array. Returns `None` for one with a duplicate key, which is redacted as
 /// plain text, because parsing would lose a value.
 fn parse_embedded_json(text: &str, place: Nesting) -> Option<Value> {
-    if place.written >= MAX_WRITTEN || !text.trim_start().starts_with(['{', '[']) {
+    if place.written >= MAX_EMBEDDED_JSON || !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
     let value = json::parse(text).ok()?;

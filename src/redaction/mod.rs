@@ -171,14 +171,14 @@ impl Detector {
         let mut found = Vec::new();
         for folded in NormalizedText::readings(text) {
             let subject = DetectorInput { text: folded.text(), keys: JsonKeys::default() };
-            found.extend(self.finds(&subject).iter().map(|range| folded.original_range(range)));
+            found.extend(self.find_in(&subject).iter().map(|range| folded.original_range(range)));
         }
         found.sort_by_key(|range| (range.start, range.end));
         found.dedup();
         found
     }
 
-    fn finds(self, subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
+    fn find_in(self, subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
         match self {
             Self::Email => email_and_phone::email(subject),
             Self::Phone => email_and_phone::phone(subject),

@@ -21,17 +21,17 @@ enum ContextRule {
 
 /// One kind of number.
 pub(super) struct NationalId {
-    form: Regex,
-    valid: fn(&str) -> bool,
+    pattern: Regex,
+    is_valid: fn(&str) -> bool,
     context: ContextRule,
     words: Regex,
 }
 
 impl NationalId {
-    fn new(form: &str, valid: fn(&str) -> bool, context: ContextRule, nearby: &str) -> Self {
+    fn new(form: &str, is_valid: fn(&str) -> bool, context: ContextRule, nearby: &str) -> Self {
         Self {
-            form: compile_pattern(&format!(r"(?-u:\b)(?:{form})(?-u:\b)")),
-            valid,
+            pattern: compile_pattern(&format!(r"(?-u:\b)(?:{form})(?-u:\b)")),
+            is_valid,
             context,
             words: compile_words(nearby),
         }
@@ -42,7 +42,7 @@ impl NationalId {
         let context = LazyLock::new(|| subject.find_context_words(&self.words));
         let mut found = Vec::new();
         let mut from = 0;
-        while let Some(candidate) = self.form.find_at(subject.text, from) {
+        while let Some(candidate) = self.pattern.find_at(subject.text, from) {
             let range = candidate.range();
             let compact: String = candidate
                 .as_str()
@@ -56,7 +56,7 @@ impl NationalId {
                 ContextRule::Always => false,
             };
             let believed = subject.is_isolated(&range)
-                && (self.valid)(&compact)
+                && (self.is_valid)(&compact)
                 && (speaks_for_itself || context.is_near(&range, 40, 20));
             // A rejected candidate may begin with an unrelated group of digits.
             let group =
@@ -91,7 +91,7 @@ pub(super) static US_SSN: LazyLock<NationalId> = LazyLock::new(|| {
 /// A dashed US number needs no context word, unless the words before it name something else.
 pub(super) fn us_ssn(subject: &DetectorInput<'_>) -> Vec<Range<usize>> {
     static DASHED: LazyLock<NationalId> = LazyLock::new(|| {
-        NationalId::new(r"[0-9]{3}-[0-9]{2}-[0-9]{4}", US_SSN.valid, ContextRule::Never, "ssn")
+        NationalId::new(r"[0-9]{3}-[0-9]{2}-[0-9]{4}", US_SSN.is_valid, ContextRule::Never, "ssn")
     });
     static OTHER: LazyLock<Regex> = LazyLock::new(|| {
         compile_pattern(
@@ -197,9 +197,9 @@ pub(super) static PL_PESEL: LazyLock<NationalId> = LazyLock::new(|| {
         r"[0-9]{2}[0-9][0-9][0-3][0-9][0-9]{5}",
         |text| {
             // The century is encoded in the month in steps of twenty.
-            let month = two(text, 2) % 20;
+            let month = two_digits(text, 2) % 20;
             (1..=12).contains(&month)
-                && (1..=31).contains(&two(text, 4))
+                && (1..=31).contains(&two_digits(text, 4))
                 && weighted(text, &[1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1], 10)
         },
         ContextRule::Always,
@@ -224,8 +224,8 @@ pub(super) static SE_PERSONNUMMER: LazyLock<NationalId> = LazyLock::new(|| {
         |text| {
             let short = text.get(text.len().saturating_sub(10)..).unwrap_or_default();
             // A coordination number adds sixty to the day.
-            let day = two(short, 4) % 60;
-            (1..=12).contains(&two(short, 2)) && (1..=31).contains(&day) && luhn(short)
+            let day = two_digits(short, 4) % 60;
+            (1..=12).contains(&two_digits(short, 2)) && (1..=31).contains(&day) && luhn(short)
         },
         ContextRule::Ungrouped,
         r"personnummer|samordningsnummer|personal (?:identity )?number|pnr|ssn",
@@ -242,6 +242,6 @@ pub(super) static AU_TFN: LazyLock<NationalId> = LazyLock::new(|| {
     )
 });
 
-fn two(text: &str, at: usize) -> u32 {
+fn two_digits(text: &str, at: usize) -> u32 {
     text.get(at..at + 2).and_then(|text| text.parse().ok()).unwrap_or(0)
 }

@@ -62,7 +62,7 @@ impl<'a> NormalizedText<'a> {
         let mut has_invisible = false;
         while let Some((rest, first)) = original.get(at..).and_then(|rest| Some((rest, rest.chars().next()?)))
         {
-            let (mut fold, width) = unit(rest, first);
+            let (mut fold, width) = read_unit(rest, first);
             if matches!(fold, CharMapping::Invisible) {
                 has_invisible = true;
                 fold = invisible;
@@ -99,7 +99,7 @@ impl<'a> NormalizedText<'a> {
     /// Returns the original byte range of a non-empty range of the normalized text.
     pub(super) fn original_range(&self, range: &Range<usize>) -> Range<usize> {
         let last = range.end.saturating_sub(1);
-        match (self.step(range.start), self.step(last)) {
+        match (self.mapping_at(range.start), self.mapping_at(last)) {
             (Some(first), Some(end)) => {
                 first.original + (range.start - first.folded)..end.original + (last - end.folded) + end.width
             }
@@ -120,7 +120,7 @@ impl<'a> NormalizedText<'a> {
         }
     }
 
-    fn step(&self, folded: usize) -> Option<&OffsetMapping> {
+    fn mapping_at(&self, folded: usize) -> Option<&OffsetMapping> {
         let after = self.steps.partition_point(|step| step.folded <= folded);
         self.steps.get(after.checked_sub(1)?)
     }
@@ -132,10 +132,10 @@ fn is_unchanged_ascii(byte: u8) -> bool {
 }
 
 /// Reads the escape or character at the start of `rest`, whose first character is `first`: its replacement and its length in bytes.
-fn unit(rest: &str, first: char) -> (CharMapping, usize) {
-    let plain = (character(first), first.len_utf8());
-    let (fold, width, is_escape_character) = match escape(rest) {
-        Some((stands_for, width)) => match resolved(rest, stands_for) {
+fn read_unit(rest: &str, first: char) -> (CharMapping, usize) {
+    let plain = (map_character(first), first.len_utf8());
+    let (fold, width, is_escape_character) = match parse_escape(rest) {
+        Some((stands_for, width)) => match map_escape(rest, stands_for) {
             Some(fold) => (fold, width, stands_for == ESCAPE),
             None => return plain,
         },
@@ -163,8 +163,8 @@ fn control_sequence_length(rest: Option<&str>) -> usize {
 }
 
 /// Returns the replacement of an escape for this character. Returns `None` if the escape stays as written.
-fn resolved(rest: &str, stands_for: char) -> Option<CharMapping> {
-    let fold = match character(stands_for) {
+fn map_escape(rest: &str, stands_for: char) -> Option<CharMapping> {
+    let fold = match map_character(stands_for) {
         CharMapping::Keep if stands_for.is_ascii() => CharMapping::Replace(stands_for),
         CharMapping::Keep => return None,
         fold => fold,
@@ -175,9 +175,9 @@ fn resolved(rest: &str, stands_for: char) -> Option<CharMapping> {
 }
 
 /// Reads the escape at the start of a text: its character and its length in bytes.
-fn escape(rest: &str) -> Option<(char, usize)> {
+fn parse_escape(rest: &str) -> Option<(char, usize)> {
     let (code, width) = match rest.as_bytes() {
-        [b'%', ..] => return percent(rest.as_bytes()),
+        [b'%', ..] => return parse_percent(rest.as_bytes()),
         // The backslash of `\\n` escapes a backslash, not the letter.
         [b'\\', b'\\', ..] => (0x5c, 2),
         [b'\\', b'n' | b'r' | b't', ..] => (0x0a, 2),
@@ -185,17 +185,17 @@ fn escape(rest: &str) -> Option<(char, usize)> {
         [b'\\', quote @ (b'"' | b'\'' | b'/'), ..] => (u32::from(*quote), 2),
         [b'\\', b'u', b'{', ..] => {
             let end = rest.bytes().take(12).position(|byte| byte == b'}')?;
-            (hex(rest.as_bytes().get(3..end)?)?, end + 1)
+            (parse_hex(rest.as_bytes().get(3..end)?)?, end + 1)
         }
-        [b'\\', b'u', a, b, c, d, more @ ..] => match (hex(&[*a, *b, *c, *d])?, more) {
+        [b'\\', b'u', a, b, c, d, more @ ..] => match (parse_hex(&[*a, *b, *c, *d])?, more) {
             (high @ 0xd800..=0xdbff, [b'\\', b'u', a, b, c, d, ..]) => {
-                let low = hex(&[*a, *b, *c, *d])?.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
+                let low = parse_hex(&[*a, *b, *c, *d])?.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
                 (0x10000 + ((high - 0xd800) << 10) + low, 12)
             }
             (code, _) => (code, 6),
         },
-        [b'\\', b'U', a, b, c, d, e, f, g, h, ..] => (hex(&[*a, *b, *c, *d, *e, *f, *g, *h])?, 10),
-        [b'\\', b'x', high, low, ..] => (hex(&[*high, *low])?, 4),
+        [b'\\', b'U', a, b, c, d, e, f, g, h, ..] => (parse_hex(&[*a, *b, *c, *d, *e, *f, *g, *h])?, 10),
+        [b'\\', b'x', high, low, ..] => (parse_hex(&[*high, *low])?, 4),
         [b'&', ..] => parse_entity(rest)?,
         _ => return None,
     };
@@ -203,9 +203,9 @@ fn escape(rest: &str) -> Option<(char, usize)> {
 }
 
 /// Reads a percent-encoded character with all bytes of its UTF-8 sequence.
-fn percent(rest: &[u8]) -> Option<(char, usize)> {
+fn parse_percent(rest: &[u8]) -> Option<(char, usize)> {
     let mut bytes = rest.chunks_exact(3).map_while(|chunk| match chunk {
-        [b'%', high, low] => u8::try_from(hex(&[*high, *low])?).ok(),
+        [b'%', high, low] => u8::try_from(parse_hex(&[*high, *low])?).ok(),
         _ => None,
     });
     let first = bytes.next()?;
@@ -238,7 +238,7 @@ fn parse_entity(rest: &str) -> Option<(u32, usize)> {
     Some((code, end + 1))
 }
 
-fn hex(digits: &[u8]) -> Option<u32> {
+fn parse_hex(digits: &[u8]) -> Option<u32> {
     digits
         .iter()
         .try_fold(0u32, |code, digit| Some((code.checked_mul(16)?) + char::from(*digit).to_digit(16)?))
@@ -246,10 +246,10 @@ fn hex(digits: &[u8]) -> Option<u32> {
 
 /// Whether normalization keeps a character.
 pub(super) fn is_unchanged(c: char) -> bool {
-    matches!(character(c), CharMapping::Keep)
+    matches!(map_character(c), CharMapping::Keep)
 }
 
-fn character(c: char) -> CharMapping {
+fn map_character(c: char) -> CharMapping {
     match c {
         '\t' | '\n' | '\r' | ' '..='~' => CharMapping::Keep,
         _ if c.is_control() || unicode::is_invisible(c) => CharMapping::Invisible,

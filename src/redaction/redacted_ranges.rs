@@ -6,9 +6,9 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RedactedRange {
     /// The range in the original text.
-    pub(super) place: Range<usize>,
+    pub(super) range: Range<usize>,
     /// The replacement.
-    pub(super) text: String,
+    pub(super) replacement: String,
 }
 
 impl RedactedRange {
@@ -16,10 +16,10 @@ impl RedactedRange {
     pub(super) fn apply(hidden: &[Self], text: &str, part: Range<usize>) -> String {
         let mut shown = String::with_capacity(part.len());
         let mut done = part.start;
-        for one in hidden.iter().filter(|one| one.place.end > part.start && one.place.start < part.end) {
-            shown.push_str(text.get(done..one.place.start).unwrap_or_default());
-            shown.push_str(&one.text);
-            done = one.place.end;
+        for one in hidden.iter().filter(|one| one.range.end > part.start && one.range.start < part.end) {
+            shown.push_str(text.get(done..one.range.start).unwrap_or_default());
+            shown.push_str(&one.replacement);
+            done = one.range.end;
         }
         shown.push_str(text.get(done..part.end).unwrap_or_default());
         shown
@@ -29,9 +29,9 @@ impl RedactedRange {
     pub(super) fn output_ranges(hidden: &[Self]) -> impl Iterator<Item = (Range<usize>, &Self)> {
         let mut gained = 0_isize;
         hidden.iter().map(move |one| {
-            let start = one.place.start.saturating_add_signed(gained);
-            gained += one.text.len().cast_signed() - one.place.len().cast_signed();
-            (start..start + one.text.len(), one)
+            let start = one.range.start.saturating_add_signed(gained);
+            gained += one.replacement.len().cast_signed() - one.range.len().cast_signed();
+            (start..start + one.replacement.len(), one)
         })
     }
 
@@ -47,9 +47,9 @@ impl RedactedRange {
         loop {
             // Adjacent and overlapping ranges merge: the one that begins first, then all that begin before its end.
             let start = match (old.peek(), found.peek()) {
-                (Some((place, _)), Some(next)) => place.start.min(next.place.start),
+                (Some((place, _)), Some(next)) => place.start.min(next.range.start),
                 (Some((place, _)), None) => place.start,
-                (None, Some(next)) => next.place.start,
+                (None, Some(next)) => next.range.start,
                 (None, None) => return whole,
             };
             let mut end = start;
@@ -61,18 +61,18 @@ impl RedactedRange {
                     |place: &Range<usize>| place.start < end || place.start == start && end == start;
                 if let Some((place, one)) = old.next_if(|(place, _)| touches(place)) {
                     end = end.max(place.end);
-                    gained += one.text.len().cast_signed() - one.place.len().cast_signed();
-                } else if let Some(next) = found.next_if(|next| touches(&next.place)) {
-                    text.push_str(current.get(done..next.place.start).unwrap_or_default());
-                    text.push_str(&next.text);
-                    done = next.place.end;
-                    end = end.max(next.place.end);
+                    gained += one.replacement.len().cast_signed() - one.range.len().cast_signed();
+                } else if let Some(next) = found.next_if(|next| touches(&next.range)) {
+                    text.push_str(current.get(done..next.range.start).unwrap_or_default());
+                    text.push_str(&next.replacement);
+                    done = next.range.end;
+                    end = end.max(next.range.end);
                 } else {
                     break;
                 }
             }
             text.push_str(current.get(done..end).unwrap_or_default());
-            whole.push(Self { place: origin..end.saturating_add_signed(-gained), text });
+            whole.push(Self { range: origin..end.saturating_add_signed(-gained), replacement: text });
         }
     }
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn hidden(place: Range<usize>, text: &str) -> RedactedRange {
-        RedactedRange { place, text: text.to_owned() }
+        RedactedRange { range: place, replacement: text.to_owned() }
     }
 
     #[test]

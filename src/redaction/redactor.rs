@@ -66,7 +66,7 @@ const HASH_DIGITS: usize = 12;
 const SEARCHED_PER_UNIT: u64 = 4;
 
 /// Replaces a text that still has matches after the last round.
-const ENDLESS: &str = "[redacted]";
+const FULLY_REDACTED: &str = "[redacted]";
 
 impl Redactor {
     /// Creates a redactor from these detectors and custom patterns. Patterns run on each text as written and on the
@@ -91,8 +91,8 @@ impl Redactor {
 
     /// Whether a text contains anything to redact.
     pub fn has_match(&self, text: &str) -> bool {
-        self.spend_on(text).is_err()
-            || !self.finds(text, Above::default(), &SearchScope::default(), &[]).is_empty()
+        self.charge_search(text).is_err()
+            || !self.find_matches(text, Above::default(), &SearchScope::default(), &[]).is_empty()
     }
 
     /// The custom patterns.
@@ -137,11 +137,12 @@ impl Redactor {
         for round in 0..ROUNDS + MASKED_ROUNDS {
             let style = if round < ROUNDS { self.style } else { RedactionStyle::Mask };
             // A match of a pattern that was removed may have joined text that a detector matches.
-            if self.spend_on(&current).is_err() {
+            if self.charge_search(&current).is_err() {
                 break;
             }
             let plain = scope.plain && round == 0;
-            let finds = self.finds(&current, keys, &SearchScope { from, plain }, &labels(&hidden));
+            let finds =
+                self.find_matches(&current, keys, &SearchScope { from, plain }, &label_ranges(&hidden));
             if finds.is_empty() {
                 return hidden;
             }
@@ -149,7 +150,10 @@ impl Redactor {
                 .into_iter()
                 .map(|find| {
                     let found = current.get(find.range.clone()).unwrap_or_default();
-                    RedactedRange { text: self.replacement(style, find.detector, found), place: find.range }
+                    RedactedRange {
+                        replacement: self.replacement(style, find.detector, found),
+                        range: find.range,
+                    }
                 })
                 .collect();
             hidden = RedactedRange::compose(&hidden, replaced, &current);
@@ -158,11 +162,11 @@ impl Redactor {
             current = Cow::Owned(RedactedRange::apply(&hidden, text, 0..text.len()));
         }
         // The text still has matches after all rounds, or the work limit is exceeded: redact all of it.
-        vec![RedactedRange { place: 0..text.len(), text: ENDLESS.to_owned() }]
+        vec![RedactedRange { range: 0..text.len(), replacement: FULLY_REDACTED.to_owned() }]
     }
 
     /// Charges the work of one search: each detector and pattern reads each byte.
-    fn spend_on(&self, text: &str) -> Result<(), WorkLimitError> {
+    fn charge_search(&self, text: &str) -> Result<(), WorkLimitError> {
         work_limit::spend_for(
             text.len().saturating_mul(self.detectors.len() + self.patterns.len()),
             SEARCHED_PER_UNIT,
@@ -171,7 +175,7 @@ impl Redactor {
 
     /// Returns the ranges to redact, in order and without overlaps. Ranges inside one of `labels`, which this redaction wrote
     /// itself, are skipped.
-    fn finds(
+    fn find_matches(
         &self,
         text: &str,
         keys: Above<'_>,
@@ -193,7 +197,7 @@ impl Redactor {
         for folded in NormalizedText::readings(text) {
             let subject = DetectorInput { text: folded.text(), keys };
             for detector in self.detectors.iter().filter(|_| !scope.plain) {
-                for range in detector.finds(&subject) {
+                for range in detector.find_in(&subject) {
                     add(Some(*detector), folded.original_range(&range));
                 }
             }
@@ -202,7 +206,7 @@ impl Redactor {
                 resolved.for_each(|found| add(None, folded.original_range(&found)));
             }
         }
-        merge(finds)
+        merge_matches(finds)
     }
 
     fn replacement(&self, style: RedactionStyle, detector: Option<Detector>, found: &str) -> String {
@@ -248,19 +252,19 @@ pub(super) fn matches_from<'t>(
 
 /// Returns the ranges of the labels that this redaction wrote, in order: digits of a digest are not a number to detect. Text that
 /// only looks like a label is not exempt, because its author could hide data in it.
-fn labels(hidden: &[RedactedRange]) -> Vec<Range<usize>> {
+fn label_ranges(hidden: &[RedactedRange]) -> Vec<Range<usize>> {
     static LABEL: LazyLock<Regex> =
         LazyLock::new(|| compile_pattern(r"\[[a-z_]{3,20}(?::hmac-[0-9a-f]{12})?\]"));
     RedactedRange::output_ranges(hidden)
         .flat_map(|(place, one)| {
-            let labels = LABEL.find_iter(&one.text);
+            let labels = LABEL.find_iter(&one.replacement);
             labels.map(move |label| place.start + label.start()..place.start + label.end())
         })
         .collect()
 }
 
 /// Merges overlapping matches; the longest one, or else the first, determines the name.
-fn merge(mut finds: Vec<DetectorMatch>) -> Vec<DetectorMatch> {
+fn merge_matches(mut finds: Vec<DetectorMatch>) -> Vec<DetectorMatch> {
     finds.sort_by_key(|find| (find.range.start, std::cmp::Reverse(find.range.end)));
     let mut merged: Vec<DetectorMatch> = Vec::new();
     for find in finds {

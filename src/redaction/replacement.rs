@@ -10,13 +10,13 @@ use super::stream_redactor::RedactionRule;
 #[derive(Clone, Debug)]
 pub struct Replacement {
     pattern: [Regex; 1],
-    with: String,
+    template: String,
 }
 
 impl Replacement {
     /// Creates a replacement of all matches of `pattern`.
     pub fn new(pattern: Regex, with: impl Into<String>) -> Self {
-        Self { pattern: [pattern], with: with.into() }
+        Self { pattern: [pattern], template: with.into() }
     }
 }
 
@@ -27,9 +27,9 @@ impl RedactionRule for Replacement {
             .map(|place| {
                 let mut with = String::new();
                 if let Some(captures) = pattern.captures_at(text, place.start) {
-                    captures.expand(&self.with, &mut with);
+                    captures.expand(&self.template, &mut with);
                 }
-                RedactedRange { place, text: with }
+                RedactedRange { range: place, replacement: with }
             })
             .collect()
     }

@@ -35,7 +35,7 @@ const LOOK_BACK: usize = 256;
 const MAX_LOOK_BACK: usize = 4 << 10;
 
 /// Minimum number of new bytes before the same text is searched again.
-const STEP: usize = 64;
+const MIN_SEARCH_STEP: usize = 64;
 
 /// The maximum length of an escape that the end of the text may begin.
 const MAX_ESCAPE: usize = 36;
@@ -165,10 +165,10 @@ impl StreamRedactor {
             if is_space(c) {
                 self.end_word(c);
                 if !self.reaches.line || c == '\n' {
-                    self.advance(shown);
+                    self.release_or_search(shown);
                 }
             } else if anywhere && self.is_search_due() {
-                self.look(shown);
+                self.search(shown);
             }
             if self.held_bytes() > MAX_HELD {
                 return Err(MatchTooLongError);
@@ -182,7 +182,7 @@ impl StreamRedactor {
         self.end_word(' ');
         let mut shown = String::new();
         let hidden = self.hidden();
-        self.pass(self.window.len(), &hidden, &mut shown);
+        self.release(self.window.len(), &hidden, &mut shown);
         shown
     }
 
@@ -219,23 +219,23 @@ impl StreamRedactor {
         }
     }
 
-    fn advance(&mut self, shown: &mut String) {
+    fn release_or_search(&mut self, shown: &mut String) {
         let patterned = !self.hiding.patterns().is_empty();
         if !patterned && !self.has_candidates() {
             let [before_last, ..] = self.words;
-            self.pass(before_last, &[], shown);
+            self.release(before_last, &[], shown);
             // All text for look-behind must be plain: the window does not record what was redacted before.
             if self.telling + LOOK_BACK < self.passed {
-                self.forget(self.telling..self.passed - LOOK_BACK, &[]);
+                self.drop_released(self.telling..self.passed - LOOK_BACK, &[]);
             }
         } else if self.is_search_due() {
-            self.look(shown);
+            self.search(shown);
         }
     }
 
     /// Whether enough new text has arrived for a search: the more is held, the more is needed.
     fn is_search_due(&self) -> bool {
-        self.reaches.line || self.window.len() >= self.looked + STEP.max(self.held_bytes() / 8)
+        self.reaches.line || self.window.len() >= self.looked + MIN_SEARCH_STEP.max(self.held_bytes() / 8)
     }
 
     /// Whether the held text has words in which a detector can match.
@@ -249,7 +249,7 @@ impl StreamRedactor {
     }
 
     /// Searches the held text, and releases what is certain.
-    fn look(&mut self, shown: &mut String) {
+    fn search(&mut self, shown: &mut String) {
         self.looked = self.window.len();
         let hidden = self.hidden();
         let end = self.window.len();
@@ -257,28 +257,32 @@ impl StreamRedactor {
         let mut certain = end;
         let telling = self.has_candidates();
         if self.hiding.detects() {
-            let limit = if telling { self.back(end, DETECTORS_LOOK_AHEAD, &hidden) } else { before_last };
+            let limit = if telling {
+                self.look_behind_start(end, DETECTORS_LOOK_AHEAD, &hidden)
+            } else {
+                before_last
+            };
             certain = certain.min(limit);
         }
         if let Some(bytes) = self.reaches.bytes {
             // A match at the end may still be redacted, and be shorter then.
-            certain = certain.min(self.back(end, 2 * bytes + MAX_ESCAPE, &hidden));
+            certain = certain.min(self.look_behind_start(end, 2 * bytes + MAX_ESCAPE, &hidden));
         }
         if self.reaches.line {
             let line = self.window.rfind('\n').map_or(0, |at| at + 1);
             certain = certain.min(line);
         }
-        self.pass(certain, &hidden, shown);
-        let needed = self.back(self.passed, LOOK_BACK, &hidden);
-        self.forget(0..needed, &hidden);
+        self.release(certain, &hidden, shown);
+        let needed = self.look_behind_start(self.passed, LOOK_BACK, &hidden);
+        self.drop_released(0..needed, &hidden);
     }
 
     /// Returns the start of the last `bytes` bytes of redacted text before `end`.
-    fn back(&self, end: usize, bytes: usize, hidden: &[RedactedRange]) -> usize {
+    fn look_behind_start(&self, end: usize, bytes: usize, hidden: &[RedactedRange]) -> usize {
         let mut missing = bytes;
         let mut end = end;
         for one in hidden.iter().rev().map(Some).chain([None]) {
-            let start = one.map_or(0, |one| one.place.end).min(end);
+            let start = one.map_or(0, |one| one.range.end).min(end);
             let piece = NormalizedText::new(self.window.get(start..end).unwrap_or_default());
             let length = piece.text().len();
             if length >= missing {
@@ -292,19 +296,19 @@ impl StreamRedactor {
             }
             missing -= length;
             let Some(one) = one else { break };
-            end = one.place.start.min(end);
-            if one.text.len() >= missing {
+            end = one.range.start.min(end);
+            if one.replacement.len() >= missing {
                 return end;
             }
-            missing -= one.text.len();
+            missing -= one.replacement.len();
         }
         0
     }
 
     /// Releases the text before an offset, or before a redacted range that crosses it.
-    fn pass(&mut self, certain: usize, hidden: &[RedactedRange], shown: &mut String) {
-        let across = hidden.iter().find(|one| one.place.start < certain && certain < one.place.end);
-        let mut certain = across.map_or(certain, |one| one.place.start);
+    fn release(&mut self, certain: usize, hidden: &[RedactedRange], shown: &mut String) {
+        let across = hidden.iter().find(|one| one.range.start < certain && certain < one.range.end);
+        let mut certain = across.map_or(certain, |one| one.range.start);
         while !self.window.is_char_boundary(certain) {
             certain -= 1;
         }
@@ -317,12 +321,12 @@ impl StreamRedactor {
     }
 
     /// Drops text that is not needed for look-behind any more: the window then starts within this range.
-    fn forget(&mut self, places: Range<usize>, hidden: &[RedactedRange]) {
+    fn drop_released(&mut self, places: Range<usize>, hidden: &[RedactedRange]) {
         // Do not do this for every word.
         if places.end < 2 * LOOK_BACK {
             return;
         }
-        let whole = |place: usize| !hidden.iter().any(|one| one.place.start < place && place < one.place.end);
+        let whole = |place: usize| !hidden.iter().any(|one| one.range.start < place && place < one.range.end);
         let usable = |place: &&usize| **place <= places.end && **place >= places.start && whole(**place);
         let cut = match self.breaks.iter().rev().find(usable) {
             Some(cut) => *cut,

@@ -38,11 +38,11 @@ const MAX_READ_ATTEMPTS: usize = 5;
 /// The reason why the rules can't be used.
 pub fn load(paths: &[PathBuf]) -> Result<Arc<CompiledPolicies>, RejectionReason> {
     let mut built = policy::build(paths);
-    let Some(chains) = built.chains.take().map(Arc::new) else {
+    let Some(chains) = built.policies.take().map(Arc::new) else {
         return Err(RejectionReason::Errors(Arc::new(built)));
     };
     if chains.reload_settings().require_tests {
-        pass(suite::load(paths), &chains)?;
+        run_tests(suite::load(paths), &chains)?;
     }
     Ok(chains)
 }
@@ -55,10 +55,10 @@ pub fn load(paths: &[PathBuf]) -> Result<Arc<CompiledPolicies>, RejectionReason>
 pub struct Reloader {
     engine: Engine,
     paths: Vec<PathBuf>,
-    drawn_files: Vec<PathBuf>,
+    referenced_files: Vec<PathBuf>,
     /// Snapshot of the files at the last reload.
-    judged: Option<FileSnapshot>,
-    demanded: ReloadSettings,
+    last_snapshot: Option<FileSnapshot>,
+    required: ReloadSettings,
 }
 
 impl fmt::Debug for Reloader {
@@ -73,46 +73,46 @@ impl Reloader {
         Self {
             engine,
             paths: paths.into(),
-            drawn_files: Vec::new(),
-            judged: None,
-            demanded: ReloadSettings::default(),
+            referenced_files: Vec::new(),
+            last_snapshot: None,
+            required: ReloadSettings::default(),
         }
     }
 
     /// Sets checks that the host requires of new rules, whatever the rules say.
     #[must_use]
     pub fn with_required_checks(mut self, demanded: ReloadSettings) -> Self {
-        self.demanded = demanded;
+        self.required = demanded;
         self
     }
 
     /// Reads the files, then activates the rules, rejects them or leaves them pending. Never panics: an internal error is a rejection.
     pub fn reload(&mut self) -> ReloadResult {
-        self.guard(Self::reload_unguarded)
+        self.catch_panic(Self::reload_unguarded)
     }
 
-    fn guard(&mut self, look: impl FnOnce(&mut Self) -> ReloadResult) -> ReloadResult {
+    fn catch_panic(&mut self, look: impl FnOnce(&mut Self) -> ReloadResult) -> ReloadResult {
         catch_unwind(AssertUnwindSafe(|| look(self))).unwrap_or_else(|_| self.reject_internal_error())
     }
 
     pub(super) fn reject_internal_error(&self) -> ReloadResult {
-        self.refuse(RejectionReason::Failure(
+        self.reject(RejectionReason::Failure(
             "internal error: Callgate failed to load these rules".to_owned(),
         ))
     }
 
     fn reload_unguarded(&mut self) -> ReloadResult {
         // After a failure, the next check reloads again.
-        self.judged = None;
-        let Self { paths, drawn_files, .. } = self;
+        self.last_snapshot = None;
+        let Self { paths, referenced_files: drawn_files, .. } = self;
         let see = |drawn: &[PathBuf]| FileSnapshot::of(paths, drawn);
         let read = || LoadedFiles { built: policy::build(paths), tests: suite::load(paths) };
         let (judged, read) = read_consistently(drawn_files, see, read).unzip();
-        self.judged = judged;
+        self.last_snapshot = judged;
         let Some(LoadedFiles { mut built, tests }) = read else { return ReloadResult::Unsteady };
-        match built.chains.take() {
-            Some(chains) => self.judge(&Arc::new(chains), tests),
-            None => self.refuse(RejectionReason::Errors(Arc::new(built))),
+        match built.policies.take() {
+            Some(chains) => self.apply(&Arc::new(chains), tests),
+            None => self.reject(RejectionReason::Errors(Arc::new(built))),
         }
     }
 
@@ -124,12 +124,12 @@ impl Reloader {
     /// Snapshot of the files at the last reload.
     #[cfg(feature = "watch")]
     pub(super) fn last_snapshot(&self) -> Option<&FileSnapshot> {
-        self.judged.as_ref()
+        self.last_snapshot.as_ref()
     }
 
     #[cfg(feature = "watch")]
     pub(super) fn snapshot(&self) -> FileSnapshot {
-        FileSnapshot::of(&self.paths, &self.drawn_files)
+        FileSnapshot::of(&self.paths, &self.referenced_files)
     }
 
     #[cfg(feature = "watch")]
@@ -138,19 +138,19 @@ impl Reloader {
     }
 
     /// Compares the new rules with the active ones and applies the verdict; repeats if the active rules were replaced in the meantime.
-    fn judge(&self, chains: &Arc<CompiledPolicies>, tests: LoadedSuite) -> ReloadResult {
+    fn apply(&self, chains: &Arc<CompiledPolicies>, tests: LoadedSuite) -> ReloadResult {
         // The tests run at most once.
-        let tested = LazyCell::new(|| pass(tests, chains));
+        let tested = LazyCell::new(|| run_tests(tests, chains));
         loop {
             let active = self.engine.active_policies();
-            let (verdict, looked) = self.verdict(&active, chains, &tested);
+            let (verdict, looked) = self.decide(&active, chains, &tested);
             if self.engine.apply_decision(&active, verdict) {
                 return looked;
             }
         }
     }
 
-    fn refuse(&self, why: RejectionReason) -> ReloadResult {
+    fn reject(&self, why: RejectionReason) -> ReloadResult {
         while !self
             .engine
             .apply_decision(&self.engine.active_policies(), ReloadDecision::Refuse(None, why.clone()))
@@ -159,7 +159,7 @@ impl Reloader {
         ReloadResult::Refused
     }
 
-    fn verdict(
+    fn decide(
         &self,
         active: &CompiledPolicies,
         chains: &Arc<CompiledPolicies>,
@@ -168,7 +168,7 @@ impl Reloader {
         if active.revision() == chains.revision() {
             return (ReloadDecision::Same, ReloadResult::Same);
         }
-        let governing = active.reload_settings().merge(self.demanded);
+        let governing = active.reload_settings().merge(self.required);
         if (governing.require_tests || chains.reload_settings().require_tests)
             && let Err(why) = &**tested
         {
@@ -187,7 +187,7 @@ impl Reloader {
 }
 
 /// Runs the policy tests of new rules.
-fn pass(mut tests: LoadedSuite, chains: &Arc<CompiledPolicies>) -> Result<(), RejectionReason> {
+fn run_tests(mut tests: LoadedSuite, chains: &Arc<CompiledPolicies>) -> Result<(), RejectionReason> {
     tests.check_against(chains);
     if tests.diagnostics.has_errors() {
         return Err(RejectionReason::Tests(render::text(&tests.diagnostics, &tests.sources, false)));
@@ -212,7 +212,7 @@ struct LoadedFiles {
 impl LoadedFiles {
     /// The files that the rules or the tests refer to.
     fn drawn_files(&self) -> Vec<PathBuf> {
-        self.built.drawn_files.iter().chain(&self.tests.drawn_files).cloned().collect()
+        self.built.referenced_files.iter().chain(&self.tests.referenced_files).cloned().collect()
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
                 LoadedFiles { built: policy::build_texts([("rules.yaml", text)]), tests: no_tests() }
             };
             let found = read_consistently(&mut Vec::new(), |_| now.get(), read);
-            let id = found.map(|(_, read)| read.built.chains.unwrap().policies()[0].id.clone());
+            let id = found.map(|(_, read)| read.built.policies.unwrap().policies()[0].id.clone());
             assert_eq!(id.as_deref(), expected);
             assert!(reads.get() <= MAX_READ_ATTEMPTS);
         }
@@ -270,8 +270,8 @@ mod tests {
         let read = || {
             let mut read =
                 LoadedFiles { built: policy::build_texts([("a.yaml", "policies: []")]), tests: no_tests() };
-            read.built.drawn_files.push(schema.clone());
-            read.tests.drawn_files.push(tools.clone());
+            read.built.referenced_files.push(schema.clone());
+            read.tests.referenced_files.push(tools.clone());
             read
         };
         let (seen, _) = read_consistently(&mut drawn_files, see, read).unwrap();
@@ -284,7 +284,7 @@ mod tests {
         let engine = Engine::from_text("policies: []").unwrap();
         let revision = engine.revision();
         let mut reloader = Reloader::new(engine.clone(), []);
-        assert_eq!(reloader.guard(|_| panic!("a mistake in Callgate")), ReloadResult::Refused);
+        assert_eq!(reloader.catch_panic(|_| panic!("a mistake in Callgate")), ReloadResult::Refused);
         let status = engine.status();
         assert_eq!(
             status.last_rejected.unwrap().why.summary(),

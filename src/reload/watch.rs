@@ -79,7 +79,7 @@ impl RulesWatcher {
     pub fn start(reloader: Reloader, options: WatcherOptions) -> io::Result<Self> {
         let (ring, heard) = sync_channel(1);
         let bell = WakeSignal { ring, stop: Arc::default() };
-        let signs = if options.notify { signs(bell.clone()) } else { None };
+        let signs = if options.notify { start_notifications(bell.clone()) } else { None };
         let watching = WatcherThread {
             reloader,
             options,
@@ -123,7 +123,7 @@ impl WakeSignal {
 }
 
 /// Creates a watcher that wakes the thread at every change in its directories. Returns `None` if the system has no notifications.
-fn signs(bell: WakeSignal) -> Option<RecommendedWatcher> {
+fn start_notifications(bell: WakeSignal) -> Option<RecommendedWatcher> {
     notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         // Reading a file is not a change, and the reload itself reads files.
         let only_read = event.is_ok_and(|event| match event.kind {
@@ -151,7 +151,7 @@ struct WatcherThread {
 impl WatcherThread {
     fn run(mut self) {
         while !self.stop.load(Ordering::Acquire) {
-            let looked = catch_unwind(AssertUnwindSafe(|| self.turn()))
+            let looked = catch_unwind(AssertUnwindSafe(|| self.reload_if_changed()))
                 .unwrap_or_else(|_| Some(self.reloader.reject_internal_error()));
             self.reloader.free_retired();
             // The stop signal may have been consumed during the debounce time.
@@ -169,8 +169,8 @@ impl WatcherThread {
     }
 
     /// Reloads if the files' contents have changed since the last reload.
-    fn turn(&mut self) -> Option<ReloadResult> {
-        let mut seen = self.see();
+    fn reload_if_changed(&mut self) -> Option<ReloadResult> {
+        let mut seen = self.take_snapshot();
         if self.reloader.last_snapshot().is_some_and(|judged| judged.has_same_contents(&seen)) {
             return None;
         }
@@ -178,7 +178,7 @@ impl WatcherThread {
             if !self.wait_for_debounce() {
                 return None;
             }
-            let now = self.see();
+            let now = self.take_snapshot();
             if now.has_same_contents(&seen) {
                 break;
             }
@@ -186,7 +186,7 @@ impl WatcherThread {
         }
         let looked = self.reloader.reload();
         // The rules may refer to files whose directories are watched only from here on.
-        let seen = self.see();
+        let seen = self.take_snapshot();
         let overtaken = self.reloader.last_snapshot().is_some_and(|judged| !judged.has_same_contents(&seen));
         Some(if overtaken { ReloadResult::Unsteady } else { looked })
     }
@@ -207,17 +207,17 @@ impl WatcherThread {
     }
 
     /// Takes a snapshot of the files. Every directory is watched before its files are read, so that no change is missed.
-    fn see(&mut self) -> FileSnapshot {
+    fn take_snapshot(&mut self) -> FileSnapshot {
         loop {
             let seen = self.reloader.snapshot();
-            if !self.watch(&seen.watched_directories(self.reloader.paths())) {
+            if !self.watch_directories(&seen.watched_directories(self.reloader.paths())) {
                 return seen;
             }
         }
     }
 
     /// Watches exactly these directories. Returns whether there are new ones.
-    fn watch(&mut self, directories: &[PathBuf]) -> bool {
+    fn watch_directories(&mut self, directories: &[PathBuf]) -> bool {
         let Some(signs) = &mut self.signs else { return false };
         let gone: Vec<PathBuf> =
             self.watched.keys().filter(|known| !directories.contains(known)).cloned().collect();

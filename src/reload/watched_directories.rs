@@ -13,24 +13,24 @@ impl FileSnapshot {
     pub(super) fn watched_directories(&self, paths: &[PathBuf]) -> Vec<PathBuf> {
         let mut found = BTreeSet::new();
         let mut add = |directory: &Path| {
-            found.extend(directory.ancestors().find_map(|path| named(path).canonicalize().ok()));
+            found.extend(directory.ancestors().find_map(|path| or_current(path).canonicalize().ok()));
         };
         self.survey.directories.iter().for_each(|directory| add(directory));
         for path in paths.iter().map(PathBuf::as_path).chain(self.files()) {
-            add(parent(path));
-            path.ancestors().filter(|path| path.is_symlink()).for_each(|link| add(parent(link)));
+            add(parent_directory(path));
+            path.ancestors().filter(|path| path.is_symlink()).for_each(|link| add(parent_directory(link)));
         }
-        self.targets().for_each(|target| add(parent(target)));
+        self.targets().for_each(|target| add(parent_directory(target)));
         found.into_iter().collect()
     }
 }
 
-fn parent(path: &Path) -> &Path {
+fn parent_directory(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
 
 /// The empty path means the current directory.
-fn named(path: &Path) -> &Path {
+fn or_current(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
@@ -38,13 +38,13 @@ fn named(path: &Path) -> &Path {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DirectoryIdentity {
     created: Option<SystemTime>,
-    place: [i64; 2],
+    device_and_inode: [i64; 2],
 }
 
 impl DirectoryIdentity {
     pub(super) fn new(directory: &Path) -> Option<Self> {
         let metadata = fs::metadata(directory).ok()?;
         let [device, inode, ..] = file_identity(&metadata);
-        Some(Self { created: metadata.created().ok(), place: [device, inode] })
+        Some(Self { created: metadata.created().ok(), device_and_inode: [device, inode] })
     }
 }

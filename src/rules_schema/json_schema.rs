@@ -94,7 +94,7 @@ fn define(record: &'static RecordShape, definitions: &mut Map) {
 /// The format of a string, if the shape accepts a string and describes it.
 fn form(shape: &Shape) -> Option<&'static str> {
     match shape {
-        Shape::Text(form) => Some(form),
+        Shape::String(form) => Some(form),
         Shape::OneOrMany(item) => form(item),
         Shape::Either(shapes) => shapes.iter().find_map(form),
         _ => None,
@@ -125,7 +125,7 @@ fn describe(shape: &Shape, definitions: &mut Map) -> Value {
         Shape::Any => json!({}),
         Shape::Bool => json!({ "type": "boolean" }),
         Shape::True => json!({ "const": true }),
-        Shape::Text(form) => json!({ "type": "string", "description": form, "markdownDescription": form }),
+        Shape::String(form) => json!({ "type": "string", "description": form, "markdownDescription": form }),
         Shape::Number => json!({ "type": "number" }),
         Shape::Integer(min, i64::MAX) => json!({ "type": "integer", "minimum": min }),
         Shape::Integer(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
@@ -133,10 +133,12 @@ fn describe(shape: &Shape, definitions: &mut Map) -> Value {
             let (choices, docs): (Vec<&str>, Vec<&str>) = words.iter().copied().unzip();
             json!({ "type": "string", "enum": choices, "enumDescriptions": docs, "markdownEnumDescriptions": docs })
         }
-        Shape::Items(item) => json!({ "type": "array", "items": describe(item, definitions) }),
-        Shape::List(item) => json!({ "type": "array", "minItems": 1, "items": describe(item, definitions) }),
+        Shape::List(item) => json!({ "type": "array", "items": describe(item, definitions) }),
+        Shape::NonEmptyList(item) => {
+            json!({ "type": "array", "minItems": 1, "items": describe(item, definitions) })
+        }
         // Without a choice, editors show a single message.
-        Shape::OneOrMany(item @ Shape::Text(_)) => {
+        Shape::OneOrMany(item @ Shape::String(_)) => {
             let item = describe(item, definitions);
             json!({ "type": ["string", "array"], "minItems": 1, "items": item })
         }

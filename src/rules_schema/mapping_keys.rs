@@ -19,8 +19,9 @@ impl RecordShape {
             }
         }
         let mut misplaced: Vec<&str> = Vec::new();
-        for entry in self.unknown(node) {
-            let home = self.parent_field_of(node, &entry.key).filter(|_| self.meant(&entry.key).is_none());
+        for entry in self.unknown_entries(node) {
+            let home =
+                self.parent_field_of(node, &entry.key).filter(|_| self.suggest_key(&entry.key).is_none());
             if home.is_some_and(|home| misplaced.contains(&home.name)) {
                 continue;
             }
@@ -48,8 +49,8 @@ impl RecordShape {
     /// Whether a mapping has an unknown key that may be a misspelling of the field `name`; then only the unknown key is
     /// reported.
     pub fn has_misspelling_of(&self, node: &YamlNode, name: &str) -> bool {
-        self.unknown(node).any(|entry| {
-            match (self.meant(&entry.key), self.parent_field_of(node, &entry.key)) {
+        self.unknown_entries(node).any(|entry| {
+            match (self.suggest_key(&entry.key), self.parent_field_of(node, &entry.key)) {
                 (Some(meant), _) => meant == name,
                 (None, Some(home)) => home.name == name,
                 (None, None) => true,
@@ -68,8 +69,10 @@ impl RecordShape {
         let only_needed = self.fields.iter().filter(|field| field.required).count() <= 1
             && (self.fields.len() <= MAX_LISTED || node.items().is_some());
         let home = self.fields.iter().filter(|_| only_needed).find(|field| match field.shape {
-            Shape::Text(form) => node.as_str().is_some() && (field.required || form == "a template"),
-            Shape::List(item) | Shape::OneOrMany(item) | Shape::Items(item) if node.as_str().is_some() => {
+            Shape::String(form) => node.as_str().is_some() && (field.required || form == "a template"),
+            Shape::NonEmptyList(item) | Shape::OneOrMany(item) | Shape::List(item)
+                if node.as_str().is_some() =>
+            {
                 field.required && item.accepts_type_of(node)
             }
             Shape::Any => field.required,
@@ -81,7 +84,7 @@ impl RecordShape {
             (Some(field), YamlValue::String(text)) => {
                 let text = truncate(&escape_controls(&text.text));
                 match field.shape.accepts_type_of(node) {
-                    true if matches!(field.shape, Shape::Text("a template")) => {
+                    true if matches!(field.shape, Shape::String("a template")) => {
                         format!("write `{{ {}: \"{text}\" }}`", field.name)
                     }
                     true => format!("write `{{ {}: {text} }}`", field.name),
@@ -89,7 +92,7 @@ impl RecordShape {
                 }
             }
             _ if self.fields.is_empty() => "write `{}`".to_owned(),
-            _ if self.fields.len() > MAX_LISTED => format!("write a mapping: {}", lowered(self.doc)),
+            _ if self.fields.len() > MAX_LISTED => format!("write a mapping: {}", lowercase_first(self.doc)),
             _ => format!("its keys are {}", self.names().collect::<Vec<_>>().join(", ")),
         }
     }
@@ -102,11 +105,11 @@ impl RecordShape {
         self.fields.iter().map(|field| field.name)
     }
 
-    fn unknown<'a>(&'a self, node: &'a YamlNode) -> impl Iterator<Item = &'a MappingEntry> {
+    fn unknown_entries<'a>(&'a self, node: &'a YamlNode) -> impl Iterator<Item = &'a MappingEntry> {
         node.entries().unwrap_or_default().iter().filter(|entry| self.field(&entry.key).is_none())
     }
 
-    fn meant(&self, key: &str) -> Option<&'static str> {
+    fn suggest_key(&self, key: &str) -> Option<&'static str> {
         did_you_mean(key, self.names())
     }
 
@@ -120,7 +123,7 @@ impl RecordShape {
     }
 
     fn help_for_key(&self, node: &YamlNode, entry: &MappingEntry) -> String {
-        if let Some(near) = self.meant(&entry.key) {
+        if let Some(near) = self.suggest_key(&entry.key) {
             return format!("did you mean `{near}`?");
         }
         if let Some(home) = self.parent_field_of(node, &entry.key) {
@@ -141,7 +144,7 @@ impl Shape {
     fn record(&self) -> Option<&'static RecordShape> {
         match self {
             Self::Record(record) => Some(record),
-            Self::Items(item) | Self::List(item) | Self::OneOrMany(item) => item.record(),
+            Self::List(item) | Self::NonEmptyList(item) | Self::OneOrMany(item) => item.record(),
             Self::Either(shapes) => shapes.iter().find_map(Self::record),
             _ => None,
         }
@@ -158,10 +161,10 @@ pub fn head_span(node: &YamlNode) -> Span {
 
 /// The first sentence of a description, as a part of another sentence.
 fn first_sentence(doc: &str) -> String {
-    lowered(doc.split_once(". ").map_or(doc, |(first, _)| first))
+    lowercase_first(doc.split_once(". ").map_or(doc, |(first, _)| first))
 }
 
-fn lowered(sentence: &str) -> String {
+fn lowercase_first(sentence: &str) -> String {
     let mut letters = sentence.trim_end_matches('.').chars();
     letters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(letters).collect()
 }

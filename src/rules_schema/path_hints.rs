@@ -10,13 +10,13 @@ pub(super) fn path_help(text: &str, given: Option<String>) -> String {
     let general = |help: &String| help.starts_with("write ") || help.starts_with("start with ");
     let certain = given.clone().filter(|help| !general(help));
     certain
-        .or_else(|| reworded(text).map(|path| format!("write `{path}`")))
+        .or_else(|| rewrite_as_path(text).map(|path| format!("write `{path}`")))
         .or(given.filter(|help| help.starts_with("start with ")))
         .unwrap_or_else(|| "write a path such as `$.input.amount` or `$.input.items[0].name`".to_owned())
 }
 
 /// Rewrites `text` (`input.amount`, `/input/amount`, `{{ input.amount }}`, `$.input[amount]`) as a path over the call.
-fn reworded(text: &str) -> Option<String> {
+fn rewrite_as_path(text: &str) -> Option<String> {
     if text.contains(['?', '(', ')', '"', '\'', ' ']) && !text.starts_with("{{") {
         return None;
     }
@@ -31,17 +31,17 @@ fn reworded(text: &str) -> Option<String> {
         .map(Root::name)
         .or_else(|| did_you_mean(first, Root::ALL.map(Root::name).into_iter()))
     {
-        Some(root) => add(&mut path, root),
+        Some(root) => push_segment(&mut path, root),
         None => {
-            add(&mut path, Root::Input.name());
-            add(&mut path, first);
+            push_segment(&mut path, Root::Input.name());
+            push_segment(&mut path, first);
         }
     }
-    words.for_each(|word| add(&mut path, word));
+    words.for_each(|word| push_segment(&mut path, word));
     Path::parse(&path).is_ok().then_some(path)
 }
 
-fn add(path: &mut String, word: &str) {
+fn push_segment(path: &mut String, word: &str) {
     let plain =
         word.chars().all(|c| c.is_alphanumeric() || c == '_') && !word.starts_with(|c: char| c.is_numeric());
     match word {
@@ -77,7 +77,7 @@ mod tests {
             ("", None),
             ("$", None),
         ] {
-            assert_eq!(reworded(text).as_deref(), meant, "{text}");
+            assert_eq!(rewrite_as_path(text).as_deref(), meant, "{text}");
         }
     }
 }

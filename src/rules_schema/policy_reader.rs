@@ -161,7 +161,7 @@ impl<'a> PolicyReader<'a> {
 
     /// Reads a regular expression that is a part of a node's string.
     pub fn read_regex_in(&mut self, node: &YamlNode, pattern: &str) -> Option<Regex> {
-        if !self.fits(node, pattern, MAX_REGEX_BYTES, "a regular expression") {
+        if !self.check_length(node, pattern, MAX_REGEX_BYTES, "a regular expression") {
             return None;
         }
         let is_exhausted = regex_compiler::is_budget_exhausted();
@@ -185,7 +185,7 @@ impl<'a> PolicyReader<'a> {
     }
 
     /// Whether a string is short enough; reports it otherwise.
-    fn fits(&mut self, node: &YamlNode, text: &str, most: usize, what: &str) -> bool {
+    fn check_length(&mut self, node: &YamlNode, text: &str, most: usize, what: &str) -> bool {
         if text.len() <= most {
             return true;
         }
@@ -197,7 +197,7 @@ impl<'a> PolicyReader<'a> {
     /// Reads a template over the call document; `extra` lists additional names it may use.
     pub fn read_template(&mut self, node: &YamlNode, extra: &[&str]) -> Option<Template> {
         let text = node.as_str()?;
-        if !self.fits(node, text, MAX_TEMPLATE_BYTES, "a template") {
+        if !self.check_length(node, text, MAX_TEMPLATE_BYTES, "a template") {
             return None;
         }
         match Template::parse_with_names(text, extra) {

@@ -31,12 +31,12 @@ pub(super) fn regex_problem(pattern: &str, error: &regex::Error) -> RegexProblem
     } else {
         "for the literal character, put a backslash before it, and write the regular expression in single quotes"
     };
-    let range = place(pattern, &text).unwrap_or(whole);
+    let range = error_range(pattern, &text).unwrap_or(whole);
     RegexProblem { message: format!("`{pattern}` is not a valid regular expression: {reason}"), range, help }
 }
 
 /// The range that the error message marks with carets below the pattern.
-fn place(pattern: &str, error: &str) -> Option<Range<usize>> {
+fn error_range(pattern: &str, error: &str) -> Option<Range<usize>> {
     let (drawn, carets) = error
         .lines()
         .zip(error.lines().skip(1))

@@ -11,7 +11,7 @@ pub enum Shape {
     /// `true`: the key is either present or absent.
     True,
     /// A string; the description of its format is for editors.
-    Text(&'static str),
+    String(&'static str),
     /// A number.
     Number,
     /// An integer from the first to the second.
@@ -19,9 +19,9 @@ pub enum Shape {
     /// One of these words, each with its meaning.
     Word(&'static [(&'static str, &'static str)]),
     /// A list, which may be empty.
-    Items(&'static Shape),
-    /// A list with at least one item.
     List(&'static Shape),
+    /// A list with at least one item.
+    NonEmptyList(&'static Shape),
     /// A single item, or a list with at least one item.
     OneOrMany(&'static Shape),
     /// A mapping with these keys.

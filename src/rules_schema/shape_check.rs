@@ -14,9 +14,9 @@ impl Shape {
         match self {
             Self::Any => true,
             Self::Bool | Self::True => matches!(node.value, YamlValue::Bool(_)),
-            Self::Text(_) | Self::Word(_) => matches!(node.value, YamlValue::String(_)),
+            Self::String(_) | Self::Word(_) => matches!(node.value, YamlValue::String(_)),
             Self::Number | Self::Integer(..) => matches!(node.value, YamlValue::Number(_)),
-            Self::Items(_) | Self::List(_) => matches!(node.value, YamlValue::Sequence(_)),
+            Self::List(_) | Self::NonEmptyList(_) => matches!(node.value, YamlValue::Sequence(_)),
             Self::OneOrMany(item) => {
                 matches!(node.value, YamlValue::Sequence(_)) || item.accepts_type_of(node)
             }
@@ -35,12 +35,12 @@ impl Shape {
             return;
         }
         match self {
-            Self::Any | Self::Bool | Self::Number | Self::Text(_) => {}
+            Self::Any | Self::Bool | Self::Number | Self::String(_) => {}
             Self::True => check_true(node, name, diagnostics),
             Self::Integer(min, max) => check_integer(node, name, *min, *max, diagnostics),
             Self::Word(words) => check_word(node, name, words, diagnostics),
-            Self::Items(item) => check_items(node, name, item, diagnostics),
-            Self::List(item) => check_list(node, name, item, diagnostics),
+            Self::List(item) => check_items(node, name, item, diagnostics),
+            Self::NonEmptyList(item) => check_list(node, name, item, diagnostics),
             Self::OneOrMany(item) => match node.value {
                 YamlValue::Sequence(_) => check_list(node, name, item, diagnostics),
                 _ => item.check(node, name, diagnostics),
@@ -58,13 +58,13 @@ impl Shape {
         let (name_shown, is) = (quote_name(name), node.type_name());
         let message = match node.value {
             YamlValue::Null => format!("{name_shown} has no value"),
-            _ => format!("{name_shown} must be {}, not {is}", self.wanted()),
+            _ => format!("{name_shown} must be {}, not {is}", self.expected_types()),
         };
         Diagnostic::new(&WRONG_TYPE, node.span, message).with_help(self.help_for_type(node, name))
     }
 
     /// The accepted YAML types, for messages.
-    fn wanted(&self) -> String {
+    fn expected_types(&self) -> String {
         let mut types = Vec::new();
         self.add_types(&mut types);
         match types.split_last() {
@@ -79,10 +79,10 @@ impl Shape {
             Self::Any => "a value",
             Self::Bool => "`true` or `false`",
             Self::True => "`true`",
-            Self::Text(_) | Self::Word(_) => "a string",
+            Self::String(_) | Self::Word(_) => "a string",
             Self::Number => "a number",
             Self::Integer(..) => "an integer",
-            Self::Items(_) | Self::List(_) => "a list",
+            Self::List(_) | Self::NonEmptyList(_) => "a list",
             Self::Record(_) => "a mapping",
             Self::OneOrMany(item) => {
                 item.add_types(types);
@@ -97,7 +97,7 @@ impl Shape {
 
     /// The fix for a value of the wrong YAML type.
     fn help_for_type(&self, node: &YamlNode, name: &str) -> String {
-        let written = written(node);
+        let written = scalar_text(node);
         match (self, &node.value) {
             (Self::Either(shapes), _) => match shapes.first() {
                 Some(first) => first.help_for_type(node, name),
@@ -108,8 +108,8 @@ impl Shape {
                 "quote the word: `\"null\"`".to_owned()
             }
             (Self::Word(words), _) => known_values(words),
-            (Self::Text(form), YamlValue::Number(_)) if form.contains("such as") => format!("write {form}"),
-            (Self::Text(_), YamlValue::Bool(_) | YamlValue::Number(_)) => {
+            (Self::String(form), YamlValue::Number(_)) if form.contains("such as") => format!("write {form}"),
+            (Self::String(_), YamlValue::Bool(_) | YamlValue::Number(_)) => {
                 format!("quote it if it is a string: `\"{written}\"`")
             }
             (Self::Record(record), YamlValue::Null) if record.fields.iter().all(|field| !field.required) => {
@@ -119,7 +119,7 @@ impl Shape {
                     format!("write `{name}: {{}}` if it needs no options")
                 }
             }
-            (Self::Text(form), _) => format!("write {form}"),
+            (Self::String(form), _) => format!("write {form}"),
             (_, YamlValue::Null) => "add a value, or remove the key".to_owned(),
             (Self::Bool | Self::True, YamlValue::String(_)) => {
                 let no = matches!(written.to_lowercase().as_str(), "false" | "no" | "off" | "n");
@@ -133,13 +133,13 @@ impl Shape {
             }
             (Self::Integer(min, max), _) => format!("write a number such as `{}`", 1.clamp(*min, *max)),
             (Self::Number, _) => "write a number such as `100`".to_owned(),
-            (Self::Items(_) | Self::List(_), YamlValue::Mapping(_)) => {
+            (Self::List(_) | Self::NonEmptyList(_), YamlValue::Mapping(_)) => {
                 "write a list: start each item with `- `".to_owned()
             }
-            (Self::Items(item) | Self::List(item), _) if item.accepts_type_of(node) => {
+            (Self::List(item) | Self::NonEmptyList(item), _) if item.accepts_type_of(node) => {
                 format!("put it in brackets to make it a list: `[{written}]`")
             }
-            (Self::Items(_) | Self::List(_), _) => "write a list, as in `[first, second]`".to_owned(),
+            (Self::List(_) | Self::NonEmptyList(_), _) => "write a list, as in `[first, second]`".to_owned(),
             (Self::Record(record), _) => record.example_mapping(node),
             (Self::Any | Self::Bool | Self::True, _) => "write `true`".to_owned(),
         }
@@ -164,7 +164,7 @@ pub(super) fn quote_name(name: &str) -> String {
 }
 
 /// A scalar, escaped and truncated for display.
-fn written(node: &YamlNode) -> String {
+fn scalar_text(node: &YamlNode) -> String {
     match node.as_str() {
         Some(text) => truncate(&escape_controls(text)),
         None => truncate(&escape_controls(&node.to_json().to_string())),

@@ -69,7 +69,7 @@ pub enum ReplayResult<'c> {
     /// The script stopped at an effect that has no result in the journal: perform it, record the result, replay.
     Effect(ScriptEffect<'c>),
     /// The script completed.
-    Done {
+    Completed {
         /// The value of the last statement, or the returned value.
         output: ExportedValue<'c>,
         /// The journal entry (from 0) whose result this is, unchanged.
@@ -236,7 +236,7 @@ impl AroundScript {
         }
         let call = self
             .seen(call, annotations, stored.session.take())
-            .map_err(|failure| JournalError::Call(failure.message))?;
+            .map_err(|failure| JournalError::InvalidCall(failure.message))?;
         if stored.call != call.digest().to_string() {
             return Err(JournalError::OtherCall);
         }

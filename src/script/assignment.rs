@@ -81,29 +81,29 @@ pub(super) fn apply_at<'r>(
     };
     match (key, step) {
         (Some(key), _) => {
-            let Some(members) = target.members_mut(work)? else { return Err(missing()) };
-            let Some(member) = members.inside.get_mut(key.as_str()) else { return Err(missing()) };
+            let Some(members) = target.members_mut(work)? else { return Err(missing_error()) };
+            let Some(member) = members.inside.get_mut(key.as_str()) else { return Err(missing_error()) };
             let given = apply_at(work, Some(&mut *member), rest, action)?;
             let depth = depth(member);
             members.update_depth(depth)?;
             Ok(given)
         }
         (None, ResolvedStep::Index(index)) => {
-            let ValueKind::Number(index) = index.kind() else { return Err(missing()) };
+            let ValueKind::Number(index) = index.kind() else { return Err(missing_error()) };
             let Some(index) = index.to_i64() else { return Err(whole_index_error()) };
-            let Some(items) = target.items_mut(work)? else { return Err(missing()) };
+            let Some(items) = target.items_mut(work)? else { return Err(missing_error()) };
             let item = resolve_index(index, items.inside.len()).and_then(|index| items.inside.get_mut(index));
-            let Some(item) = item else { return Err(missing()) };
+            let Some(item) = item else { return Err(missing_error()) };
             let given = apply_at(work, Some(&mut *item), rest, action)?;
             let depth = depth(item);
             items.update_depth(depth)?;
             Ok(given)
         }
-        (None, ResolvedStep::Key(_)) => Err(missing()),
+        (None, ResolvedStep::Key(_)) => Err(missing_error()),
     }
 }
 
-fn missing() -> EvalError {
+fn missing_error() -> EvalError {
     EvalError::Wrong("this member or element does not exist".to_owned())
 }
 
@@ -123,14 +123,14 @@ pub(super) fn assign<'r>(
         let value = value.take().unwrap_or(ScriptValue::Null);
         match last {
             None => *place = value,
-            Some(step) => put(work, place, step, value)?,
+            Some(step) => set_member(work, place, step, value)?,
         }
         Ok(ScriptValue::Null)
     };
     apply_at(work, target, before, &mut action).map(|_| ())
 }
 
-fn put<'r>(
+fn set_member<'r>(
     work: &Fuel,
     container: &mut ScriptValue<'r>,
     step: &ResolvedStep<'r>,
@@ -156,7 +156,7 @@ fn put<'r>(
         members.inside.insert(key, value);
         return members.update_depth(inner);
     }
-    let ResolvedStep::Index(index) = step else { return Err(missing()) };
+    let ResolvedStep::Index(index) = step else { return Err(missing_error()) };
     let ValueKind::Number(index_number) = index.kind() else {
         return Err(index_type_error(found, index.json_type()));
     };

@@ -68,8 +68,8 @@ impl Compiler<'_> {
                     ));
                 }
                 // Rhai turns the operator into a call of `contains` with swapped operands.
-                ("contains", [container, wanted]) if !self.written(position, "contains") => {
-                    return self.is_in(wanted, container, position);
+                ("contains", [container, wanted]) if !self.source_starts_with(position, "contains") => {
+                    return self.compile_in_operator(wanted, container, position);
                 }
                 (symbol, [a, b]) if find_operator(symbol).is_some() => {
                     let operands = Box::new([self.compile_expression(a)?, self.compile_expression(b)?]);
@@ -116,18 +116,18 @@ impl Compiler<'_> {
                     return Err(self.argument_count_error(function, given, position));
                 };
                 let place = self.compile_target(argument)?;
-                Code::Change(how, place, self.compile_expressions(arguments.as_slice())?)
+                Code::Mutation(how, place, self.compile_expressions(arguments.as_slice())?)
             }
             Implementation::Each(how) => {
                 let list = first(self, &mut arguments)?;
                 let Some(closure) = arguments.next() else {
                     return Err(self.argument_count_error(function, given, position));
                 };
-                Code::Each(how, Box::new(list), Box::new(self.closure(closure, function)?))
+                Code::Closure(how, Box::new(list), Box::new(self.compile_closure(closure, function)?))
             }
             Implementation::Matches => {
                 let text = first(self, &mut arguments)?;
-                Code::Matches(Box::new(text), self.regex(arguments.next())?)
+                Code::Matches(Box::new(text), self.compile_regex(arguments.next())?)
             }
             run => {
                 if let (
@@ -175,13 +175,18 @@ impl Compiler<'_> {
     }
 
     /// Whether the text at a position starts with `start`.
-    fn written(&self, position: Position, start: &str) -> bool {
+    fn source_starts_with(&self, position: Position, start: &str) -> bool {
         byte_offset(self.text, position)
             .and_then(|at| self.text.get(at..))
             .is_some_and(|rest| rest.starts_with(start))
     }
 
-    fn is_in(&mut self, wanted: &Expr, container: &Expr, position: Position) -> CompileResult<CodeNode> {
+    fn compile_in_operator(
+        &mut self,
+        wanted: &Expr,
+        container: &Expr,
+        position: Position,
+    ) -> CompileResult<CodeNode> {
         self.record_key_lookup(container, wanted);
         let always_object = match container {
             Expr::Variable(variable, _, _) => match self.find_slot(&variable.1) {
@@ -249,7 +254,7 @@ impl Compiler<'_> {
         self.error(position, format!("unknown function `{name}`")).help(help)
     }
 
-    fn regex(&self, pattern: Option<&Expr>) -> CompileResult<Regex> {
+    fn compile_regex(&self, pattern: Option<&Expr>) -> CompileResult<Regex> {
         let Some(Expr::StringConstant(pattern, position)) = pattern else {
             let position = pattern.map_or(Position::START, Expr::start_position);
             return Err(self
@@ -263,7 +268,7 @@ impl Compiler<'_> {
         })
     }
 
-    fn closure(&mut self, argument: &Expr, function: &ScriptFunction) -> CompileResult<Closure> {
+    fn compile_closure(&mut self, argument: &Expr, function: &ScriptFunction) -> CompileResult<Closure> {
         let position = argument.start_position();
         let routines = self.routines;
         let found = closure_name(argument).and_then(|(name, captured)| {

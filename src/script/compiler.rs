@@ -70,7 +70,7 @@ pub(super) fn compile(text: &str, ast: &AST, language: Language) -> CompileResul
     };
     let mut functions = Vec::new();
     for key in lowering.own.clone() {
-        functions.push(lowering.routine(key)?);
+        functions.push(lowering.compile_function(key)?);
     }
     if language == Language::Script {
         lowering.names.push(LocalVariable { name: "input".to_owned(), constant: false });
@@ -98,7 +98,7 @@ impl<'a> Compiler<'a> {
         self.error(position, format!("{what} is not supported in {}", self.language_name()))
     }
 
-    fn routine(&mut self, key: &(String, usize)) -> CompileResult<FunctionBody> {
+    fn compile_function(&mut self, key: &(String, usize)) -> CompileResult<FunctionBody> {
         let routines = self.routines;
         let Some(routine) = routines.get(key) else {
             return Err(self.error(Position::NONE, "a function is missing"));
@@ -130,7 +130,7 @@ impl<'a> Compiler<'a> {
     /// # Errors
     /// A member of the call has the same name.
     pub(super) fn declare(&mut self, name: &str, position: Position, constant: bool) -> CompileResult<usize> {
-        if self.member(name).is_some() || name == "input" {
+        if self.call_member(name).is_some() || name == "input" {
             return Err(
                 self.error(position, format!("`{name}` is a member of the call, choose another name"))
             );
@@ -140,7 +140,7 @@ impl<'a> Compiler<'a> {
         Ok(self.names.len() - 1)
     }
 
-    fn member(&self, name: &str) -> Option<ReadOnlyVariable> {
+    fn call_member(&self, name: &str) -> Option<ReadOnlyVariable> {
         if self.is_script() {
             return match Root::from_name(name)? {
                 Root::Input | Root::Output | Root::Error => None,
@@ -175,7 +175,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn options(&self, name: &str) -> bool {
+    fn is_options(&self, name: &str) -> bool {
         self.is_script() && name == "options"
     }
 
@@ -185,7 +185,7 @@ impl<'a> Compiler<'a> {
 
     /// Compiles `Pay ${input.amount}?` into a concatenation of strings.
     fn compile_interpolation(&mut self, parts: &[Expr], position: Position) -> CompileResult<CodeNode> {
-        let mut joined = Self::new_node(position, Code::Text(String::new()));
+        let mut joined = Self::new_node(position, Code::String(String::new()));
         for part in parts {
             let text = Code::Function(
                 Implementation::One(function_library::to_text),
@@ -209,7 +209,7 @@ impl<'a> Compiler<'a> {
             Expr::IntegerConstant(..) | Expr::FloatConstant(..) => {
                 self.compile_number(expression, position)?
             }
-            Expr::StringConstant(text, _) => Code::Text(text.to_string()),
+            Expr::StringConstant(text, _) => Code::String(text.to_string()),
             Expr::CharConstant(..) => {
                 return Err(self
                     .error(position, "`'…'` is not a string")
@@ -221,7 +221,7 @@ impl<'a> Compiler<'a> {
             Expr::InterpolatedString(..) => {
                 return Err(self.unsupported(position, "`${…}`").help("join strings with `+`".to_owned()));
             }
-            Expr::Array(items, _) => Code::List(self.compile_expressions(items)?),
+            Expr::Array(items, _) => Code::Array(self.compile_expressions(items)?),
             Expr::Map(members, _) => {
                 let members = members.0.iter();
                 let members =
@@ -235,10 +235,10 @@ impl<'a> Compiler<'a> {
                 if !variable.2.is_empty() {
                     return Err(self.unsupported(position, "`::`"));
                 }
-                self.variable(&variable.1, position, Vec::new())?
+                self.compile_variable(&variable.1, position, Vec::new())?
             }
             Expr::FnCall(call, position) => return self.compile_call(call, *position, None),
-            Expr::Dot(..) | Expr::Index(..) => return self.chain(expression),
+            Expr::Dot(..) | Expr::Index(..) => return self.compile_chain(expression),
             _ if closure_name(expression).is_some() => {
                 let message = "a closure is allowed only as an argument of `all`, `some`, `filter` or `map`";
                 return Err(self.error(position, message));
@@ -260,20 +260,20 @@ impl<'a> Compiler<'a> {
     }
 
     /// Compiles a read of a variable and records the path `keys` as a dependency.
-    fn variable(&mut self, name: &str, position: Position, keys: Vec<String>) -> CompileResult<Code> {
+    fn compile_variable(&mut self, name: &str, position: Position, keys: Vec<String>) -> CompileResult<Code> {
         if let Some(slot) = self.find_slot(name) {
             if self.is_input(slot) {
                 self.reads.add(Root::Input, keys);
             }
             return Ok(Code::Slot(slot));
         }
-        if let Some(member) = self.member(name) {
+        if let Some(member) = self.call_member(name) {
             if let ReadOnlyVariable::Root(root) = member {
                 self.reads.add(root, keys);
             }
             return Ok(Code::Member(member));
         }
-        if self.options(name) {
+        if self.is_options(name) {
             return Ok(Code::Member(ReadOnlyVariable::Options));
         }
         Err(self.unknown_variable_error(name, position))
@@ -285,7 +285,7 @@ impl<'a> Compiler<'a> {
                 .error(position, "a function cannot read the script's `input`")
                 .help("pass it as an argument".to_owned());
         }
-        let members = Root::ALL.map(Root::name).into_iter().filter(|name| self.member(name).is_some());
+        let members = Root::ALL.map(Root::name).into_iter().filter(|name| self.call_member(name).is_some());
         let members = members.chain(self.is_script().then_some("options"));
         let own = self.names.iter().map(|known| known.name.as_str());
         let known: Vec<&str> = own.chain(members).collect();
@@ -296,7 +296,7 @@ impl<'a> Compiler<'a> {
         self.error(position, format!("unknown variable `{name}`")).help(help)
     }
 
-    fn chain(&mut self, expression: &Expr) -> CompileResult<CodeNode> {
+    fn compile_chain(&mut self, expression: &Expr) -> CompileResult<CodeNode> {
         let (base, links) = split_chain(expression);
         if links.len() > MAX_LINKS {
             return Err(
@@ -310,7 +310,7 @@ impl<'a> Compiler<'a> {
                 let position = base.start_position();
                 let keys: Vec<String> = keys.collect();
                 direct = keys.len();
-                let code = self.variable(&variable.1, position, keys)?;
+                let code = self.compile_variable(&variable.1, position, keys)?;
                 Self::new_node(position, code)
             }
             _ => self.compile_expression(base)?,
@@ -340,10 +340,11 @@ impl<'a> Compiler<'a> {
                                     *position,
                                 ));
                             }
-                            let place = self.place(base, links.get(..number).unwrap_or_default())?;
+                            let place =
+                                self.compile_target_chain(base, links.get(..number).unwrap_or_default())?;
                             Self::new_node(
                                 *position,
-                                Code::Change(how, place, self.compile_expressions(&call.args)?),
+                                Code::Mutation(how, place, self.compile_expressions(&call.args)?),
                             )
                         }
                         _ => self.compile_call(call, *position, Some(node))?,
@@ -367,13 +368,13 @@ impl<'a> Compiler<'a> {
         match expression {
             Expr::Dot(..) | Expr::Index(..) => {
                 let (base, links) = split_chain(expression);
-                self.place(base, &links)
+                self.compile_target_chain(base, &links)
             }
-            _ => self.place(expression, &[]),
+            _ => self.compile_target_chain(expression, &[]),
         }
     }
 
-    fn place(&mut self, base: &Expr, links: &[ChainLink<'_>]) -> CompileResult<AssignTarget> {
+    fn compile_target_chain(&mut self, base: &Expr, links: &[ChainLink<'_>]) -> CompileResult<AssignTarget> {
         let position = base.start_position();
         if links.len() > MAX_LINKS {
             return Err(self.error(position, format!("more than {MAX_LINKS} `.` or `[…]` in a row")));
@@ -385,7 +386,7 @@ impl<'a> Compiler<'a> {
         };
         let name = variable.1.as_str();
         let Some(slot) = self.find_slot(name) else {
-            if self.member(name).is_some() || self.options(name) {
+            if self.call_member(name).is_some() || self.is_options(name) {
                 return Err(self
                     .error(position, format!("`{name}` is read-only"))
                     .help(format!("copy it into a variable: `let copy = {name};`")));

@@ -53,7 +53,7 @@ impl ProgramDependencies {
     /// The program reads a part of the session that could not be decided.
     pub(super) fn check_decided(&self, session: &SessionState) -> Result<(), String> {
         for unsettled in session.unknown_parts() {
-            if self.session.iter().any(|read| overlap(&read.join("."), unsettled)) {
+            if self.session.iter().any(|read| paths_overlap(&read.join("."), unsettled)) {
                 return Err(format!("`{unsettled}` of the session could not be decided earlier"));
             }
         }
@@ -85,7 +85,7 @@ fn copy_path(from: &Value, keys: &[String], to: &mut Value) {
 }
 
 /// Whether two paths are equal, or one is a prefix of the other.
-fn overlap(a: &str, b: &str) -> bool {
+fn paths_overlap(a: &str, b: &str) -> bool {
     let inside = |inner: &str, outer: &str| {
         outer.is_empty()
             || inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

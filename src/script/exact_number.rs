@@ -58,7 +58,7 @@ impl ExactNumber {
             coefficient /= 10;
             exponent += 1;
         }
-        let digits = digits(coefficient);
+        let digits = digit_count(coefficient);
         let magnitude = exponent.saturating_add(digits as i64 - 1);
         let fits = digits <= DIGITS && magnitude.abs() <= MAX_MAGNITUDE;
         Some(Self { coefficient, exponent: i32::try_from(exponent).ok()? }).filter(|_| fits)
@@ -157,7 +157,7 @@ impl ExactNumber {
         let mut left = exponent.to_i64().and_then(|whole| u64::try_from(whole).ok()).ok_or_else(|| {
             format!("an exponent must be a whole number of at least 0, this is {exponent}: write `1 / x ** n` for a negative one")
         })?;
-        let too_long = |_| too_long(&format!("{self} ** {exponent}"));
+        let too_long = |_| precision_error(&format!("{self} ** {exponent}"));
         let (mut power, mut square) = (Self::from(1), self);
         while left > 0 {
             if left & 1 == 1 {
@@ -208,7 +208,10 @@ impl ExactNumber {
             _ => None,
         }
         .ok_or_else(|| {
-            format!("{}: shorten a number with `round(x, 10)`", too_long(&format!("{self} {symbol} {other}")))
+            format!(
+                "{}: shorten a number with `round(x, 10)`",
+                precision_error(&format!("{self} {symbol} {other}"))
+            )
         })
     }
 }
@@ -220,11 +223,11 @@ fn from_repr(repr: &Repr) -> Option<ExactNumber> {
     ExactNumber::new(coefficient, i64::try_from(repr.exponent()).ok()?)
 }
 
-fn too_long(what: &str) -> String {
+fn precision_error(what: &str) -> String {
     format!("{what} has more than {DIGITS} significant digits or is out of range")
 }
 
-fn digits(coefficient: i128) -> usize {
+fn digit_count(coefficient: i128) -> usize {
     coefficient.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1)
 }
 
@@ -241,7 +244,7 @@ impl Ord for ExactNumber {
         if signs.is_ne() || self.is_zero() {
             return signs;
         }
-        let magnitude = |number: &Self| i64::from(number.exponent) + digits(number.coefficient) as i64;
+        let magnitude = |number: &Self| i64::from(number.exponent) + digit_count(number.coefficient) as i64;
         let larger = magnitude(self).cmp(&magnitude(other)).then_with(|| {
             // Of the same magnitude: aligned, neither has more than 34 digits.
             let (a, b) = (self.coefficient.abs(), other.coefficient.abs());
@@ -306,7 +309,7 @@ impl<'v> NumberView<'v> {
                 let dots = if cut.len() < text.len() { "…" } else { "" };
                 Err(format!(
                     "{}: it can be compared, but not used in arithmetic",
-                    too_long(&format!("the number {cut}{dots}"))
+                    precision_error(&format!("the number {cut}{dots}"))
                 ))
             }
         }

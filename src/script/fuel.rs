@@ -89,11 +89,11 @@ impl Fuel {
 
     /// Counts a step.
     pub(super) fn spend_step(&self) -> Result<(), EvalError> {
-        work_limit::spend(STEP_UNITS).map_err(exceeded)?;
-        self.steps(1)
+        work_limit::spend(STEP_UNITS).map_err(work_exceeded)?;
+        self.spend_steps(1)
     }
 
-    fn steps(&self, more: u64) -> Result<(), EvalError> {
+    fn spend_steps(&self, more: u64) -> Result<(), EvalError> {
         let steps = self.steps.get().saturating_add(more);
         self.steps.set(steps);
         if steps > self.limits.steps {
@@ -104,8 +104,8 @@ impl Fuel {
 
     /// Counts a scan of a string: one step per [`SCANNED_PER_STEP`] bytes.
     pub(super) fn spend_scan(&self, bytes: usize) -> Result<(), EvalError> {
-        work_limit::spend_for(bytes, SCANNED_PER_UNIT).map_err(exceeded)?;
-        self.steps(bytes as u64 / SCANNED_PER_STEP)
+        work_limit::spend_for(bytes, SCANNED_PER_UNIT).map_err(work_exceeded)?;
+        self.spend_steps(bytes as u64 / SCANNED_PER_STEP)
     }
 
     /// Counts a new string.
@@ -115,31 +115,31 @@ impl Fuel {
             let ScriptLimits { who, text, .. } = self.limits;
             return Err(EvalError::Limit(format!("{who} creates a string of more than {text} bytes")));
         }
-        count(&self.texts, bytes, self.limits.texts).map_err(|most| {
+        spend(&self.texts, bytes, self.limits.texts).map_err(|most| {
             EvalError::Limit(format!("{} creates more than {most} bytes of strings", self.limits.who))
         })
     }
 
     /// Counts new elements or members.
     pub(super) fn spend_values(&self, number: usize) -> Result<(), EvalError> {
-        work_limit::spend(number as u64).map_err(exceeded)?;
-        count(&self.values, number, self.limits.values).map_err(|most| {
+        work_limit::spend(number as u64).map_err(work_exceeded)?;
+        spend(&self.values, number, self.limits.values).map_err(|most| {
             EvalError::Limit(format!("{} creates more than {most} elements", self.limits.who))
         })
     }
 
     /// Counts exported bytes.
     pub(super) fn spend_output(&self, size: usize) -> Result<(), EvalError> {
-        count(&self.output, size, self.limits.output)
+        spend(&self.output, size, self.limits.output)
             .map_err(|most| EvalError::Limit(format!("{} outputs more than {most} bytes", self.limits.who)))
     }
 }
 
-fn exceeded(why: work_limit::WorkLimitError) -> EvalError {
+fn work_exceeded(why: work_limit::WorkLimitError) -> EvalError {
     EvalError::Limit(why.to_string())
 }
 
-fn count(spent: &Cell<usize>, more: usize, most: usize) -> Result<(), usize> {
+fn spend(spent: &Cell<usize>, more: usize, most: usize) -> Result<(), usize> {
     spent.set(spent.get().saturating_add(more));
     if spent.get() > most { Err(most) } else { Ok(()) }
 }

@@ -14,35 +14,35 @@ const MAX_PIECES: usize = 1_000;
 
 type FunctionResult<'r> = Result<ScriptValue<'r>, EvalError>;
 
-fn text<'v>(name: &str, value: &'v ScriptValue<'_>) -> Result<&'v str, EvalError> {
+fn expect_string<'v>(name: &str, value: &'v ScriptValue<'_>) -> Result<&'v str, EvalError> {
     match value.kind() {
         ValueKind::Text(text) => Ok(text),
-        other => Err(wrong(name, "a string", other.json_type())),
+        other => Err(wrong_type(name, "a string", other.json_type())),
     }
 }
 
-fn list<'v, 'r>(name: &str, value: &'v ScriptValue<'r>) -> Result<ArrayView<'v, 'r>, EvalError> {
+fn expect_array<'v, 'r>(name: &str, value: &'v ScriptValue<'r>) -> Result<ArrayView<'v, 'r>, EvalError> {
     match value.kind() {
         ValueKind::List(list) => Ok(list),
-        other => Err(wrong(name, "an array", other.json_type())),
+        other => Err(wrong_type(name, "an array", other.json_type())),
     }
 }
 
-fn object<'v, 'r>(name: &str, value: &'v ScriptValue<'r>) -> Result<ObjectView<'v, 'r>, EvalError> {
+fn expect_object<'v, 'r>(name: &str, value: &'v ScriptValue<'r>) -> Result<ObjectView<'v, 'r>, EvalError> {
     match value.kind() {
         ValueKind::Object(object) => Ok(object),
-        other => Err(wrong(name, "an object", other.json_type())),
+        other => Err(wrong_type(name, "an object", other.json_type())),
     }
 }
 
-fn wrong(name: &str, wanted: &str, found: JsonType) -> EvalError {
+fn wrong_type(name: &str, wanted: &str, found: JsonType) -> EvalError {
     format!("`{name}` takes {wanted}, this is of type {found}").into()
 }
 
 pub(super) fn abs<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     match value.kind() {
         ValueKind::Number(number) => Ok(ScriptValue::Number(number.exact()?.abs())),
-        other => Err(wrong("abs", "a number", other.json_type())),
+        other => Err(wrong_type("abs", "a number", other.json_type())),
     }
 }
 
@@ -73,9 +73,9 @@ pub(super) fn contains<'r>(
     part: &ScriptValue<'r>,
 ) -> FunctionResult<'r> {
     match whole.kind() {
-        ValueKind::Text(whole) => Ok(ScriptValue::Boolean(whole.contains(text("contains", part)?))),
+        ValueKind::Text(whole) => Ok(ScriptValue::Boolean(whole.contains(expect_string("contains", part)?))),
         ValueKind::List(list) => Ok(ScriptValue::Boolean(find_position(work, list, part)?.is_some())),
-        other => Err(wrong("contains", "a string or an array", other.json_type())),
+        other => Err(wrong_type("contains", "a string or an array", other.json_type())),
     }
 }
 
@@ -84,15 +84,17 @@ pub(super) fn starts_with<'r>(
     whole: &ScriptValue<'r>,
     start: &ScriptValue<'r>,
 ) -> FunctionResult<'r> {
-    Ok(ScriptValue::Boolean(text("starts_with", whole)?.starts_with(text("starts_with", start)?)))
+    Ok(ScriptValue::Boolean(
+        expect_string("starts_with", whole)?.starts_with(expect_string("starts_with", start)?),
+    ))
 }
 
 pub(super) fn ends_with<'r>(_: &Fuel, whole: &ScriptValue<'r>, end: &ScriptValue<'r>) -> FunctionResult<'r> {
-    Ok(ScriptValue::Boolean(text("ends_with", whole)?.ends_with(text("ends_with", end)?)))
+    Ok(ScriptValue::Boolean(expect_string("ends_with", whole)?.ends_with(expect_string("ends_with", end)?)))
 }
 
 pub(super) fn has<'r>(_: &Fuel, value: &ScriptValue<'r>, key: &ScriptValue<'r>) -> FunctionResult<'r> {
-    Ok(ScriptValue::Boolean(object("has", value)?.get(text("has", key)?).is_some()))
+    Ok(ScriptValue::Boolean(expect_object("has", value)?.get(expect_string("has", key)?).is_some()))
 }
 
 pub(super) fn index_of<'r>(
@@ -100,7 +102,7 @@ pub(super) fn index_of<'r>(
     value: &ScriptValue<'r>,
     wanted: &ScriptValue<'r>,
 ) -> FunctionResult<'r> {
-    let index = find_position(work, list("index_of", value)?, wanted)?;
+    let index = find_position(work, expect_array("index_of", value)?, wanted)?;
     Ok(index.map_or(ScriptValue::Number(ExactNumber::from(-1)), ScriptValue::whole))
 }
 
@@ -110,14 +112,14 @@ pub(super) fn count<'r>(
     wanted: &ScriptValue<'r>,
 ) -> FunctionResult<'r> {
     let mut count = 0;
-    for item in list("count", value)?.iter() {
+    for item in expect_array("count", value)?.iter() {
         count += usize::from(equal(work, &item, wanted)?);
     }
     Ok(ScriptValue::whole(count))
 }
 
 pub(super) fn indices<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
-    ScriptValue::list(work, (0..list("indices", value)?.len()).map(ScriptValue::whole).collect())
+    ScriptValue::list(work, (0..expect_array("indices", value)?.len()).map(ScriptValue::whole).collect())
 }
 
 pub(super) fn is_null<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
@@ -129,28 +131,31 @@ pub(super) fn type_of<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'
 }
 
 pub(super) fn keys<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
-    ScriptValue::list(work, object("keys", value)?.sorted_keys().into_iter().map(key_to_value).collect())
+    ScriptValue::list(
+        work,
+        expect_object("keys", value)?.sorted_keys().into_iter().map(key_to_value).collect(),
+    )
 }
 
 pub(super) fn values<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
-    let object = object("values", value)?;
+    let object = expect_object("values", value)?;
     ScriptValue::list(work, object.sorted_keys().iter().filter_map(|key| object.get(key)).collect())
 }
 
 pub(super) fn is_empty<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
-    Ok(ScriptValue::Boolean(size("is_empty", value)? == 0))
+    Ok(ScriptValue::Boolean(length_of("is_empty", value)? == 0))
 }
 
 pub(super) fn len<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
-    Ok(ScriptValue::whole(size("len", value)?))
+    Ok(ScriptValue::whole(length_of("len", value)?))
 }
 
-fn size(name: &str, value: &ScriptValue<'_>) -> Result<usize, EvalError> {
+fn length_of(name: &str, value: &ScriptValue<'_>) -> Result<usize, EvalError> {
     match value.kind() {
         ValueKind::Text(text) => Ok(text.chars().count()),
         ValueKind::List(list) => Ok(list.len()),
         ValueKind::Object(object) => Ok(object.len()),
-        other => Err(wrong(name, "a string, an array or an object", other.json_type())),
+        other => Err(wrong_type(name, "a string, an array or an object", other.json_type())),
     }
 }
 
@@ -167,7 +172,7 @@ pub(super) fn split<'r>(
     value: &ScriptValue<'r>,
     separator: &ScriptValue<'r>,
 ) -> FunctionResult<'r> {
-    let (whole, separator) = (text("split", value)?, text("split", separator)?);
+    let (whole, separator) = (expect_string("split", value)?, expect_string("split", separator)?);
     if separator.is_empty() {
         return Err("`split` takes a separator of at least one character".into());
     }
@@ -195,17 +200,17 @@ pub(super) fn sum<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r
 }
 
 pub(super) fn to_lower<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
-    ScriptValue::text(work, &text("to_lower", value)?.to_lowercase())
+    ScriptValue::text(work, &expect_string("to_lower", value)?.to_lowercase())
 }
 
 pub(super) fn to_upper<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
-    ScriptValue::text(work, &text("to_upper", value)?.to_uppercase())
+    ScriptValue::text(work, &expect_string("to_upper", value)?.to_uppercase())
 }
 
 pub(super) fn trim<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
     match value.as_borrowed_str() {
         Some(text) => Ok(ScriptValue::Borrowed(text.trim())),
-        None => ScriptValue::text(work, text("trim", value)?.trim()),
+        None => ScriptValue::text(work, expect_string("trim", value)?.trim()),
     }
 }
 
@@ -214,9 +219,9 @@ pub(super) fn join<'r>(
     value: &ScriptValue<'r>,
     separator: &ScriptValue<'r>,
 ) -> FunctionResult<'r> {
-    let separator = text("join", separator)?;
+    let separator = expect_string("join", separator)?;
     let mut joined = String::new();
-    for (index, item) in list("join", value)?.iter().enumerate() {
+    for (index, item) in expect_array("join", value)?.iter().enumerate() {
         work.spend_step()?;
         if index > 0 {
             joined.push_str(separator);
@@ -234,7 +239,7 @@ pub(super) fn join<'r>(
 }
 
 pub(super) fn merge<'r>(work: &Fuel, value: &ScriptValue<'r>, other: &ScriptValue<'r>) -> FunctionResult<'r> {
-    let (first, other) = (object("merge", value)?, object("merge", other)?);
+    let (first, other) = (expect_object("merge", value)?, expect_object("merge", other)?);
     let mut members = MemberMap::new();
     for object in [first, other] {
         match object {
@@ -252,7 +257,7 @@ pub(super) fn merge<'r>(work: &Fuel, value: &ScriptValue<'r>, other: &ScriptValu
 }
 
 pub(super) fn range<'r>(work: &Fuel, from: &ScriptValue<'r>, to: &ScriptValue<'r>) -> FunctionResult<'r> {
-    let (from, to) = (whole("range", from)?, whole("range", to)?);
+    let (from, to) = (expect_whole_number("range", from)?, expect_whole_number("range", to)?);
     // Checked before allocation.
     let length = usize::try_from(to.saturating_sub(from).max(0)).unwrap_or(usize::MAX);
     work.spend_values(length)?;
@@ -265,7 +270,8 @@ pub(super) fn replace<'r>(
     part: &ScriptValue<'r>,
     with: &ScriptValue<'r>,
 ) -> FunctionResult<'r> {
-    let (value, part, with) = (text("replace", value)?, text("replace", part)?, text("replace", with)?);
+    let (value, part, with) =
+        (expect_string("replace", value)?, expect_string("replace", part)?, expect_string("replace", with)?);
     if part.is_empty() {
         return Err("`replace` takes a part of at least one character".into());
     }
@@ -282,7 +288,7 @@ pub(super) fn slice<'r>(
     from: &ScriptValue<'r>,
     to: &ScriptValue<'r>,
 ) -> FunctionResult<'r> {
-    let (from, to) = (whole("slice", from)?, whole("slice", to)?);
+    let (from, to) = (expect_whole_number("slice", from)?, expect_whole_number("slice", to)?);
     let bounds = |len: usize| {
         let place = |index: i64| match usize::try_from(index) {
             Ok(index) => index.min(len),
@@ -299,12 +305,12 @@ pub(super) fn slice<'r>(
             let (start, length) = bounds(list.len());
             ScriptValue::list(work, list.iter().skip(start).take(length).collect())
         }
-        other => Err(wrong("slice", "a string or an array", other.json_type())),
+        other => Err(wrong_type("slice", "a string or an array", other.json_type())),
     }
 }
 
 pub(super) fn sort<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
-    let mut items: Vec<ScriptValue<'r>> = list("sort", value)?.iter().collect();
+    let mut items: Vec<ScriptValue<'r>> = expect_array("sort", value)?.iter().collect();
     work.spend_values(items.len())?;
     // Each adjacent pair is compared first, so that the sort itself cannot fail.
     for pair in items.windows(2) {
@@ -318,7 +324,7 @@ pub(super) fn sort<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'
 }
 
 pub(super) fn to_number<'r>(_: &Fuel, value: &ScriptValue<'r>) -> FunctionResult<'r> {
-    let text = text("to_number", value)?;
+    let text = expect_string("to_number", value)?;
     let number: crate::json::Number = text.parse().map_err(|_| {
         EvalError::from(format!(
             "`{}` is not a number",
@@ -335,10 +341,10 @@ pub(super) fn to_text<'r>(work: &Fuel, value: &ScriptValue<'r>) -> FunctionResul
     }
 }
 
-fn whole(name: &str, value: &ScriptValue<'_>) -> Result<i64, EvalError> {
+fn expect_whole_number(name: &str, value: &ScriptValue<'_>) -> Result<i64, EvalError> {
     match value.kind() {
         ValueKind::Number(number) => whole_number(name, number),
-        other => Err(wrong(name, "whole numbers", other.json_type())),
+        other => Err(wrong_type(name, "whole numbers", other.json_type())),
     }
 }
 
@@ -351,7 +357,7 @@ pub(super) fn round<'r>(
     value: &ScriptValue<'r>,
     places: Option<&ScriptValue<'r>>,
 ) -> FunctionResult<'r> {
-    rounded("round", value, places, Rounding::HalfAwayFromZero)
+    round_with("round", value, places, Rounding::HalfAwayFromZero)
 }
 
 pub(super) fn floor<'r>(
@@ -359,7 +365,7 @@ pub(super) fn floor<'r>(
     value: &ScriptValue<'r>,
     places: Option<&ScriptValue<'r>>,
 ) -> FunctionResult<'r> {
-    rounded("floor", value, places, Rounding::Floor)
+    round_with("floor", value, places, Rounding::Floor)
 }
 
 pub(super) fn ceil<'r>(
@@ -367,23 +373,24 @@ pub(super) fn ceil<'r>(
     value: &ScriptValue<'r>,
     places: Option<&ScriptValue<'r>>,
 ) -> FunctionResult<'r> {
-    rounded("ceil", value, places, Rounding::Ceiling)
+    round_with("ceil", value, places, Rounding::Ceiling)
 }
 
-fn rounded<'r>(
+fn round_with<'r>(
     name: &str,
     value: &ScriptValue<'r>,
     places: Option<&ScriptValue<'r>>,
     rounding: Rounding,
 ) -> FunctionResult<'r> {
     let ValueKind::Number(number) = value.kind() else {
-        return Err(wrong(name, "a number", value.json_type()));
+        return Err(wrong_type(name, "a number", value.json_type()));
     };
     let places = match places {
         None => 0,
         Some(places) => {
-            let places =
-                u8::try_from(whole(name, places)?).ok().filter(|places| usize::from(*places) <= DIGITS);
+            let places = u8::try_from(expect_whole_number(name, places)?)
+                .ok()
+                .filter(|places| usize::from(*places) <= DIGITS);
             places.ok_or_else(|| format!("`{name}` takes 0 to {DIGITS} digits after the point"))?
         }
     };

@@ -124,7 +124,7 @@ impl ScriptFunction {
         Self { name, parameters, about, run, place: Availability::Everywhere }
     }
 
-    const fn scripts(
+    const fn new_for_scripts(
         name: &'static str,
         parameters: &'static [&'static str],
         about: &'static str,
@@ -301,110 +301,110 @@ pub const FUNCTIONS: &[ScriptFunction] = &[
         "the values of an object, in the order of its keys",
         Implementation::One(lib::values),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "join",
         &["array", "separator"],
         "the strings of an array as one string, with a separator between them",
         Implementation::Two(lib::join),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "merge",
         &["object", "other"],
         "an object with the members of both; for a key in both, `other` wins",
         Implementation::Two(lib::merge),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "pop",
         &["array"],
         "removes the last element of an array and returns it",
         Implementation::Change(MutatingFunction::Pop),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "push",
         &["array", "value"],
         "appends an element to an array",
         Implementation::Change(MutatingFunction::Push),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "range",
         &["from", "to"],
         "the whole numbers from `from` to before `to`, as an array",
         Implementation::Two(lib::range),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "remove",
         &["object", "key"],
         "removes a key from an object and returns whether it existed",
         Implementation::Change(MutatingFunction::Remove),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "replace",
         &["string", "part", "with"],
         "the string with every occurrence of `part` replaced",
         Implementation::Three(lib::replace),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "slice",
         &["string or array", "from", "to"],
         "the characters or elements from index `from` to before `to`; negative indices count from the end",
         Implementation::Three(lib::slice),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "sort",
         &["array"],
         "the numbers or strings of an array in ascending order",
         Implementation::One(lib::sort),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "to_number",
         &["string"],
         "the number that a string holds in JSON notation; any other string is an error",
         Implementation::One(lib::to_number),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "to_text",
         &["value"],
         "a string unchanged, any other value as JSON text",
         Implementation::One(lib::to_text),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "next",
         &["input", "options?"],
         "runs the tool, or the next inner wrapper, with this input (and these options for the host's executor), and \
          returns its output; its error is thrown as `#{message, kind}`, with an empty string for a missing `kind`",
         Implementation::Effect(EffectKind::Next),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "approve",
         &["message"],
         "requests human approval; returns `true` once approved, and throws otherwise",
         Implementation::Effect(EffectKind::Approve),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "now",
         &[],
         "the current time, in milliseconds since 1970 (UTC)",
         Implementation::Effect(EffectKind::Now),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "random",
         &[],
         "a random number from 0 to below 1",
         Implementation::Effect(EffectKind::Random),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "cache_get",
         &["key"],
         "the cached value of a key (any JSON value), or null",
         Implementation::Effect(EffectKind::CacheGet),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "cache_set",
         &["key", "value", "ttl"],
         "caches a value under a key for a duration such as `\"60s\"`",
         Implementation::Effect(EffectKind::CacheSet),
     ),
-    ScriptFunction::scripts(
+    ScriptFunction::new_for_scripts(
         "audit",
         &["object"],
         "adds fields to the audit record",

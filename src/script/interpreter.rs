@@ -19,10 +19,10 @@ pub(super) trait World<'r> {
     ///
     /// # Errors
     /// The call does not have it.
-    fn member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, String>;
+    fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, String>;
 
     /// Returns the result of an effect, or ends this run if there is none yet.
-    fn effect(
+    fn request_effect(
         &mut self,
         kind: EffectKind,
         given: Vec<ScriptValue<'r>>,
@@ -128,12 +128,12 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Code::Boolean(value) => Ok(ScriptValue::Boolean(*value)),
             Code::Number(number) => Ok(ScriptValue::Number(*number)),
             Code::Literal(number) => Ok(ScriptValue::Json(number)),
-            Code::Text(text) => Ok(ScriptValue::Borrowed(text)),
+            Code::String(text) => Ok(ScriptValue::Borrowed(text)),
             Code::Member(member) => {
-                self.world.member(*member).map_err(|message| ControlFlow::Wrong(message, spot))
+                self.world.read_member(*member).map_err(|message| ControlFlow::Wrong(message, spot))
             }
             Code::Slot(slot) => Ok(self.slot(*slot).clone()),
-            Code::List(items) => self.list(items, spot),
+            Code::Array(items) => self.list(items, spot),
             Code::Object(members) => self.object(members, spot),
             Code::And(operands) => self.short_circuit(operands, true),
             Code::Or(operands) => self.short_circuit(operands, false),
@@ -146,8 +146,8 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
             Code::Index(operands) => self.element(operands, spot),
             Code::Function(run, arguments) => self.function(*run, arguments, spot),
             Code::Matches(text, regex) => self.matches(text, regex, spot),
-            Code::Each(how, list, closure) => self.apply_closure(*how, list, closure, spot),
-            Code::Change(how, place, arguments) => self.change(*how, place, arguments, spot),
+            Code::Closure(how, list, closure) => self.apply_closure(*how, list, closure, spot),
+            Code::Mutation(how, place, arguments) => self.change(*how, place, arguments, spot),
             Code::Effect(kind, arguments) => self.evaluate_effect(*kind, arguments, spot),
             Code::Call(function, arguments) => self.call(*function, arguments, spot),
             Code::Let(slot, value) => self.bind(*slot, value),
@@ -399,7 +399,7 @@ impl<'r, W: World<'r>> Interpreter<'r, W> {
         given: Vec<ScriptValue<'r>>,
         spot: SourcePosition,
     ) -> EvalResult<'r> {
-        match self.world.effect(kind, given, &self.work) {
+        match self.world.request_effect(kind, given, &self.work) {
             Ok(value) => Ok(value),
             Err(EffectError::Exception(value)) => Err(ControlFlow::Exception(value, spot)),
             Err(EffectError::Fault(error)) => Err(into_control_flow(spot)(error)),

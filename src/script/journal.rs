@@ -81,7 +81,7 @@ pub enum JournalError {
     TooLarge,
     /// The script cannot run around this call.
     #[error("{0}")]
-    Call(String),
+    InvalidCall(String),
 }
 
 impl<'c> Journal<'c> {
@@ -110,7 +110,7 @@ impl<'c> Journal<'c> {
     /// # Errors
     /// The value is not a journal, has an unknown version, or is too large.
     pub(super) fn parse_stored(stored: &Value) -> Result<StoredJournal, JournalError> {
-        if size(stored) > MAX_JOURNAL {
+        if approximate_size(stored) > MAX_JOURNAL {
             return Err(JournalError::TooLarge);
         }
         let stored: StoredJournal =
@@ -218,7 +218,7 @@ struct StoredError {
 
 impl Serialize for Journal<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut bytes = self.call.session().map_or(0, size);
+        let mut bytes = self.call.session().map_or(0, approximate_size);
         let entries = self.entries.iter().map(|entry| {
             let arguments = match &entry.asked {
                 RecordedRequest::Here(effect) => effect.digest().to_string(),
@@ -226,7 +226,7 @@ impl Serialize for Journal<'_> {
             };
             let (value, error) = match &entry.answer {
                 Answer::Value(value) => {
-                    bytes += size(value);
+                    bytes += approximate_size(value);
                     (Some(Value::clone(value)), None)
                 }
                 Answer::Error { message, kind } => {
@@ -251,13 +251,15 @@ impl Serialize for Journal<'_> {
 }
 
 /// The approximate size of a value, in bytes.
-fn size(value: &Value) -> usize {
+fn approximate_size(value: &Value) -> usize {
     VALUE_BYTES
         + match value {
             Value::String(text) => text.len(),
             Value::Number(number) => number.text().len(),
-            Value::Array(items) => items.iter().map(size).sum(),
-            Value::Object(members) => members.iter().map(|(key, member)| key.len() + size(member)).sum(),
+            Value::Array(items) => items.iter().map(approximate_size).sum(),
+            Value::Object(members) => {
+                members.iter().map(|(key, member)| key.len() + approximate_size(member)).sum()
+            }
             Value::Null | Value::Bool(_) => 0,
         }
 }

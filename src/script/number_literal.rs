@@ -19,7 +19,7 @@ impl Compiler<'_> {
     /// The text at the position is not that number.
     pub(super) fn compile_number(&self, literal: &Expr, position: Position) -> CompileResult<Code> {
         let number = byte_offset(self.text, position)
-            .and_then(|start| written(self.text, start))
+            .and_then(|start| read_number(self.text, start))
             .filter(|number| is_parsed_as(number, literal))
             .ok_or_else(|| {
                 self.error(position, "this number cannot be read exactly")
@@ -34,7 +34,7 @@ impl Compiler<'_> {
 }
 
 /// The JSON number of the literal at an offset, with its signs.
-fn written(text: &str, start: usize) -> Option<JsonNumber> {
+fn read_number(text: &str, start: usize) -> Option<JsonNumber> {
     let rest = text.get(start..)?;
     let unsigned =
         rest.trim_start_matches(|sign: char| matches!(sign, '-' | '+' | '(') || sign.is_whitespace());
@@ -92,7 +92,7 @@ fn literal_range(text: &str) -> Option<Range<usize>> {
     let mut end = digits(0);
     if bytes.get(end) == Some(&b'.')
         && bytes.get(end + 1) != Some(&b'.')
-        && (is_digit(end + 1) || !is_name(bytes.get(end + 1)))
+        && (is_digit(end + 1) || !is_name_start(bytes.get(end + 1)))
     {
         end = digits(end + 1);
     }
@@ -105,7 +105,7 @@ fn literal_range(text: &str) -> Option<Range<usize>> {
     Some(0..end)
 }
 
-fn is_name(byte: Option<&u8>) -> bool {
+fn is_name_start(byte: Option<&u8>) -> bool {
     byte.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
 }
 
@@ -131,7 +131,7 @@ pub(super) fn reject_ambiguous_floats(text: &str) -> CompileResult<()> {
     let next = |at: usize| text.get(at..)?.find(|c: char| c.is_ascii_digit()).map(|found| at + found);
     while let Some(start) = next(at) {
         at = text.get(start..).and_then(literal_range).map_or(start + 1, |literal| start + literal.end);
-        let Some(number) = written(text, start) else { continue };
+        let Some(number) = read_number(text, start) else { continue };
         let Ok(float) = number.text().parse::<f64>() else { continue };
         let value = number.canonical_text();
         if *known.entry(float.to_bits()).or_insert_with(|| value.clone()) != value {

@@ -59,7 +59,7 @@ pub(super) fn parse(text: &str, language: Language, most: usize) -> Result<AST, 
         Language::Script => ENGINE.compile(text),
     });
     parsed.map_err(|message| at(message, Position::NONE))?.map_err(|error| {
-        let told = at(first_letter_lowered(error.err_type().to_string()), error.position());
+        let told = at(lowercase_first(error.err_type().to_string()), error.position());
         match error.err_type() {
             ParseErrorType::Reserved(word) => {
                 told.help(format!("choose another name; quote it as a key of an object: `\"{word}\": …`"))
@@ -78,7 +78,7 @@ pub(super) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
         .map_err(|_| "the evaluation failed with an internal error".to_owned())
 }
 
-fn first_letter_lowered(text: String) -> String {
+fn lowercase_first(text: String) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -45,7 +45,7 @@ pub struct ExpressionError {
 #[derive(Debug)]
 pub struct Expression {
     program: Program,
-    reads: ProgramDependencies,
+    dependencies: ProgramDependencies,
 }
 
 impl Expression {
@@ -63,22 +63,22 @@ impl Expression {
     pub fn compile(text: &str) -> Result<Self, ScriptCompileError> {
         let ast = parse(text, Language::Expression, MAX_EXPRESSION)?;
         let compiled = compile(text, &ast, Language::Expression)?;
-        Ok(Self { program: compiled.program, reads: compiled.reads })
+        Ok(Self { program: compiled.program, dependencies: compiled.reads })
     }
 
     /// The members of the call that the expression reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
-        self.reads.roots.clone()
+        self.dependencies.roots.clone()
     }
 
     /// The members of the context that the expression reads.
     pub fn context_reads(&self) -> &ContextReads {
-        &self.reads.context
+        &self.dependencies.context
     }
 
     /// The arguments that it reads, as far as their names are literals.
     pub fn argument_names(&self) -> ArgumentNames {
-        self.reads.argument_names()
+        self.dependencies.argument_names()
     }
 
     /// Evaluates the expression for a call.
@@ -120,10 +120,10 @@ impl Expression {
         view: &CallView<'_>,
         make: impl FnOnce(&ScriptValue<'_>, &Fuel) -> Result<T, String>,
     ) -> Result<T, String> {
-        if self.reads.roots.contains(&Root::Input) && !view.input.is_object() {
+        if self.dependencies.roots.contains(&Root::Input) && !view.input.is_object() {
             return Err("the input is not a JSON object".to_owned());
         }
-        self.reads.check_decided(view.session)?;
+        self.dependencies.check_decided(view.session)?;
         let mut evaluation = Interpreter::new(&self.program, CallHost(*view), Fuel::new(&EXPRESSION_LIMITS));
         match evaluation.run(Vec::new()) {
             Ok(value) => make(&value, &evaluation.work),
@@ -189,7 +189,7 @@ impl Predicate {
 struct CallHost<'a>(CallView<'a>);
 
 impl<'a> World<'a> for CallHost<'a> {
-    fn member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'a>, String> {
+    fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'a>, String> {
         let ReadOnlyVariable::Root(root) = member else {
             return Err("an expression has no options".to_owned());
         };
@@ -204,7 +204,7 @@ impl<'a> World<'a> for CallHost<'a> {
         }
     }
 
-    fn effect(
+    fn request_effect(
         &mut self,
         _: EffectKind,
         _: Vec<ScriptValue<'a>>,

@@ -36,10 +36,10 @@ pub(super) enum Code {
     Number(ExactNumber),
     /// A number whose text must be kept: `1.10`, or more digits than arithmetic supports.
     Literal(crate::json::Value),
-    Text(String),
+    String(String),
     Member(ReadOnlyVariable),
     Slot(usize),
-    List(Vec<CodeNode>),
+    Array(Vec<CodeNode>),
     Object(Vec<(String, CodeNode)>),
     And(Vec<CodeNode>),
     Or(Vec<CodeNode>),
@@ -53,8 +53,8 @@ pub(super) enum Code {
     Index(Box<[CodeNode; 2]>),
     Function(Implementation, Vec<CodeNode>),
     Matches(Box<CodeNode>, Regex),
-    Each(ClosureFunction, Box<CodeNode>, Box<Closure>),
-    Change(MutatingFunction, AssignTarget, Vec<CodeNode>),
+    Closure(ClosureFunction, Box<CodeNode>, Box<Closure>),
+    Mutation(MutatingFunction, AssignTarget, Vec<CodeNode>),
     Effect(EffectKind, Vec<CodeNode>),
     /// A call of a function of the script.
     Call(usize, Vec<CodeNode>),

@@ -27,14 +27,14 @@ pub(super) struct ReplayHost<'r, 'c> {
 
 impl<'r, 'c> ReplayHost<'r, 'c> {
     /// The original of a value that the script passes on unchanged. Returns `None` for any other value.
-    fn unchanged(&self, value: &ScriptValue<'r>) -> Option<ExportedValue<'c>> {
+    fn find_original(&self, value: &ScriptValue<'r>) -> Option<ExportedValue<'c>> {
         let ScriptValue::Json(json) = value else { return None };
         let CallSnapshot { call, annotations, .. } = self.call;
         let parts = [&call.input, &call.context, &call.options].into_iter().chain(*annotations);
         if let Some(part) = parts.into_iter().find(|part| std::ptr::eq(*part, *json)) {
             return Some(ExportedValue::Call(part));
         }
-        let answer = self.journal.entries.get(self.answer(json)?)?;
+        let answer = self.journal.entries.get(self.entry_of_value(json)?)?;
         match &answer.answer {
             Answer::Value(value) => Some(ExportedValue::Shared(Arc::clone(value))),
             Answer::Error { .. } => None,
@@ -42,15 +42,15 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
     }
 
     /// The index of the entry whose result is this very value in memory.
-    fn answer(&self, value: &Value) -> Option<usize> {
+    fn entry_of_value(&self, value: &Value) -> Option<usize> {
         let is_this =
             |answer: &Answer| matches!(answer, Answer::Value(known) if std::ptr::eq(known.as_ref(), value));
         self.journal.entries.iter().position(|entry| is_this(&entry.answer))
     }
 
     /// Exports a value: one that is passed on unchanged is borrowed, any other copied.
-    fn passed(&self, value: &ScriptValue<'r>, work: &Fuel) -> Result<ExportedValue<'c>, EvalError> {
-        match self.unchanged(value) {
+    fn export(&self, value: &ScriptValue<'r>, work: &Fuel) -> Result<ExportedValue<'c>, EvalError> {
+        match self.find_original(value) {
             Some(unchanged) => Ok(unchanged),
             None => Ok(ExportedValue::Shared(Arc::new(value.to_json(work)?))),
         }
@@ -64,7 +64,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
         before: &ExportedValue<'c>,
         work: &Fuel,
     ) -> Result<bool, EvalError> {
-        match self.unchanged(value) {
+        match self.find_original(value) {
             Some(unchanged) => Ok(unchanged.is_same_instance(before)),
             None => value.equals_json(before, work),
         }
@@ -95,14 +95,14 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
         }
     }
 
-    fn asked(
+    fn build_effect(
         &self,
         kind: EffectKind,
         given: &[ScriptValue<'r>],
         work: &Fuel,
     ) -> Result<ScriptEffect<'c>, EvalError> {
         let passed = |index: usize| match given.get(index) {
-            Some(value) => self.passed(value, work),
+            Some(value) => self.export(value, work),
             None => Ok(ExportedValue::Shared(Arc::default())),
         };
         let text = |index: usize, name: &str| match given.get(index).map(|value| (value.kind(), value)) {
@@ -135,7 +135,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
     }
 
     /// Returns the next journal entry if it is for this effect. Ends the replay if it is not, or if there is none.
-    fn answering(&mut self, effect: ScriptEffect<'c>) -> Result<&'r JournalEntry<'c>, EffectError<'r>> {
+    fn next_entry(&mut self, effect: ScriptEffect<'c>) -> Result<&'r JournalEntry<'c>, EffectError<'r>> {
         let Some(entry) = self.journal.entries.get(self.answered) else {
             if self.answered >= MAX_EFFECTS {
                 let message = format!("the script requests more than {MAX_EFFECTS} effects");
@@ -161,8 +161,8 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
     }
 
     pub(super) fn complete(&self, value: &ScriptValue<'r>, work: &Fuel) -> ReplayResult<'c> {
-        match self.passed(value, work) {
-            Ok(output) => ReplayResult::Done { from: self.answer(&output), output },
+        match self.export(value, work) {
+            Ok(output) => ReplayResult::Completed { from: self.entry_of_value(&output), output },
             Err(EvalError::Wrong(message) | EvalError::Limit(message)) => {
                 ReplayResult::Failed(ScriptRunError::new(message, None))
             }
@@ -194,7 +194,7 @@ impl<'r, 'c> ReplayHost<'r, 'c> {
 }
 
 impl<'r> World<'r> for ReplayHost<'r, '_> {
-    fn member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, String> {
+    fn read_member(&self, member: ReadOnlyVariable) -> Result<ScriptValue<'r>, String> {
         let CallSnapshot { call, annotations, session, .. } = self.call;
         let text_or_null =
             |text: &'r Option<String>| text.as_deref().map_or(ScriptValue::Null, ScriptValue::Borrowed);
@@ -218,7 +218,7 @@ impl<'r> World<'r> for ReplayHost<'r, '_> {
         })
     }
 
-    fn effect(
+    fn request_effect(
         &mut self,
         kind: EffectKind,
         given: Vec<ScriptValue<'r>>,
@@ -231,7 +231,7 @@ impl<'r> World<'r> for ReplayHost<'r, '_> {
         };
         let entry = match entry {
             Some(entry) if again => entry,
-            _ => self.answering(self.asked(kind, &given, work)?)?,
+            _ => self.next_entry(self.build_effect(kind, &given, work)?)?,
         };
         self.answered += 1;
         match &entry.answer {

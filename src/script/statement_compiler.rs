@@ -21,7 +21,7 @@ impl Compiler<'_> {
             {
                 return Err(self.statements_error(statement.position()));
             }
-            nodes.push(self.statement(statement)?);
+            nodes.push(self.compile_statement(statement)?);
         }
         self.names.truncate(scope);
         match nodes.pop() {
@@ -34,7 +34,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn statement(&mut self, statement: &Stmt) -> CompileResult<CodeNode> {
+    fn compile_statement(&mut self, statement: &Stmt) -> CompileResult<CodeNode> {
         let position = statement.position();
         let code = match statement {
             Stmt::Expr(expression) => return self.compile_expression(expression),
@@ -50,7 +50,7 @@ impl Compiler<'_> {
                 let slot = self.declare(&parts.0.name, parts.0.pos, constant)?;
                 Code::Let(slot, Box::new(value))
             }
-            Stmt::Assignment(parts) => return self.assignment(parts.as_ref()),
+            Stmt::Assignment(parts) => return self.compile_assignment(parts.as_ref()),
             Stmt::If(flow, _) => {
                 let condition = self.compile_expression(&flow.expr)?;
                 let then = self.compile_block(flow.body.statements(), position)?;
@@ -91,37 +91,53 @@ impl Compiler<'_> {
                 Code::Try(Box::new(attempt), error, Box::new(handler))
             }
             Stmt::Return(value, flags, _) => {
-                let value = Box::new(self.optional(value.as_deref(), position)?);
+                let value = Box::new(self.compile_optional(value.as_deref(), position)?);
                 if flags.contains(ASTFlags::BREAK) { Code::Throw(value) } else { Code::Return(value) }
             }
             Stmt::BreakLoop(value, flags, _) if flags.contains(ASTFlags::BREAK) => {
-                Code::Break(Box::new(self.optional(value.as_deref(), position)?))
+                Code::Break(Box::new(self.compile_optional(value.as_deref(), position)?))
             }
             Stmt::BreakLoop(..) => Code::Continue,
-            Stmt::Switch(..) => return Err(self.refused(position, "`switch`", "write `if … else if …`")),
+            Stmt::Switch(..) => {
+                return Err(self.unsupported_statement(position, "`switch`", "write `if … else if …`"));
+            }
             Stmt::Do(..) => {
-                return Err(self.refused(position, "`do`", "write `loop { …; if … { break; } }`"));
+                return Err(self.unsupported_statement(
+                    position,
+                    "`do`",
+                    "write `loop { …; if … { break; } }`",
+                ));
             }
             Stmt::Import(..) | Stmt::Export(..) => {
-                return Err(self.refused(position, "`import` or `export`", "copy the code into the script"));
+                return Err(self.unsupported_statement(
+                    position,
+                    "`import` or `export`",
+                    "copy the code into the script",
+                ));
             }
-            _ => return Err(self.refused(position, "this statement", "use a supported statement")),
+            _ => {
+                return Err(self.unsupported_statement(
+                    position,
+                    "this statement",
+                    "use a supported statement",
+                ));
+            }
         };
         Ok(Self::new_node(position, code))
     }
 
-    fn refused(&self, position: Position, what: &str, help: &str) -> super::ScriptCompileError {
+    fn unsupported_statement(&self, position: Position, what: &str, help: &str) -> super::ScriptCompileError {
         self.error(position, format!("{what} is not supported in a script")).help(help.to_owned())
     }
 
-    fn optional(&mut self, value: Option<&Expr>, position: Position) -> CompileResult<CodeNode> {
+    fn compile_optional(&mut self, value: Option<&Expr>, position: Position) -> CompileResult<CodeNode> {
         match value {
             Some(value) => self.compile_expression(value),
             None => Ok(Self::new_node(position, Code::Null)),
         }
     }
 
-    fn assignment(
+    fn compile_assignment(
         &mut self,
         (assignment, sides): &(rhai::OpAssignment, rhai::BinaryExpr),
     ) -> CompileResult<CodeNode> {
@@ -131,7 +147,7 @@ impl Compiler<'_> {
             Some((_, _, _, written, _, symbol)) => match find_operator(symbol) {
                 Some(operator) => Some(operator),
                 None => {
-                    return Err(self.refused(
+                    return Err(self.unsupported_statement(
                         position,
                         &format!("`{written}`"),
                         "the assignment operators are `=`, `+=`, `-=`, `*=`, `/=`, `%=` and `**=`",

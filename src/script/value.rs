@@ -80,7 +80,7 @@ impl<'r> ScriptValue<'r> {
     /// The number of values exceeds the limit, or the array nests too deeply.
     pub(super) fn list(work: &Fuel, items: Vec<Self>) -> Result<Self, EvalError> {
         work.spend_values(items.len())?;
-        let depth = nested(items.iter().map(Self::depth).max())?;
+        let depth = checked_depth(items.iter().map(Self::depth).max())?;
         Ok(Self::List(Rc::new(NestedContainer { inside: items, depth })))
     }
 
@@ -90,7 +90,7 @@ impl<'r> ScriptValue<'r> {
     /// As for [`ScriptValue::list`].
     pub(super) fn object(work: &Fuel, members: MemberMap<'r>) -> Result<Self, EvalError> {
         work.spend_values(members.len())?;
-        let depth = nested(members.values().map(Self::depth).max())?;
+        let depth = checked_depth(members.values().map(Self::depth).max())?;
         Ok(Self::Object(Rc::new(NestedContainer { inside: members, depth })))
     }
 
@@ -260,7 +260,7 @@ impl<T> NestedContainer<T> {
     /// # Errors
     /// The container nests too deeply.
     pub(super) fn update_depth(&mut self, value_depth: usize) -> Result<(), EvalError> {
-        self.depth = self.depth.max(nested(Some(value_depth))?);
+        self.depth = self.depth.max(checked_depth(Some(value_depth))?);
         Ok(())
     }
 }
@@ -270,7 +270,7 @@ pub(super) fn depth(value: &ScriptValue<'_>) -> usize {
     value.depth()
 }
 
-fn nested(inside: Option<usize>) -> Result<usize, EvalError> {
+fn checked_depth(inside: Option<usize>) -> Result<usize, EvalError> {
     let depth = inside.unwrap_or(0) + 1;
     if depth > MAX_NESTING { Err(nesting_error()) } else { Ok(depth) }
 }

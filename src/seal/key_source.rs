@@ -15,10 +15,10 @@ pub const KEYS_VARIABLE: &str = "CALLGATE_KEYS";
 pub enum KeyError {
     /// There is no key.
     #[error("no key found: write at least 64 hex digits for each key, one key a line or separated by commas")]
-    None,
+    Missing,
     /// A key is invalid.
     #[error("key {number} is invalid: a key has at least {} hex digits", MIN_KEY_BYTES * 2)]
-    Unusable {
+    Invalid {
         /// Its number, from 1.
         number: usize,
     },
@@ -42,9 +42,9 @@ impl Keys {
         let usable =
             |secret: &Option<Vec<u8>>| secret.as_ref().is_some_and(|bytes| bytes.len() >= MIN_KEY_BYTES);
         if let Some(place) = secrets.iter().position(|secret| !usable(secret)) {
-            return Err(KeyError::Unusable { number: place + 1 });
+            return Err(KeyError::Invalid { number: place + 1 });
         }
-        Self::new(secrets.into_iter().flatten()).ok_or(KeyError::None)
+        Self::new(secrets.into_iter().flatten()).ok_or(KeyError::Missing)
     }
 
     /// Generates a key that only this process has: no other one accepts its seals.
@@ -63,7 +63,7 @@ impl Keys {
         match std::env::var(KEYS_VARIABLE) {
             Ok(text) => Self::parse(&text).map(Some),
             Err(std::env::VarError::NotPresent) => Ok(None),
-            Err(std::env::VarError::NotUnicode(_)) => Err(KeyError::Unusable { number: 1 }),
+            Err(std::env::VarError::NotUnicode(_)) => Err(KeyError::Invalid { number: 1 }),
         }
     }
 
@@ -72,7 +72,7 @@ impl Keys {
     /// # Errors
     /// [`KeyError`] if the file can't be used or has no valid keys.
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
-        let failed = |error| SecretFileError::File { path: path.to_owned(), error };
+        let failed = |error| SecretFileError::Io { path: path.to_owned(), error };
         if is_exposed(&fs::metadata(path).map_err(failed)?) {
             return Err(SecretFileError::Exposed(path.to_owned()).into());
         }
@@ -98,7 +98,7 @@ pub enum SecretFileError {
     Exposed(PathBuf),
     /// The file can't be read or created.
     #[error("`{}`: {error}", path.display())]
-    File {
+    Io {
         /// The file.
         path: PathBuf,
         /// The error of the operating system.
@@ -111,14 +111,14 @@ pub enum SecretFileError {
 
 /// Reads a file that only its owner can read. A missing file is created with a new random key in hex digits, below the comment.
 pub(crate) fn read_or_create_secret(path: &Path, comment: &str) -> Result<String, SecretFileError> {
-    let failed = |error| SecretFileError::File { path: path.to_owned(), error };
+    let failed = |error| SecretFileError::Io { path: path.to_owned(), error };
     if !path.exists() {
         let key = random_hex::<MIN_KEY_BYTES>().map_err(SecretFileError::Random)?;
         let text = format!("# {comment}\n{key}\n");
         // Written completely to a draft, then linked: no process reads half a key, or replaces another one's key.
         let draft =
             path.with_extension(format!("{}.new", random_hex::<8>().map_err(SecretFileError::Random)?));
-        let written = owner_only().open(&draft).and_then(|mut file| {
+        let written = owner_only_options().open(&draft).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()
         });
@@ -159,7 +159,7 @@ fn is_exposed(_: &fs::Metadata) -> bool {
 }
 
 #[cfg(unix)]
-fn owner_only() -> OpenOptions {
+fn owner_only_options() -> OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);

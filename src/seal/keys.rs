@@ -21,7 +21,7 @@ pub enum SealError {
     UnknownKey,
     /// It was made for other content or another purpose, or is forged.
     #[error("the seal does not match its content")]
-    Broken,
+    Mismatch,
 }
 
 /// Why a value cannot be encrypted.
@@ -73,7 +73,7 @@ struct KeyRing {
 
 impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ids: Vec<&str> = self.all().map(Key::id).collect();
+        let ids: Vec<&str> = self.all_keys().map(Key::id).collect();
         f.debug_struct("Keys").field("ids", &ids).finish_non_exhaustive()
     }
 }
@@ -90,14 +90,15 @@ impl Keys {
         Some(Self(Arc::new(KeyRing { current, older: keys })))
     }
 
-    fn all(&self) -> impl Iterator<Item = &Key> {
+    fn all_keys(&self) -> impl Iterator<Item = &Key> {
         std::iter::once(&self.0.current).chain(&self.0.older)
     }
 
     /// Seals a value with the current key. Equal JSON has the same seal: key order aside, numbers by value.
     pub fn seal(&self, purpose: Purpose, content: &Value) -> String {
         let key = &self.0.current;
-        let code = key.seal(purpose, message(purpose, content).as_bytes()).finalize().into_bytes();
+        let code =
+            key.seal(purpose, authenticated_message(purpose, content).as_bytes()).finalize().into_bytes();
         format!("{VERSION}.{}.{}", key.id(), HEXLOWER.encode(&code))
     }
 
@@ -106,16 +107,16 @@ impl Keys {
     /// # Errors
     /// [`SealError`] if it was not.
     pub fn verify(&self, purpose: Purpose, content: &Value, seal: &str) -> Result<(), SealError> {
-        let (id, code) = parts(seal)?;
+        let (id, code) = split_sealed(seal)?;
         // Only lower case is valid: each seal has one spelling, so that it can identify what it seals.
         let code = HEXLOWER.decode(code.as_bytes()).map_err(|_| SealError::Malformed)?;
-        let message = message(purpose, content);
+        let message = authenticated_message(purpose, content);
         self.with_key(id, |key| key.seal(purpose, message.as_bytes()).verify_slice(&code).ok())
     }
 
     /// Whether a seal or a ciphertext names the current key.
     pub(crate) fn is_current(&self, sealed: &str) -> bool {
-        parts(sealed).is_ok_and(|(id, _)| id == self.0.current.id())
+        split_sealed(sealed).is_ok_and(|(id, _)| id == self.0.current.id())
     }
 
     /// Encrypts with the current key. `context` is authenticated but not part of the result: decryption needs an equal one. The same
@@ -127,7 +128,7 @@ impl Keys {
         let mut bytes = [0u8; NONCE_BYTES];
         getrandom::fill(&mut bytes).map_err(EncryptError::Random)?;
         let key = &self.0.current;
-        let aad = message(purpose, context);
+        let aad = authenticated_message(purpose, context);
         let payload = Payload { msg: content, aad: aad.as_bytes() };
         let ciphertext = key.encrypt(purpose, &bytes, payload).ok_or(EncryptError::TooLarge)?;
         let mut sealed = bytes.to_vec();
@@ -140,16 +141,16 @@ impl Keys {
     /// # Errors
     /// [`SealError`] if the ciphertext is malformed, of an unknown key, or made for another purpose, context or content.
     pub fn decrypt(&self, purpose: Purpose, context: &Value, sealed: &str) -> Result<Vec<u8>, SealError> {
-        let (id, text) = parts(sealed)?;
+        let (id, text) = split_sealed(sealed)?;
         let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| SealError::Malformed)?;
         let (nonce, ciphertext) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(SealError::Malformed)?;
-        let aad = message(purpose, context);
+        let aad = authenticated_message(purpose, context);
         self.with_key(id, |key| key.decrypt(purpose, nonce, Payload { msg: ciphertext, aad: aad.as_bytes() }))
     }
 
     /// The digest of a value under the current key. Equal JSON has an equal digest; without the key the value can't be guessed by trying.
     pub fn digest(&self, purpose: Purpose, content: &Value) -> Digest {
-        Digest::from_bytes(self.0.current.digest(purpose, message(purpose, content).as_bytes()))
+        Digest::from_bytes(self.0.current.digest(purpose, authenticated_message(purpose, content).as_bytes()))
     }
 
     /// The digests of a value under each of the keys, the current one first: a stored digest may be from before a key rotation.
@@ -158,17 +159,17 @@ impl Keys {
         purpose: Purpose,
         content: &Value,
     ) -> impl Iterator<Item = Digest> + use<'k> {
-        let message = message(purpose, content);
-        self.all().map(move |key| Digest::from_bytes(key.digest(purpose, message.as_bytes())))
+        let message = authenticated_message(purpose, content);
+        self.all_keys().map(move |key| Digest::from_bytes(key.digest(purpose, message.as_bytes())))
     }
 
     /// The first success of `accept` among the keys with this id. Ids are short, so several keys may share one.
     fn with_key<T>(&self, id: &str, accept: impl Fn(&Key) -> Option<T>) -> Result<T, SealError> {
         let mut error = SealError::UnknownKey;
-        for key in self.all().filter(|key| key.id() == id) {
+        for key in self.all_keys().filter(|key| key.id() == id) {
             match accept(key) {
                 Some(result) => return Ok(result),
-                None => error = SealError::Broken,
+                None => error = SealError::Mismatch,
             }
         }
         Err(error)
@@ -176,7 +177,7 @@ impl Keys {
 }
 
 /// The authenticated message: one JSON array, never joined strings, so that no byte can move from one member into the next.
-fn message(purpose: Purpose, content: &Value) -> String {
+fn authenticated_message(purpose: Purpose, content: &Value) -> String {
     let mut text = canonical_text(&json!(["callgate", VERSION, purpose.name()]));
     text.pop();
     text.push(',');
@@ -186,7 +187,7 @@ fn message(purpose: Purpose, content: &Value) -> String {
 }
 
 /// Splits a seal or a ciphertext into the key id and the rest.
-fn parts(sealed: &str) -> Result<(&str, &str), SealError> {
+fn split_sealed(sealed: &str) -> Result<(&str, &str), SealError> {
     let mut parts = sealed.split('.');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some(VERSION), Some(id), Some(rest), None) => Ok((id, rest)),

@@ -187,7 +187,7 @@ impl ConcurrentSession {
         }
         let outcome = runner.report(outcome);
         drop(turn);
-        self.keep().await;
+        self.save_state().await;
         outcome
     }
 
@@ -218,7 +218,7 @@ impl ConcurrentSession {
         let ResumedCall { outcome, .. } = runner.resume_call(&call, &key, messages, started).await;
         let outcome = runner.report(outcome);
         drop(turn);
-        self.keep().await;
+        self.save_state().await;
         outcome
     }
 
@@ -321,7 +321,7 @@ impl ConcurrentSession {
     }
 
     /// Stores the state in a shared store. If the store does not answer, the next call stores it.
-    async fn keep(&self) {
+    async fn save_state(&self) {
         if !self.inner.line().session.shared.services.store.is_shared() {
             return;
         }

@@ -122,7 +122,7 @@ impl Session {
         }
         for found in &found {
             let Some(outcome) = outcomes.remove(&found.place) else { continue };
-            put(history, found, &outcome, &formatter, &mut settled)?;
+            put_result(history, found, &outcome, &formatter, &mut settled)?;
             round.outcomes.push(outcome);
         }
         settle(history, settled)?;
@@ -153,7 +153,7 @@ impl Session {
         let outcomes = self.outcomes_of(&found, executor).await;
         let mut settled = Vec::new();
         for (found, outcome) in found.iter().zip(&outcomes) {
-            put(history, found, outcome, &self.formatter, &mut settled)?;
+            put_result(history, found, outcome, &self.formatter, &mut settled)?;
         }
         settle(history, settled)?;
         self.round.clear();
@@ -252,7 +252,7 @@ impl Session {
         let occurrences = history.occurrences();
         let last = occurrences.last().map(|call| call.round);
         let in_last = |found: &HistoryCall| {
-            occurrences.iter().any(|call| Some(call.round) == last && call.place == found.place)
+            occurrences.iter().any(|call| Some(call.round) == last && call.position == found.place)
         };
         let new = self.unsettled(history).into_iter().filter(|found| found.request.is_none());
         new.filter(in_last).collect()
@@ -268,7 +268,7 @@ impl Session {
             *count += 1;
             if call.result.is_none() {
                 found.push(HistoryCall {
-                    place: call.place,
+                    place: call.position,
                     part: call.call.clone(),
                     name: occurrence_name(&call.call.id, *count),
                     request: call.request.cloned(),
@@ -307,7 +307,7 @@ pub(super) fn history_call(calls: &super::CallReader, found: &HistoryCall) -> To
     call
 }
 
-fn put(
+fn put_result(
     history: &mut History,
     found: &HistoryCall,
     outcome: &Outcome,
@@ -315,7 +315,7 @@ fn put(
     settled: &mut Vec<CallResult>,
 ) -> Result<(), HistoryEditError> {
     let result = formatter.result(outcome);
-    settled.extend(result.map(|ResultPart { output, settled, .. }| CallResult {
+    settled.extend(result.map(|ResultPart { output, status: settled, .. }| CallResult {
         place: found.place,
         output,
         settled,

@@ -229,7 +229,9 @@ impl Session {
     /// Errors: a hook ends the run.
     fn hooks_go_on(&self, history: &History) -> Result<(), RunEnd> {
         let stops = |hook: &&Arc<dyn Middleware>| {
-            self.hooks().call(hook, "goes_on", |hook, run| !hook.goes_on(run, history)).unwrap_or(false)
+            self.hooks()
+                .call(hook, "goes_on", |hook, run| !hook.should_continue(run, history))
+                .unwrap_or(false)
         };
         match self.hooks.iter().find(stops).filter(|_| self.run.iteration > 0) {
             Some(hook) => {

@@ -54,7 +54,7 @@ pub fn read_referenced_file(
     let is_rules_file =
         name.ends_with(ending) && !named.unwrap_or(Path::new(name)).components().any(is_hidden);
     if !is_rules_file && !sources.roots().is_unrestricted() {
-        return (path, Err(ReadError::Outside.into()));
+        return (path, Err(ReadError::OutsideSandbox.into()));
     }
     let bytes = sources.roots().read_referenced(&path).map_err(FileContentError::from);
     let text = bytes.and_then(|bytes| decode(bytes.to_vec()).map_err(FileContentError::NotUtf8));
@@ -114,13 +114,13 @@ impl FileContentError {
                 format!("`{path}` is larger than {} MiB", MAX_FILE_BYTES >> 20),
                 "use a smaller file",
             ),
-            Self::Read(ReadError::Outside) => (
+            Self::Read(ReadError::OutsideSandbox) => (
                 &OUTSIDE_BUNDLE,
                 format!("`{path}` is not a file of the bundle"),
                 "use a file below the rules directory that is not hidden; scripts end in `.rhai`, schemas and lists of \
                  tools in `.json`",
             ),
-            Self::Read(ReadError::TooMuch) => (
+            Self::Read(ReadError::BundleTooLarge) => (
                 &BUNDLE_TOO_LARGE,
                 format!("with `{path}` the bundle is larger than {} MiB", MAX_BUNDLE_BYTES >> 20),
                 "use smaller files",

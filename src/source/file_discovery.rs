@@ -73,7 +73,7 @@ pub(super) enum FileKind {
 }
 
 impl FileKind {
-    fn takes(self, path: &Path) -> bool {
+    fn matches(self, path: &Path) -> bool {
         match self {
             Self::Rules => is_rules_file(path),
             Self::Tests => is_policy_test(path),
@@ -118,10 +118,10 @@ impl FileFinder {
             self.found.diagnostics.push(unreachable_path(path, error.into()));
             return true;
         }
-        match self.reach(path.to_owned()) {
+        match self.resolve_entry(path.to_owned()) {
             Ok(DirectoryEntry { kind, path, place }) if kind.is_dir() => return self.find_below(path, place),
             Ok(DirectoryEntry { kind, path, place }) if kind.is_file() => {
-                if self.wanted == FileKind::Rules || self.wanted.takes(&path) {
+                if self.wanted == FileKind::Rules || self.wanted.matches(&path) {
                     return self.add(path, place);
                 }
             }
@@ -132,7 +132,7 @@ impl FileFinder {
     }
 
     /// Resolves a path, if its target is below the roots.
-    fn reach(&self, path: PathBuf) -> Result<DirectoryEntry, ReadError> {
+    fn resolve_entry(&self, path: PathBuf) -> Result<DirectoryEntry, ReadError> {
         let place = self.found.roots.resolve(&path)?;
         let kind = fs::symlink_metadata(&place)?.file_type();
         Ok(DirectoryEntry { path, place, kind })
@@ -157,7 +157,7 @@ impl FileFinder {
                             let entries = children.into_iter().rev().map(|(name, kind)| {
                                 let path = path.join(&name);
                                 match kind.is_symlink() {
-                                    true => self.reach(path.clone()).map_err(|error| (path, error)),
+                                    true => self.resolve_entry(path.clone()).map_err(|error| (path, error)),
                                     false => Ok(DirectoryEntry { path, place: place.join(name), kind }),
                                 }
                             });
@@ -170,7 +170,7 @@ impl FileFinder {
                     }
                 }
                 Ok(DirectoryEntry { path, place, kind }) if kind.is_file() => {
-                    if self.wanted.takes(&path) {
+                    if self.wanted.matches(&path) {
                         found_any = true;
                         if !self.add(path, place) {
                             return false;
@@ -180,7 +180,7 @@ impl FileFinder {
                     }
                     continue;
                 }
-                Ok(DirectoryEntry { path, .. }) if !self.wanted.takes(&path) => continue,
+                Ok(DirectoryEntry { path, .. }) if !self.wanted.matches(&path) => continue,
                 Ok(DirectoryEntry { path, .. }) => not_a_regular_file(&path),
                 // The target of a broken link is unknown, so rules may be missing: never skip it silently.
                 Err((path, error)) => unreachable_path(&path, error),

@@ -64,7 +64,7 @@ fn load_wanted(wanted: FileKind, paths: &[PathBuf], roots: FileSandbox) -> Loade
         match roots.read(&path) {
             Ok(bytes) => loaded.add(name, bytes),
             Err(ReadError::TooLarge) => loaded.diagnostics.push(too_large(&name)),
-            Err(ReadError::TooMuch) => {
+            Err(ReadError::BundleTooLarge) => {
                 let message =
                     format!("with `{name}` the bundle is larger than {} MiB", MAX_BUNDLE_BYTES >> 20);
                 let help = "use a directory that contains only the rules";

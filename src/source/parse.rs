@@ -98,7 +98,7 @@ impl<'t> DocumentParser<'t, '_> {
     }
 
     /// The source text of a span.
-    fn written(&self, span: Span) -> &'t str {
+    fn source_text(&self, span: Span) -> &'t str {
         self.text.get(span.start..span.end).unwrap_or("")
     }
 
@@ -139,7 +139,7 @@ impl<'t> DocumentParser<'t, '_> {
         }
         if let Some(tag) = span.tag_span() {
             let at = self.span(&tag);
-            self.diagnostics.push(unsupported_yaml::tag(at, self.written(at)));
+            self.diagnostics.push(unsupported_yaml::tag(at, self.source_text(at)));
         }
         let anchor = event.anchor_id();
         let place = self.span(span);
@@ -158,7 +158,7 @@ impl<'t> DocumentParser<'t, '_> {
             }
             Event::Alias(id) => self.alias(id, place, depth)?,
             Event::UnresolvedAlias(name) => {
-                self.refuse(unsupported_yaml::unknown_alias(place, &name));
+                self.reject(unsupported_yaml::unknown_alias(place, &name));
                 YamlNode { value: YamlValue::Null, span: place }
             }
             _ => YamlNode { value: YamlValue::Null, span: place },
@@ -261,24 +261,24 @@ impl<'t> DocumentParser<'t, '_> {
     fn key(&mut self, node: YamlNode) -> Option<(String, Span)> {
         match node.value {
             YamlValue::String(YamlString { text, style: StringStyle::Plain }) if text == "<<" => {
-                self.refuse(unsupported_yaml::merge_key(node.span));
+                self.reject(unsupported_yaml::merge_key(node.span));
                 None
             }
             YamlValue::String(YamlString { text, .. }) => Some((text, node.span)),
             YamlValue::Sequence(_) | YamlValue::Mapping(_) => {
                 let before = self.text.get(..node.span.start).unwrap_or("");
-                self.refuse(unsupported_yaml::collection_as_key(&node, before));
+                self.reject(unsupported_yaml::collection_as_key(&node, before));
                 None
             }
             YamlValue::Null | YamlValue::Bool(_) | YamlValue::Number(_) => {
-                self.diagnostics.push(unsupported_yaml::scalar_as_key(&node, self.written(node.span)));
+                self.diagnostics.push(unsupported_yaml::scalar_as_key(&node, self.source_text(node.span)));
                 None
             }
         }
     }
 
     fn scalar(&mut self, value: &str, style: ScalarStyle, span: Span) -> YamlNode {
-        let written = self.written(span);
+        let written = self.source_text(span);
         let trimmed = Span { end: span.start + written.trim_end().len(), ..span };
         let text_style = match style {
             ScalarStyle::Plain if written == value => StringStyle::Plain,
@@ -294,19 +294,19 @@ impl<'t> DocumentParser<'t, '_> {
             PlainScalar::Number(number) => YamlValue::Number(number),
             PlainScalar::String => string(),
             PlainScalar::NotFinite => {
-                self.refuse(unsupported_yaml::not_finite(trimmed, value));
+                self.reject(unsupported_yaml::not_finite(trimmed, value));
                 string()
             }
             PlainScalar::LeadingZero => {
-                self.refuse(unsupported_yaml::leading_zero(trimmed, value));
+                self.reject(unsupported_yaml::leading_zero(trimmed, value));
                 string()
             }
             PlainScalar::ForeignNumber => {
-                self.refuse(unsupported_yaml::foreign_number(trimmed, value));
+                self.reject(unsupported_yaml::foreign_number(trimmed, value));
                 string()
             }
             PlainScalar::TooLong => {
-                self.refuse(unsupported_yaml::number_too_long(trimmed));
+                self.reject(unsupported_yaml::number_too_long(trimmed));
                 string()
             }
         };
@@ -315,7 +315,7 @@ impl<'t> DocumentParser<'t, '_> {
 
     fn alias(&mut self, id: usize, span: Span, depth: usize) -> Result<YamlNode, ParseStopped> {
         if self.anchors.is_open(id) {
-            self.refuse(unsupported_yaml::alias_inside_itself(span, self.written(span)));
+            self.reject(unsupported_yaml::alias_inside_itself(span, self.source_text(span)));
             return Ok(YamlNode { value: YamlValue::Null, span });
         }
         let Some(target) = self.anchors.target(id) else {
@@ -342,7 +342,7 @@ impl<'t> DocumentParser<'t, '_> {
     }
 
     /// Reports a feature that the tree cannot represent.
-    fn refuse(&mut self, diagnostic: Diagnostic) {
+    fn reject(&mut self, diagnostic: Diagnostic) {
         self.faithful = false;
         self.diagnostics.push(diagnostic);
     }

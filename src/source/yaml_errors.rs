@@ -50,7 +50,7 @@ pub(super) fn syntax_diagnostic(source: SourceId, text: &str, error: &ScanError)
             misplaced_line(source, text, at)
         }
         kind => {
-            let (message, help) = words(kind, text, at);
+            let (message, help) = message_and_help(kind, text, at);
             let diagnostic =
                 Diagnostic::new(&YAML_SYNTAX, here(next_char.map_or(0, char::len_utf8)), message);
             match help {
@@ -155,7 +155,7 @@ fn word_at(text: &str, at: usize) -> &str {
     text.get(at..).and_then(|rest| rest.split_whitespace().next()).unwrap_or("")
 }
 
-fn words(kind: &ErrorKind, text: &str, at: usize) -> (String, Option<String>) {
+fn message_and_help(kind: &ErrorKind, text: &str, at: usize) -> (String, Option<String>) {
     let (message, help) = match kind {
         ErrorKind::InvalidColonPlacement => {
             ("`:` is not allowed here", "quote the value, or close the bracket above")

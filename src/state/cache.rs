@@ -25,20 +25,20 @@ pub struct CacheSpaces {
     /// The capacity in units.
     capacity: usize,
     /// The units that each account holds in all spaces.
-    held: HashMap<Account, usize>,
+    units_by_account: HashMap<Account, usize>,
     used: usize,
     /// How often anything was cleared.
     cleared: u64,
     /// The generation of every space that is not stored. It changes when a space is dropped, so that a result computed
     /// before its space was cleared is not stored afterwards, even if the space was never written or was dropped long ago.
-    elsewhere: u64,
+    unstored_generation: u64,
 }
 
 #[derive(Debug)]
 struct CachedSpace {
     entries: LruCache<String, CachedResult>,
     /// The number of entries that each account has in this space.
-    held: HashMap<Account, usize>,
+    entries_by_account: HashMap<Account, usize>,
     generation: u64,
 }
 
@@ -52,8 +52,8 @@ struct CachedResult {
 impl CacheSpaces {
     /// Caches with this capacity in units.
     pub fn new(capacity: usize) -> Self {
-        let (spaces, held) = (LruCache::unbounded(), HashMap::new());
-        Self { spaces, capacity, held, used: 0, cleared: 0, elsewhere: 0 }
+        let (spaces, units_by_account) = (LruCache::unbounded(), HashMap::new());
+        Self { spaces, capacity, units_by_account, used: 0, cleared: 0, unstored_generation: 0 }
     }
 
     /// The entry, if it has not expired, and the generation of the space.
@@ -63,8 +63,8 @@ impl CacheSpaces {
         space: CacheSpace<'_>,
         key: &str,
     ) -> (Option<Arc<CacheEntry>>, u64) {
-        self.shrink(space);
-        let Some(kept) = self.spaces.get_mut(space.name) else { return (None, self.elsewhere) };
+        self.evict_from_space(space);
+        let Some(kept) = self.spaces.get_mut(space.name) else { return (None, self.unstored_generation) };
         // An entry from the future was written before the clock stepped back: its age is unknown.
         let alive = |entry: &CacheEntry| entry.stored_at <= now && now < entry.expires_at;
         let found = kept.entries.get(key).map(|kept| &kept.entry);
@@ -85,7 +85,8 @@ impl CacheSpaces {
         entry: Option<(Arc<CacheEntry>, usize)>,
         generation: u64,
     ) {
-        if generation != self.spaces.peek(space.name).map_or(self.elsewhere, |kept| kept.generation) {
+        if generation != self.spaces.peek(space.name).map_or(self.unstored_generation, |kept| kept.generation)
+        {
             return;
         }
         if !self.spaces.contains(space.name) && entry.is_some() && space.max_entries > 0 {
@@ -96,12 +97,12 @@ impl CacheSpaces {
         if let (Some((entry, size)), Some(kept)) = (entry, self.spaces.get_mut(space.name)) {
             let (account, units) = (space.account, units(size));
             kept.entries.put(key.to_owned(), CachedResult { entry, account, units });
-            *kept.held.entry(account).or_default() += 1;
-            *self.held.entry(account).or_default() += units;
+            *kept.entries_by_account.entry(account).or_default() += 1;
+            *self.units_by_account.entry(account).or_default() += units;
             self.used += units;
         }
-        self.shrink(space);
-        self.make_room();
+        self.evict_from_space(space);
+        self.evict_to_capacity();
     }
 
     /// Removes the entries of a space, and invalidates results that are still being computed for it.
@@ -110,7 +111,7 @@ impl CacheSpaces {
         let generation = self.cleared;
         match self.spaces.get_mut(space).map(|kept| mem::replace(kept, CachedSpace::new(generation))) {
             Some(cleared) => self.release_all(cleared),
-            None => self.elsewhere = self.cleared,
+            None => self.unstored_generation = self.cleared,
         }
     }
 
@@ -120,29 +121,32 @@ impl CacheSpaces {
                 self.release_all(space);
             }
             self.cleared += 1;
-            self.elsewhere = self.cleared;
+            self.unstored_generation = self.cleared;
         }
     }
 
     /// Evicts the excess entries of one space.
-    fn shrink(&mut self, space: CacheSpace<'_>) {
+    fn evict_from_space(&mut self, space: CacheSpace<'_>) {
         while let Some(kept) = self.spaces.peek(space.name) {
             if kept.entries.len() <= space.max_entries {
                 return;
             }
-            let heaviest = heaviest_accounts(kept.held.iter().map(|(account, held)| (*account, *held)));
+            let heaviest =
+                heaviest_accounts(kept.entries_by_account.iter().map(|(account, held)| (*account, *held)));
             let Some(key) = kept.least_recently_used(&heaviest) else { return };
             self.remove(space.name, &key);
         }
     }
 
     /// Evicts entries until all spaces fit the capacity.
-    fn make_room(&mut self) {
+    fn evict_to_capacity(&mut self) {
         while self.used > self.capacity {
-            let heaviest = heaviest_accounts(self.held.iter().map(|(account, held)| (*account, *held)));
+            let heaviest =
+                heaviest_accounts(self.units_by_account.iter().map(|(account, held)| (*account, *held)));
             // The least recently used space comes last.
-            let is_stored =
-                |space: &CachedSpace| heaviest.iter().any(|account| space.held.contains_key(account));
+            let is_stored = |space: &CachedSpace| {
+                heaviest.iter().any(|account| space.entries_by_account.contains_key(account))
+            };
             let found = self.spaces.iter().rev().find(|(_, space)| is_stored(space));
             let found =
                 found.and_then(|(name, space)| Some((name.clone(), space.least_recently_used(&heaviest)?)));
@@ -154,7 +158,7 @@ impl CacheSpaces {
     fn remove(&mut self, space: &str, key: &str) {
         let Some(space) = self.spaces.peek_mut(space) else { return };
         if let Some(kept) = space.entries.pop(key) {
-            release(&mut space.held, kept.account, 1);
+            release(&mut space.entries_by_account, kept.account, 1);
             self.release(&kept);
         }
     }
@@ -166,14 +170,14 @@ impl CacheSpaces {
     }
 
     fn release(&mut self, kept: &CachedResult) {
-        release(&mut self.held, kept.account, kept.units);
+        release(&mut self.units_by_account, kept.account, kept.units);
         self.used = self.used.saturating_sub(kept.units);
     }
 }
 
 impl CachedSpace {
     fn new(generation: u64) -> Self {
-        Self { entries: LruCache::unbounded(), held: HashMap::new(), generation }
+        Self { entries: LruCache::unbounded(), entries_by_account: HashMap::new(), generation }
     }
 
     /// The key of the least recently used entry of these accounts.
@@ -315,10 +319,10 @@ mod tests {
             }
             let all = caches.spaces.iter().flat_map(|(_, space)| space.entries.iter());
             assert_eq!(caches.used, all.map(|(_, kept)| kept.units).sum::<usize>());
-            assert_eq!(caches.used, caches.held.values().sum::<usize>());
+            assert_eq!(caches.used, caches.units_by_account.values().sum::<usize>());
             assert!(caches.used <= 8);
             for (_, space) in &caches.spaces {
-                assert_eq!(space.entries.len(), space.held.values().sum::<usize>());
+                assert_eq!(space.entries.len(), space.entries_by_account.values().sum::<usize>());
             }
         }
     }

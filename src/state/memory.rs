@@ -52,11 +52,11 @@ impl MemoryStore {
     }
 
     // After a panic, at worst an acquired amount was not admitted, or a value not stored: nothing that would admit more.
-    fn limits(&self) -> MutexGuard<'_, LimitTable> {
+    fn lock_limits(&self) -> MutexGuard<'_, LimitTable> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn caches(&self) -> MutexGuard<'_, CacheSpaces> {
+    fn lock_caches(&self) -> MutexGuard<'_, CacheSpaces> {
         self.caches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,24 +79,28 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl StateStore for MemoryStore {
-    fn take<'a>(
+    fn acquire<'a>(
         &'a self,
         now: Timestamp,
         takes: &'a [LimitAcquisition],
     ) -> StoreFuture<'a, Vec<LimitRefusal>> {
-        Box::pin(async move { self.limits().acquire(since_epoch(now), takes) })
+        Box::pin(async move { self.lock_limits().acquire(since_epoch(now), takes) })
     }
 
-    fn left<'a>(&'a self, now: Timestamp, take: &'a LimitAcquisition) -> StoreFuture<'a, Option<Amount>> {
-        Box::pin(async move { Ok(Some(self.limits().available(since_epoch(now), take))) })
+    fn available<'a>(
+        &'a self,
+        now: Timestamp,
+        take: &'a LimitAcquisition,
+    ) -> StoreFuture<'a, Option<Amount>> {
+        Box::pin(async move { Ok(Some(self.lock_limits().available(since_epoch(now), take))) })
     }
 
-    fn give_back(&self, key: &str) {
-        self.limits().release(key);
+    fn release(&self, key: &str) {
+        self.lock_limits().release(key);
         self.freed.notify_waiters();
     }
 
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
+    fn slot_released(&self) -> BoxFuture<'_, ()> {
         // Created here and not on the first poll: no notification is missed from now on.
         Box::pin(self.freed.notified())
     }
@@ -108,7 +112,7 @@ impl StateStore for MemoryStore {
         key: &'a str,
     ) -> StoreFuture<'a, CacheLookup> {
         Box::pin(async move {
-            let (entry, generation) = self.caches().get(now, space, key);
+            let (entry, generation) = self.lock_caches().get(now, space, key);
             // Cloned after the lock is released.
             Ok(CacheLookup { entry: entry.map(Arc::unwrap_or_clone), generation })
         })
@@ -123,14 +127,14 @@ impl StateStore for MemoryStore {
     ) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             let entry = cache::entry_size(key, &entry.output).map(|size| (Arc::new(entry), size));
-            self.caches().put(space, key, entry, generation);
+            self.lock_caches().put(space, key, entry, generation);
             Ok(())
         })
     }
 
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            self.caches().clear(space);
+            self.lock_caches().clear(space);
             Ok(())
         })
     }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::cache::remaining_room;
 use super::capacity::{CapacityShares, UNITS_PER_MIB, units};
 use crate::host::{
-    Account, ConditionalWrite, LARGEST_RECORD, OnQuotaExceeded, Record, RecordKey, RecordPage, StoreError,
+    Account, ConditionalWrite, MAX_RECORD_BYTES, OnQuotaExceeded, Record, RecordKey, RecordPage, StoreError,
 };
 use crate::json::{MAX_DEPTH, Value};
 
@@ -67,7 +67,7 @@ impl RecordTable {
     pub fn write(&mut self, now: Timestamp, write: ConditionalWrite<'_>) -> Result<bool, StoreError> {
         let units = units(check_size(write.value)?);
         let ConditionalWrite { key, value, over, forget_at, account, when_full } = write;
-        self.forget_until(now);
+        self.remove_expired(now);
         let standing = self.spaces.get(key.space).and_then(|records| records.get(key.key));
         if standing.map(|kept| kept.record.version) != over {
             return Ok(false);
@@ -129,7 +129,7 @@ impl RecordTable {
         RecordPage { records, more: rest.next().is_some() }
     }
 
-    fn forget_until(&mut self, now: Timestamp) {
+    fn remove_expired(&mut self, now: Timestamp) {
         while let Some((due, space, key)) = self.due.first().cloned() {
             if due > now {
                 return;
@@ -152,11 +152,11 @@ pub fn quota_error(capacity: usize) -> StoreError {
 /// # Errors
 /// If it is too large, or nested too deeply to be read back.
 pub fn check_size(value: &Value) -> Result<usize, StoreError> {
-    match remaining_room(value, LARGEST_RECORD, MAX_DEPTH - 1) {
-        Some(room) => Ok(LARGEST_RECORD - room),
+    match remaining_room(value, MAX_RECORD_BYTES, MAX_DEPTH - 1) {
+        Some(room) => Ok(MAX_RECORD_BYTES - room),
         None => Err(StoreError::Unavailable(format!(
             "a record must be at most {} MiB and nested less than {MAX_DEPTH} levels deep",
-            LARGEST_RECORD >> 20
+            MAX_RECORD_BYTES >> 20
         ))),
     }
 }

@@ -21,7 +21,7 @@ pub enum StoreUrlError {
 }
 
 /// The valid names, for error messages.
-const KINDS: &str = "write `file:PATH`, or `memory:` for a store that ends with the process";
+const VALID_NAMES: &str = "write `file:PATH`, or `memory:` for a store that ends with the process";
 
 /// Opens the store of this name: `file:PATH`, as in `file:state.db` or `file:///var/lib/callgate.db`, or `memory:`.
 ///
@@ -32,13 +32,13 @@ pub fn open(name: &str) -> Result<Arc<dyn StateStore>, StoreUrlError> {
         return in_file(path);
     }
     let Some((kind, place)) = name.split_once(':') else {
-        return Err(StoreUrlError::Name(format!("`{name}` has no store type; {KINDS}")));
+        return Err(StoreUrlError::Name(format!("`{name}` has no store type; {VALID_NAMES}")));
     };
     match kind {
         "memory" if place.is_empty() => Ok(Arc::new(MemoryStore::default())),
-        "memory" => Err(StoreUrlError::Name(format!("`memory:` takes no path; {KINDS}"))),
+        "memory" => Err(StoreUrlError::Name(format!("`memory:` takes no path; {VALID_NAMES}"))),
         // The rest of the name may contain a password.
-        _ => Err(StoreUrlError::Name(format!("`{kind}:` is not a store type; {KINDS}"))),
+        _ => Err(StoreUrlError::Name(format!("`{kind}:` is not a store type; {VALID_NAMES}"))),
     }
 }
 
@@ -58,7 +58,7 @@ pub fn file_path(name: &str) -> Result<Option<&Path>, StoreUrlError> {
         }
     };
     if path.is_empty() {
-        return Err(StoreUrlError::Name(format!("`file:` has no path; {KINDS}")));
+        return Err(StoreUrlError::Name(format!("`file:` has no path; {VALID_NAMES}")));
     }
     Ok(Some(Path::new(path)))
 }

@@ -111,7 +111,7 @@ pub(super) fn read_answers(node: &YamlNode, reader: &mut TestFileReader<'_>) -> 
             let items = list.value.items()?.iter().filter(|item| item.entries().is_some());
             Some(items.filter_map(|item| read_list_answer(item, reader)).collect())
         }
-        None if entries.iter().any(is_answer_key) => Some(vec![answer(node, reader)]),
+        None if entries.iter().any(is_answer_key) => Some(vec![read_answer(node, reader)]),
         None => None,
     }
 }
@@ -126,14 +126,14 @@ fn read_list_answer(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<
     read_answers(node, reader)?.into_iter().next()
 }
 
-fn answer(node: &YamlNode, reader: &mut TestFileReader<'_>) -> StubbedAnswer {
+fn read_answer(node: &YamlNode, reader: &mut TestFileReader<'_>) -> StubbedAnswer {
     let takes = node.get("takes").and_then(|node| reader.read_duration(node));
     let returns = node.get("returns").map(|node| Ok(node.to_json()));
-    let fails = node.get("fails").map(|node| Err(failure(node)));
+    let fails = node.get("fails").map(|node| Err(read_failure(node)));
     StubbedAnswer { result: returns.or(fails), takes }
 }
 
-fn failure(node: &YamlNode) -> ToolError {
+fn read_failure(node: &YamlNode) -> ToolError {
     let text = |key| node.get(key).and_then(YamlNode::as_str);
     match &node.value {
         YamlValue::String(message) => ToolError::new(&message.text),

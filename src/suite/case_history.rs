@@ -16,7 +16,7 @@ use crate::seal::Keys;
 use crate::session::{ResumeError, Session};
 
 /// The server's key: the answers of a case are sealed as any server's.
-const KEY: &str = "7465737473207365616c20776974682061206b6579206f66207468656972206f";
+const SEALING_KEY: &str = "7465737473207365616c20776974682061206b6579206f66207468656972206f";
 
 /// The history of a case and the outcomes so far.
 pub(super) struct CaseHistory {
@@ -51,12 +51,17 @@ pub(super) enum ReplyError {
 
 impl CaseHistory {
     pub(super) fn new() -> Self {
-        Self { history: History::default(), keys: keys(), outcomes: Vec::new(), ignored: HashMap::new() }
+        Self {
+            history: History::default(),
+            keys: sealing_keys(),
+            outcomes: Vec::new(),
+            ignored: HashMap::new(),
+        }
     }
 
     /// Adds the keys with which the engine seals approval requests.
     pub(super) fn configure_engine(engine: EngineBuilder) -> EngineBuilder {
-        keys().into_iter().fold(engine, EngineBuilder::keys)
+        sealing_keys().into_iter().fold(engine, EngineBuilder::keys)
     }
 
     /// Makes the session read the history's calls as those of the case.
@@ -95,7 +100,7 @@ impl CaseHistory {
         clock: &ManualClock,
     ) -> Result<ReplyResult, ReplyError> {
         let request = self.request(&reply.to)?;
-        if let Some(answer) = answer(reply, &request) {
+        if let Some(answer) = answer_part(reply, &request) {
             let answer = match (&reply.by, &self.keys) {
                 (Some(by), Some(keys)) => match BoundRequest::open(&request, keys) {
                     Ok(question) => seal_answer(&question, answer, by.clone(), clock.now(), keys),
@@ -151,12 +156,12 @@ impl CaseHistory {
     }
 }
 
-fn keys() -> Option<Keys> {
-    Keys::parse(KEY).ok()
+fn sealing_keys() -> Option<Keys> {
+    Keys::parse(SEALING_KEY).ok()
 }
 
 /// The host's message for a person's answer. Returns `None` if nobody answers.
-fn answer(reply: &ApprovalReply, request: &RequestPart) -> Option<ResponsePart> {
+fn answer_part(reply: &ApprovalReply, request: &RequestPart) -> Option<ResponsePart> {
     let approved = matches!(reply.said, ReplyAction::Approve | ReplyAction::Edit(_) | ReplyAction::Answer(_));
     let mut answer = ResponsePart {
         reason: reply.reason.clone(),

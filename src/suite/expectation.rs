@@ -69,7 +69,7 @@ impl Expectation {
         let mut checks = Vec::new();
         if let Some(word) = node.as_str() {
             checks.extend(
-                outcome(word)
+                parse_outcome(word)
                     .map(|kind| FieldCheck::new(node, "outcome", ExpectedValue::Outcome(kind), reader)),
             );
         }
@@ -90,7 +90,7 @@ impl Expectation {
     }
 }
 
-fn outcome(word: &str) -> Option<OutcomeKind> {
+fn parse_outcome(word: &str) -> Option<OutcomeKind> {
     OutcomeKind::ALL.into_iter().find(|kind| kind.name() == word)
 }
 
@@ -102,7 +102,7 @@ fn read_field(entry: &MappingEntry, reader: &mut TestFileReader<'_>, checks: &mu
     let text = || node.as_str().map(str::to_owned);
     let many = || node.items().unwrap_or(std::slice::from_ref(node));
     let wanted = match field {
-        "outcome" => node.as_str().and_then(outcome).map(ExpectedValue::Outcome),
+        "outcome" => node.as_str().and_then(parse_outcome).map(ExpectedValue::Outcome),
         "policy" => reader.read_policy_id(node).map(ExpectedValue::Policy),
         "code" => text().map(ExpectedValue::Code),
         "message" => StringTest::read(node, reader).map(ExpectedValue::Message),
@@ -186,7 +186,7 @@ impl FieldCheck {
                 let truth = condition.eval(&came.view());
                 note = match &truth {
                     Truth::Yes => None,
-                    Truth::No | Truth::Absent => found(written, &came.view()),
+                    Truth::No | Truth::Absent => describe_found_values(written, &came.view()),
                     Truth::Undecided(why) => Some(format!("it is undecided: {why}")),
                 };
                 let word = match truth {
@@ -222,7 +222,7 @@ impl FieldCheck {
 }
 
 /// The values at a condition's path, as a note. Returns `None` if it has no path, or an invalid one.
-fn found(written: &Value, view: &CallView<'_>) -> Option<String> {
+fn describe_found_values(written: &Value, view: &CallView<'_>) -> Option<String> {
     let path = Path::parse(written.get("path")?.as_str()?).ok()?;
     let values: Vec<String> = path.nodes(view).ok()?.iter().map(|node| node.to_value().to_string()).collect();
     Some(match values.as_slice() {

@@ -21,8 +21,8 @@ pub struct LoadedSuite {
     /// The test files, for rendering diagnostics.
     pub sources: SourceMap,
     /// The files that the tests refer to, including unreadable ones.
-    pub drawn_files: Vec<PathBuf>,
-    named: Vec<(Span, String)>,
+    pub referenced_files: Vec<PathBuf>,
+    policy_references: Vec<(Span, String)>,
 }
 
 /// Reads all test files (`*.test.yaml`, `*.test.yml`) at and below the paths. Without any, the suite is empty.
@@ -45,19 +45,19 @@ fn read_all(loaded: LoadedSources) -> LoadedSuite {
         drawn_files.extend(read.drawn_files);
     }
     diagnostics.sort();
-    LoadedSuite { suite, diagnostics, sources, drawn_files, named }
+    LoadedSuite { suite, diagnostics, sources, referenced_files: drawn_files, policy_references: named }
 }
 
 impl LoadedSuite {
     /// The ids of the policies named in tests.
     pub fn named_policies(&self) -> impl Iterator<Item = &str> {
-        self.named.iter().map(|(_, id)| id.as_str())
+        self.policy_references.iter().map(|(_, id)| id.as_str())
     }
 
     /// Reports policies that are named in tests but missing from the bundle.
     pub fn check_against(&mut self, chains: &CompiledPolicies) {
         let ids: BTreeSet<&str> = chains.policies().iter().map(|policy| policy.id.as_str()).collect();
-        for (span, id) in self.named.iter().filter(|(_, id)| !ids.contains(id.as_str())) {
+        for (span, id) in self.policy_references.iter().filter(|(_, id)| !ids.contains(id.as_str())) {
             // Finding a suggestion is slow in a large bundle, and further diagnostics are not shown.
             let near = if self.diagnostics.is_full() { None } else { did_you_mean(id, ids.iter().copied()) };
             let help = match near {

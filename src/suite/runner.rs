@@ -23,7 +23,7 @@ use crate::session::Session;
 use crate::tools::ToolDescriptor;
 
 /// The time limit of a case, by the system clock. Its own clock jumps, so that none takes long.
-const MAX_TIME: Duration = Duration::from_secs(30);
+const CASE_TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// The seed of the random number generator in each case.
 const SEED: u64 = 0;
@@ -100,7 +100,7 @@ impl Suite {
         let files = self.files.iter().map(|file| {
             let run = |case| {
                 let rules = CaseRules { chains: Arc::clone(chains), listener: listener.cloned() };
-                let report = run_on_thread(rules, Arc::clone(&file.tools), case, MAX_TIME, run_case);
+                let report = run_on_thread(rules, Arc::clone(&file.tools), case, CASE_TIME_LIMIT, run_case);
                 seen(&report);
                 report
             };
@@ -274,7 +274,9 @@ impl CaseRun<'_> {
         expect: Option<&Expectation>,
         reply: Option<&ReplyReport>,
     ) {
-        self.report.calls.push(CallReport { reply: reply.cloned(), ..CallReport::of(outcome, runs) });
+        self.report
+            .calls
+            .push(CallReport { reply: reply.cloned(), ..CallReport::from_outcome(outcome, runs) });
         let ignored = reply.and_then(|reply| reply.ignored.as_deref());
         let came = ActualResult { call: &step.call, outcome, session: self.session.state(), runs, ignored };
         let number = self.report.calls.len();
@@ -329,7 +331,7 @@ impl CaseReport {
 }
 
 impl CallReport {
-    fn of(outcome: &Outcome, runs: usize) -> Self {
+    fn from_outcome(outcome: &Outcome, runs: usize) -> Self {
         Self {
             id: outcome.id.clone(),
             tool: outcome.tool.clone(),
@@ -365,7 +367,7 @@ mod tests {
 
     #[test]
     fn reports_a_panic_as_a_failure_of_its_case() {
-        let notes = notes(|_, _, _| panic!("a mistake in Callgate"), MAX_TIME);
+        let notes = notes(|_, _, _| panic!("a mistake in Callgate"), CASE_TIME_LIMIT);
         assert_eq!(notes, ["Callgate panicked: a mistake in Callgate"]);
     }
 

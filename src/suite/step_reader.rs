@@ -19,7 +19,7 @@ const CALL_KEYS: &[&str] =
 const REPLY_KEYS: &[&str] = &["by", "roles", "reason", "expect"];
 
 /// The key that determines a step's form, of which each step has exactly one, and the keys allowed beside it.
-const FORMS: [(&str, &[&str]); 9] = [
+const STEP_FORMS: [(&str, &[&str]); 9] = [
     ("tool", CALL_KEYS),
     ("wait", &[]),
     ("round", &[]),
@@ -31,13 +31,14 @@ const FORMS: [(&str, &[&str]); 9] = [
     ("resume", &["expect"]),
 ];
 
-fn beside(form: &str) -> Option<&'static [&'static str]> {
-    FORMS.iter().find(|(name, _)| *name == form).map(|(_, beside)| *beside)
+fn allowed_keys(form: &str) -> Option<&'static [&'static str]> {
+    STEP_FORMS.iter().find(|(name, _)| *name == form).map(|(_, beside)| *beside)
 }
 
 /// Whether the step is a wait: it neither makes calls nor resumes the session.
 pub(super) fn is_wait(node: &YamlNode) -> bool {
-    node.get("wait").is_some() && !FORMS.iter().any(|(form, _)| *form != "wait" && node.get(form).is_some())
+    node.get("wait").is_some()
+        && !STEP_FORMS.iter().any(|(form, _)| *form != "wait" && node.get(form).is_some())
 }
 
 /// A call of the case, which later steps may refer to.
@@ -64,9 +65,9 @@ impl<'n> StepReader<'n> {
 
     pub(super) fn read(&mut self, node: &YamlNode, reader: &mut TestFileReader<'_>) -> Option<CaseStep> {
         let entries = node.entries()?;
-        let form = entries.iter().find_map(|entry| Some((entry, beside(&entry.key)?)));
+        let form = entries.iter().find_map(|entry| Some((entry, allowed_keys(&entry.key)?)));
         let Some((form, beside)) = form else {
-            if !FORMS.iter().any(|(form, _)| STEP.has_misspelling_of(node, form)) {
+            if !STEP_FORMS.iter().any(|(form, _)| STEP.has_misspelling_of(node, form)) {
                 reader
                     .report(Diagnostic::new(&MISSING_KEY, head_span(node), "this step has no action").with_help(
                     "add `tool:`, `wait:` or `round:`, or an answer to an approval request, as in `- { approve: refund }`",
@@ -83,7 +84,7 @@ impl<'n> StepReader<'n> {
             reader.report(
                 Diagnostic::new(&CONFLICTING_KEYS, stray.key_span, message)
                     .with_label(form.key_span, "the action of this step")
-                    .with_help(instead(&form.key, &stray.key)),
+                    .with_help(help_for_stray_key(&form.key, &stray.key)),
             );
             return None;
         }
@@ -123,7 +124,7 @@ impl<'n> StepReader<'n> {
             let roles = node.get("roles").and_then(YamlNode::items).unwrap_or_default();
             roles.iter().filter_map(YamlNode::as_str).fold(Approver::new(by), Approver::with_role)
         });
-        if let (None, Some(roles)) = (node.get("by"), entry(node, "roles")) {
+        if let (None, Some(roles)) = (node.get("by"), find_entry(node, "roles")) {
             reader.report(
                 Diagnostic::new(&MISSING_KEY, roles.key_span, "`roles` needs `by`")
                     .with_help("name the approver with `by:`"),
@@ -201,11 +202,11 @@ impl<'n> StepReader<'n> {
     }
 }
 
-fn entry<'n>(node: &'n YamlNode, key: &str) -> Option<&'n MappingEntry> {
+fn find_entry<'n>(node: &'n YamlNode, key: &str) -> Option<&'n MappingEntry> {
     node.entries()?.iter().find(|entry| entry.key == key)
 }
 
-fn instead(form: &str, stray: &str) -> &'static str {
+fn help_for_stray_key(form: &str, stray: &str) -> &'static str {
     match (form, stray) {
         ("approve", "input") => "write `edit:` instead of `approve:` to approve with other arguments",
         ("approve", "output") => {
@@ -215,7 +216,7 @@ fn instead(form: &str, stray: &str) -> &'static str {
         ("approve" | "edit", "returns" | "fails" | "answers" | "takes") => {
             "move it to the step that makes the call"
         }
-        (_, stray) if beside(stray).is_some() => "make it a step of its own",
+        (_, stray) if allowed_keys(stray).is_some() => "make it a step of its own",
         ("wait" | "round", _) => "make it a step of its own",
         _ => "leave it out",
     }

@@ -30,7 +30,7 @@ pub(super) struct Stub {
 
 impl Stub {
     /// Whether the stub matches this call. Undecided conditions do not hold.
-    fn fits(&self, call: &ToolCall) -> bool {
+    fn matches(&self, call: &ToolCall) -> bool {
         let session = SessionState::default();
         self.matcher.matches_tool(call.server.as_deref().unwrap_or(""), &call.tool)
             && self.matcher.eval(&CallView::new(call, &session)) == Truth::Yes
@@ -60,7 +60,7 @@ impl<'a> StubbedTools<'a> {
         self.lock().get(id).copied().unwrap_or(0)
     }
 
-    fn count(&self, id: &str) -> usize {
+    fn count_run(&self, id: &str) -> usize {
         let mut runs = self.lock();
         let count = runs.entry(id.to_owned()).or_default();
         *count += 1;
@@ -71,10 +71,10 @@ impl<'a> StubbedTools<'a> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, call: &ToolCall, run: usize) -> Option<&StubbedAnswer> {
+    fn find_answer(&self, call: &ToolCall, run: usize) -> Option<&StubbedAnswer> {
         let own = self.calls.iter().find(|step| step.call.id == call.id);
         let answers = own.and_then(|step| step.answers.as_ref()).or_else(|| {
-            let stub = self.stubs.iter().find(|stub| stub.fits(call));
+            let stub = self.stubs.iter().find(|stub| stub.matches(call));
             stub.map(|stub| &stub.answers)
         })?;
         answers.get(run - 1).or_else(|| answers.last())
@@ -83,9 +83,9 @@ impl<'a> StubbedTools<'a> {
 
 impl ToolExecutor for StubbedTools<'_> {
     async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
-        let run = self.count(&call.id);
+        let run = self.count_run(&call.id);
         let dry = || Ok(ToolResponse { output: Value::Null, dry: true, interim: false });
-        let Some(answer) = self.answer(call, run) else { return dry() };
+        let Some(answer) = self.find_answer(call, run) else { return dry() };
         if let Some(time) = answer.takes {
             self.clock.sleep(time).await;
         }

@@ -195,9 +195,10 @@ fn check_case_names(nodes: &[YamlNode], reader: &mut TestFileReader<'_>) {
 
 fn read_tools(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Vec<ToolDescriptor> {
     let (tools, spans) = match node.items() {
-        Some(items) => {
-            (items.iter().filter_map(tool).collect(), items.iter().map(|item| item.span).collect())
-        }
+        Some(items) => (
+            items.iter().filter_map(read_inline_tool).collect(),
+            items.iter().map(|item| item.span).collect(),
+        ),
         None => (read_tools_file(node, reader).unwrap_or_default(), Vec::new()),
     };
     let mut known: HashMap<(&str, Option<&str>), usize> = HashMap::new();
@@ -216,7 +217,7 @@ fn read_tools(node: &YamlNode, reader: &mut TestFileReader<'_>) -> Vec<ToolDescr
 }
 
 /// Reads a tool written inline. The check of its shape reports what is wrong with it.
-fn tool(node: &YamlNode) -> Option<ToolDescriptor> {
+fn read_inline_tool(node: &YamlNode) -> Option<ToolDescriptor> {
     let text = |key| node.get(key).and_then(YamlNode::as_str).map(str::to_owned);
     Some(ToolDescriptor {
         name: text("name")?,

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use crate::matcher::{self, CONDITION_RECORD};
 use crate::rules_schema::{FieldShape, RecordShape, Shape};
 
-const DURATION: Shape = Shape::Text("a duration such as `30s`, `5m` or `1h30m`");
-const NAME: Shape = Shape::Text("a name");
-const ID: Shape = Shape::Text("the id of a policy");
+const DURATION: Shape = Shape::String("a duration such as `30s`, `5m` or `1h30m`");
+const NAME: Shape = Shape::String("a name");
+const ID: Shape = Shape::String("the id of a policy");
 
 const OUTCOMES: Shape = Shape::Word(&[
     ("executed", "the tool ran and returned a result"),
@@ -28,16 +28,16 @@ pub(super) static TEXT_TEST: RecordShape = RecordShape {
     name: "text-test",
     doc: "The expectation on a string. All tests must hold.",
     fields: &[
-        FieldShape::optional("contains", Shape::Text("a string"), "The string contains this."),
+        FieldShape::optional("contains", Shape::String("a string"), "The string contains this."),
         FieldShape::optional(
             "matches",
-            Shape::Text("a regular expression"),
+            Shape::String("a regular expression"),
             "The string contains a match of this regular expression.",
         ),
     ],
 };
 
-const TEXT: Shape = Shape::Either(&[Shape::Text("the whole string"), Shape::Record(&TEXT_TEST)]);
+const TEXT: Shape = Shape::Either(&[Shape::String("the whole string"), Shape::Record(&TEXT_TEST)]);
 
 pub(super) static EXPECT: RecordShape = RecordShape {
     name: "expectation",
@@ -51,7 +51,7 @@ pub(super) static EXPECT: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "code",
-            Shape::Text("a code"),
+            Shape::String("a code"),
             "The reason's code, such as `denied`, `undecided` or the policy's own.",
         ),
         FieldShape::optional("message", TEXT, "The reason's message."),
@@ -100,16 +100,16 @@ static FAILURE: RecordShape = RecordShape {
     name: "tool-failure",
     doc: "An error of a tool.",
     fields: &[
-        FieldShape::required("message", Shape::Text("a string"), "The error message."),
+        FieldShape::required("message", Shape::String("a string"), "The error message."),
         FieldShape::optional(
             "kind",
-            Shape::Text("a word"),
+            Shape::String("a word"),
             "The kind of error, which policies can match, such as `timeout`.",
         ),
     ],
 };
 
-const FAILURE_SHAPE: Shape = Shape::Either(&[Shape::Text("a message"), Shape::Record(&FAILURE)]);
+const FAILURE_SHAPE: Shape = Shape::Either(&[Shape::String("a message"), Shape::Record(&FAILURE)]);
 
 const RETURNS: FieldShape = FieldShape::optional("returns", Shape::Any, "The tool's result.");
 const FAILS: FieldShape = FieldShape::optional("fails", FAILURE_SHAPE, "The tool's error.");
@@ -122,7 +122,7 @@ static ANSWER: RecordShape = RecordShape {
     fields: &[RETURNS, FAILS, TAKES],
 };
 
-const ANSWER_LIST: Shape = Shape::List(&Shape::Record(&ANSWER));
+const ANSWER_LIST: Shape = Shape::NonEmptyList(&Shape::Record(&ANSWER));
 const ANSWERS: FieldShape = FieldShape::optional(
     "answers",
     ANSWER_LIST,
@@ -166,7 +166,7 @@ const EXPECT_KEY: FieldShape = FieldShape::optional(
     "The expected result of the call: an outcome, or a mapping with more tests.",
 );
 
-const WAITING: Shape = Shape::Text("the pending call: its tool, or its id");
+const WAITING: Shape = Shape::String("the pending call: its tool, or its id");
 
 fn record(
     name: &'static str,
@@ -204,7 +204,7 @@ pub(super) static STEP: LazyLock<RecordShape> = LazyLock::new(|| {
         ),
         FieldShape::optional(
             "round",
-            Shape::List(leak(Shape::Record(&ROUND_CALL))),
+            Shape::NonEmptyList(leak(Shape::Record(&ROUND_CALL))),
             "Calls that are evaluated together, as one round.",
         ),
         FieldShape::optional("approve", WAITING, "A person approves the call, and the session resumes."),
@@ -219,14 +219,14 @@ pub(super) static STEP: LazyLock<RecordShape> = LazyLock::new(|| {
         FieldShape::optional("resume", WAITING, "The session resumes without a new answer."),
         FieldShape::optional(
             "by",
-            Shape::Text("a principal"),
+            Shape::String("a principal"),
             "The approver, as verified by the host. Without it the answer is anonymous, which does not count if the policy requires \
              `approvers` or a `quorum`.",
         ),
-        FieldShape::optional("roles", Shape::Items(&Shape::Text("a role")), "The approver's roles."),
+        FieldShape::optional("roles", Shape::List(&Shape::String("a role")), "The approver's roles."),
         FieldShape::optional(
             "reason",
-            Shape::Text("a string"),
+            Shape::String("a string"),
             "The approver's reason, which the model sees.",
         ),
         FieldShape::optional("output", Shape::Any, "The result that a person gives in place of the tool."),
@@ -240,7 +240,7 @@ pub(super) static STEP: LazyLock<RecordShape> = LazyLock::new(|| {
 });
 
 pub(super) static ROW: LazyLock<RecordShape> = LazyLock::new(|| {
-    let name = FieldShape::optional("name", Shape::Text("a string"), "The name of the row.");
+    let name = FieldShape::optional("name", Shape::String("a string"), "The name of the row.");
     let tool = FieldShape { required: false, ..TOOL };
     record(
         "row",
@@ -254,7 +254,7 @@ static SESSION: RecordShape = RecordShape {
     name: "session",
     doc: "The state of the session before the case: the members of `$.session`.",
     fields: &[
-        FieldShape::optional("labels", Shape::Items(&Shape::Text("a label")), "The labels of the session."),
+        FieldShape::optional("labels", Shape::List(&Shape::String("a label")), "The labels of the session."),
         FieldShape::optional("facts", Shape::Any, "The facts of the session: a mapping of names to values."),
         FieldShape::optional(
             "calls",
@@ -275,7 +275,7 @@ static TOOL_RECORD: RecordShape = RecordShape {
     doc: "A known tool, as for `--tools`.",
     fields: &[
         FieldShape::required("name", NAME, "The tool's own name."),
-        FieldShape::optional("description", Shape::Text("a string"), "The tool's description."),
+        FieldShape::optional("description", Shape::String("a string"), "The tool's description."),
         FieldShape::optional("input_schema", Shape::Any, "The JSON Schema of its arguments."),
         FieldShape::optional(
             "annotations",
@@ -293,8 +293,8 @@ static TOOL_RECORD: RecordShape = RecordShape {
 };
 
 const TOOLS: Shape = Shape::Either(&[
-    Shape::Text("a JSON file beside the test file, as for `--tools`"),
-    Shape::List(&Shape::Record(&TOOL_RECORD)),
+    Shape::String("a JSON file beside the test file, as for `--tools`"),
+    Shape::NonEmptyList(&Shape::Record(&TOOL_RECORD)),
 ]);
 
 const CONTEXT: FieldShape = FieldShape::optional(
@@ -302,12 +302,12 @@ const CONTEXT: FieldShape = FieldShape::optional(
     Shape::Any,
     "The context that the host vouches for in every call, such as `{ principal: ana }`. A call's own members take precedence.",
 );
-const STUB_LIST: Shape = Shape::List(&Shape::Record(&STUB));
+const STUB_LIST: Shape = Shape::NonEmptyList(&Shape::Record(&STUB));
 const STUBS: FieldShape =
     FieldShape::optional("stubs", STUB_LIST, "The tools' answers. The first stub that matches applies.");
 const CLOCK: FieldShape = FieldShape::optional(
     "clock",
-    Shape::Text("a time such as `2026-01-01T12:00:00Z`"),
+    Shape::String("a time such as `2026-01-01T12:00:00Z`"),
     "The start of a case's clock. Default: 2026-01-01T12:00:00Z. Only `wait`, `takes` and policies that wait advance it.",
 );
 
@@ -318,12 +318,12 @@ pub(super) static CASE: LazyLock<RecordShape> = LazyLock::new(|| {
         [
             FieldShape::required(
                 "name",
-                Shape::Text("a string"),
+                Shape::String("a string"),
                 "A description of what is expected. Unique in the file.",
             ),
             FieldShape::optional(
                 "steps",
-                Shape::List(leak(Shape::Record(&STEP))),
+                Shape::NonEmptyList(leak(Shape::Record(&STEP))),
                 "Calls of one session, in order.",
             ),
             FieldShape::optional("call", Shape::Record(&CALL), "The call under test, made after the steps."),
@@ -334,7 +334,7 @@ pub(super) static CASE: LazyLock<RecordShape> = LazyLock::new(|| {
             ),
             FieldShape::optional(
                 "rows",
-                Shape::List(leak(Shape::Record(&ROW))),
+                Shape::NonEmptyList(leak(Shape::Record(&ROW))),
                 "A table: the case is run once for each row, with a session of its own.",
             ),
             CONTEXT,
@@ -359,7 +359,7 @@ static TESTS: LazyLock<RecordShape> = LazyLock::new(|| {
             CONTEXT,
             CLOCK,
             STUBS,
-            FieldShape::required("cases", Shape::List(leak(Shape::Record(&CASE))), "The cases."),
+            FieldShape::required("cases", Shape::NonEmptyList(leak(Shape::Record(&CASE))), "The cases."),
         ],
     )
 });

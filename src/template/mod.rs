@@ -24,7 +24,7 @@ pub struct Template {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TemplatePiece {
     Literal(String),
-    Place(Placeholder),
+    Placeholder(Placeholder),
 }
 
 /// A placeholder: `{{ … }}`.
@@ -80,8 +80,10 @@ impl Template {
     /// The members of the call that the template reads.
     pub fn roots_read(&self) -> BTreeSet<Root> {
         let root = |piece: &TemplatePiece| match piece {
-            TemplatePiece::Place(Placeholder { subject: PlaceholderRoot::Root(root), .. }) => Some(*root),
-            TemplatePiece::Place(_) | TemplatePiece::Literal(_) => None,
+            TemplatePiece::Placeholder(Placeholder { subject: PlaceholderRoot::Root(root), .. }) => {
+                Some(*root)
+            }
+            TemplatePiece::Placeholder(_) | TemplatePiece::Literal(_) => None,
         };
         self.pieces.iter().filter_map(root).collect()
     }
@@ -90,7 +92,7 @@ impl Template {
     pub fn context_reads(&self) -> ContextReads {
         let mut reads = ContextReads::default();
         for piece in &self.pieces {
-            if let TemplatePiece::Place(Placeholder {
+            if let TemplatePiece::Placeholder(Placeholder {
                 subject: PlaceholderRoot::Root(Root::Context),
                 steps,
                 ..
@@ -109,7 +111,7 @@ impl Template {
     pub fn argument_names(&self) -> ArgumentNames {
         let mut names = ArgumentNames::default();
         for piece in &self.pieces {
-            if let TemplatePiece::Place(Placeholder {
+            if let TemplatePiece::Placeholder(Placeholder {
                 subject: PlaceholderRoot::Root(Root::Input),
                 steps,
                 ..

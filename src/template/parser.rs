@@ -23,7 +23,7 @@ impl TemplateError {
         Self { message: message.into(), range, help: None }
     }
 
-    fn help(mut self, help: impl Into<String>) -> Self {
+    fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
@@ -44,7 +44,7 @@ pub(super) fn parse_pieces(text: &str, extra: &[&str]) -> Result<Vec<TemplatePie
             if !literal.is_empty() {
                 pieces.push(TemplatePiece::Literal(std::mem::take(&mut literal)));
             }
-            pieces.push(TemplatePiece::Place(reader.place(extra)?));
+            pieces.push(TemplatePiece::Placeholder(reader.place(extra)?));
         } else {
             literal.extend(reader.next());
         }
@@ -92,13 +92,13 @@ impl<'t> TemplateParser<'t> {
         self.take(OPEN);
         if !self.rest().contains(CLOSE) {
             return Err(TemplateError::new("`{{` is not closed", open..open + OPEN.len())
-                .help("close it with `}}`, or write `{{{{` for two literal braces"));
+                .with_help("close it with `}}`, or write `{{{{` for two literal braces"));
         }
         self.take_while(char::is_whitespace);
         let start = self.at;
         if self.take(CLOSE) {
             return Err(TemplateError::new("`{{ }}` is empty", open..self.at)
-                .help("name a value, as in `{{ input.amount }}`"));
+                .with_help("name a value, as in `{{ input.amount }}`"));
         }
         self.take("$.");
         let subject = self.subject(extra)?;
@@ -140,7 +140,7 @@ impl<'t> TemplateParser<'t> {
                 format!("available values: {}", known.join(", "))
             }
         };
-        Err(TemplateError::new(format!("unknown value `{name}`"), start..self.at).help(help))
+        Err(TemplateError::new(format!("unknown value `{name}`"), start..self.at).with_help(help))
     }
 
     fn step(&mut self) -> Result<Option<PlaceholderStep>, TemplateError> {
@@ -193,7 +193,7 @@ impl<'t> TemplateParser<'t> {
             None => "the text ends inside a placeholder".to_owned(),
         };
         TemplateError::new(message, self.at..end)
-            .help("a placeholder is a member of the call with keys and indices, as in `{{ input.items[0][\"odd key\"] }}`")
+            .with_help("a placeholder is a member of the call with keys and indices, as in `{{ input.items[0][\"odd key\"] }}`")
     }
 }
 

@@ -45,12 +45,12 @@ impl Template {
         for piece in &self.pieces {
             match piece {
                 TemplatePiece::Literal(literal) => rendered.text.push_str(literal),
-                TemplatePiece::Place(place) => match place.find(view, extra) {
+                TemplatePiece::Placeholder(place) => match place.resolve(view, extra) {
                     Some(node) if exceeds_work_limit(node) => rendered.text.push(CUT),
                     Some(NodeRef::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
-                        push_escaped(&mut rendered.text, &compact(value, MAX_VALUE * 4));
+                        push_escaped(&mut rendered.text, &compact_json(value, MAX_VALUE * 4));
                     }
-                    Some(node) => push_escaped(&mut rendered.text, &scalar(node)),
+                    Some(node) => push_escaped(&mut rendered.text, &scalar_text(node)),
                     None => {
                         rendered.text.push_str(ABSENT);
                         rendered.missing.push(place.written.clone());
@@ -79,14 +79,14 @@ impl Template {
         for piece in &self.pieces {
             match piece {
                 TemplatePiece::Literal(literal) => text.push_str(literal),
-                TemplatePiece::Place(place) => match place.find(view, extra) {
+                TemplatePiece::Placeholder(place) => match place.resolve(view, extra) {
                     Some(node) if exceeds_work_limit(node) => {
                         return Err(RenderError { message: WorkLimitError.to_string() });
                     }
                     Some(NodeRef::Json(value @ (Value::Array(_) | Value::Object(_)))) => {
-                        text.push_str(&compact(value, MAX_ARGUMENT + 1));
+                        text.push_str(&compact_json(value, MAX_ARGUMENT + 1));
                     }
-                    Some(node) => text.push_str(&scalar(node)),
+                    Some(node) => text.push_str(&scalar_text(node)),
                     None => {
                         let message = format!("`{}` has no value to insert into the text", place.written);
                         return Err(RenderError { message });
@@ -104,7 +104,7 @@ impl Template {
 }
 
 impl Placeholder {
-    fn find<'a>(&self, view: &CallView<'a>, extra: &[(&str, &'a str)]) -> Option<NodeRef<'a>> {
+    fn resolve<'a>(&self, view: &CallView<'a>, extra: &[(&str, &'a str)]) -> Option<NodeRef<'a>> {
         let root = match &self.subject {
             PlaceholderRoot::Named(name) => {
                 extra.iter().find(|(known, _)| known == name).map(|(_, text)| NodeRef::Text(text))?
@@ -122,7 +122,7 @@ impl Placeholder {
     }
 }
 
-fn scalar(node: NodeRef<'_>) -> std::borrow::Cow<'_, str> {
+fn scalar_text(node: NodeRef<'_>) -> std::borrow::Cow<'_, str> {
     match (node.as_str(), node.as_json()) {
         (Some(text), _) => text.into(),
         (None, Some(value)) => value.to_string().into(),
@@ -131,7 +131,7 @@ fn scalar(node: NodeRef<'_>) -> std::borrow::Cow<'_, str> {
 }
 
 /// Writes a value as compact JSON, truncated to `limit` bytes.
-fn compact(value: &Value, limit: usize) -> String {
+fn compact_json(value: &Value, limit: usize) -> String {
     if is_deeper_than(value, MAX_DEPTH) {
         return "(nested too deeply)".to_owned();
     }
@@ -174,7 +174,7 @@ fn exceeds_work_limit(node: NodeRef<'_>) -> bool {
 fn push_escaped(text: &mut String, value: &str) {
     let mut length = 0;
     for c in value.chars() {
-        let escaped = inert(c);
+        let escaped = escape(c);
         length += escaped.as_ref().map_or(1, |escaped| escaped.chars().count());
         if length > MAX_VALUE {
             text.push(CUT);
@@ -188,7 +188,7 @@ fn push_escaped(text: &mut String, value: &str) {
 }
 
 /// The escape of a character. Returns `None` if it needs none.
-fn inert(c: char) -> Option<String> {
+fn escape(c: char) -> Option<String> {
     let invisible = c.is_control()
         || matches!(c,
             // soft hyphen, fillers, Mongolian vowel separator and variation selectors

@@ -23,7 +23,7 @@ pub(super) fn flatten_top_level(schema: &Value) -> Value {
     }
     top.insert("type".to_owned(), "object".into());
     let mut properties = top.remove("properties").and_then(owned_object).unwrap_or_default();
-    let mut required = names_in(top.remove("required").as_ref());
+    let mut required = string_array(top.remove("required").as_ref());
     let mut in_each: Option<Vec<String>> = None;
     for (all, branch) in &alternatives {
         for (name, property) in branch.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -33,7 +33,7 @@ pub(super) fn flatten_top_level(schema: &Value) -> Value {
                 _ => drop(properties.insert(name.clone(), property.clone())),
             }
         }
-        let of_branch = names_in(branch.get("required"));
+        let of_branch = string_array(branch.get("required"));
         match (all, in_each.as_mut()) {
             (true, _) => required.extend(of_branch),
             (false, None) => in_each = Some(of_branch),
@@ -61,7 +61,7 @@ fn owned_object(value: Value) -> Option<Map> {
     }
 }
 
-fn names_in(value: Option<&Value>) -> Vec<String> {
+fn string_array(value: Option<&Value>) -> Vec<String> {
     let names = value.and_then(Value::as_array).into_iter().flatten();
     names.filter_map(Value::as_str).map(str::to_owned).collect()
 }
@@ -176,7 +176,7 @@ pub(super) fn to_gemini_schema(schema: &Value, definitions: &Map, depth: usize) 
             let properties = members.get("properties").and_then(Value::as_object).into_iter().flatten();
             let properties: Map =
                 properties.map(|(name, property)| (name.clone(), inner(property))).collect();
-            let required: Vec<String> = names_in(members.get("required"))
+            let required: Vec<String> = string_array(members.get("required"))
                 .into_iter()
                 .filter(|name| properties.contains_key(name))
                 .collect();

@@ -11,7 +11,7 @@ use crate::json::{self, Map, Value, json};
 use crate::message::Dialect;
 
 /// The longest tool name that every provider accepts.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// The tools of a request to a provider.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,13 +76,13 @@ fn unique_provider_name(tool: &ToolDescriptor, taken: &BTreeMap<String, (Option<
     if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         name.insert(0, '_');
     }
-    if name.len() <= LONGEST_NAME && !taken.contains_key(&name) {
+    if name.len() <= MAX_NAME_LENGTH && !taken.contains_key(&name) {
         return name;
     }
     // The digest of server and name makes it unique, and stable between requests.
     let digest = json::digest(&json!([tool.server, tool.name])).to_string();
     let mark: String = digest.chars().take(8).collect();
-    let kept: String = name.chars().take(LONGEST_NAME - mark.len() - 1).collect();
+    let kept: String = name.chars().take(MAX_NAME_LENGTH - mark.len() - 1).collect();
     format!("{kept}_{mark}")
 }
 

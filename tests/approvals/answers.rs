@@ -41,7 +41,7 @@ fn approvers_result_may_be_null_and_completes_the_call() {
             let outcome = scene.outcome();
             assert_eq!(kind_and_code(&outcome), ("answered", "answered"));
             let result = &scene.results()[0];
-            assert_eq!(result.settled, ResultStatus::Output);
+            assert_eq!(result.status, ResultStatus::Output);
             assert!(!result.output.text().contains("ana@"), "{told}: {result:?}");
             assert_eq!(result.output.text() == "null", output.is_null());
             assert_eq!(scene.tool.count(), 0);

@@ -117,7 +117,7 @@ fn edited_arguments_that_violate_the_schema_are_not_run() {
         scene.answer(edited(&scene, with(|input| input["amount"] = 900.into())));
         let outcome = scene.outcome();
         assert_eq!(kind_and_code(&outcome), ("invalid", "schema_violation"));
-        assert_eq!(scene.results()[0].settled, ResultStatus::Error);
+        assert_eq!(scene.results()[0].status, ResultStatus::Error);
         assert_eq!(scene.tool.count(), 0);
         assert!(scene.resume().outcomes.is_empty());
     }

@@ -30,7 +30,7 @@ fn denied_call_does_not_run_and_the_model_reads_why() {
         let outcome = scene.outcome();
         assert_eq!(kind_and_code(&outcome), ("denied", "approval_denied"));
         let results = scene.results();
-        assert_eq!((results[0].output.text().as_str(), results[0].settled), (told, ResultStatus::Denied));
+        assert_eq!((results[0].output.text().as_str(), results[0].status), (told, ResultStatus::Denied));
         assert_eq!(scene.tool.count(), 0);
     }
 }

@@ -71,7 +71,7 @@ fn invalid_clicks_report_the_reason() {
             call_id: "c1".to_owned(),
             name: "refund".to_owned(),
             output: ResultOutput::Text("done".to_owned()),
-            settled: ResultStatus::Output,
+            status: ResultStatus::Output,
         })],
     ));
     assert_eq!(error(&answered).to_string(), "the call of `approval_c1` already has a result");

@@ -46,8 +46,7 @@ fn labels(card: &Card, kind: FieldKind) -> Vec<&str> {
 
 /// Every form in which a card can be shown.
 fn rendered(request: &RequestPart) -> Vec<String> {
-    let resolution =
-        Resolution { resolved: ResolutionKind::Approved, by: Vec::new(), at: None, reason: None };
+    let resolution = Resolution { kind: ResolutionKind::Approved, by: Vec::new(), at: None, reason: None };
     [CardExtent::Bounded, CardExtent::Complete]
         .into_iter()
         .flat_map(|extent| {
@@ -191,7 +190,7 @@ proptest! {
             ..RequestPart::default()
         };
         let resolution = Resolution {
-            resolved: ResolutionKind::Edited(input.clone().into()), by: vec![policy.clone()], at: Some(policy), reason: Some(reason),
+            kind: ResolutionKind::Edited(input.clone().into()), by: vec![policy.clone()], at: Some(policy), reason: Some(reason),
         };
         for card in [Card::pending_with_extent(&request, CardExtent::Complete), Card::resolved_with_extent(&request, &resolution, CardExtent::Complete)] {
             let (text, markdown, html) = (card.to_text(), card.to_markdown(), card.to_html());

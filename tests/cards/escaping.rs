@@ -218,7 +218,7 @@ proptest! {
             card: CardLabels { title: Some(title), approve: Some(approve), deny: Some(deny) },
             ..RequestPart::default()
         };
-        let resolution = Resolution { resolved: ResolutionKind::Edited(json!({ (by.clone()): reason })), by: vec![by], at: None, reason: Some(policy) };
+        let resolution = Resolution { kind: ResolutionKind::Edited(json!({ (by.clone()): reason })), by: vec![by], at: None, reason: Some(policy) };
         for card in [Card::pending(&request), Card::resolved(&request, &resolution)] {
             let all = callgate::json::to_value(&card).unwrap();
             assert_texts(&all);

@@ -108,7 +108,7 @@ fn schema_and_check_accept_the_same_rules() {
         assert_eq!(errors, Vec::<String>::new(), "{rules}");
         let built = policy::build_texts([("rules.yaml", rules)]);
         let text = callgate::diagnostic::render::text(&built.diagnostics, &built.sources, false);
-        assert!(built.chains.is_some(), "{text}");
+        assert!(built.policies.is_some(), "{text}");
     }
 }
 
@@ -135,7 +135,7 @@ fn schema_and_check_reject_the_same_rules() {
         "policies: [{ id: a, redact: { detect: [email], with: { keep_last: 0 } } }]",
     ] {
         assert!(!validator.is_valid(&read(rules)), "the schema accepts {rules}");
-        assert!(policy::build_texts([("rules.yaml", rules)]).chains.is_none(), "the check accepts {rules}");
+        assert!(policy::build_texts([("rules.yaml", rules)]).policies.is_none(), "the check accepts {rules}");
     }
 }
 

@@ -17,12 +17,7 @@ fn request_part(id: &str, call: &str) -> Part {
 
 fn result(id: &str, text: &str) -> Part {
     let output = ResultOutput::Text(text.into());
-    Part::result(ResultPart {
-        call_id: id.into(),
-        name: String::new(),
-        output,
-        settled: ResultStatus::Output,
-    })
+    Part::result(ResultPart { call_id: id.into(), name: String::new(), output, status: ResultStatus::Output })
 }
 
 #[test]
@@ -64,7 +59,7 @@ fn response_applies_to_one_of_several_calls_with_equal_ids() {
     assert!(history.find_approval_decision("approval_c").is_none());
     history.append_approval_response(approval_response("approval_c", false)).unwrap();
     assert!(!history.find_approval_decision("approval_c").unwrap().approved);
-    let second = history.occurrences()[1].place;
+    let second = history.occurrences()[1].position;
     let settled = CallResult { place: second, output: denied_output(None), settled: ResultStatus::Denied };
     history.append_results(vec![settled.clone()]).unwrap();
     assert!(history.calls_without_result().is_empty() && history.find_approval_requests().is_empty());
@@ -126,7 +121,7 @@ fn late_result_belongs_to_its_call_despite_a_later_equal_id() {
         Message::new(Role::Assistant, vec![call_part("c", 2)]),
         Message::new(Role::Tool, vec![approval_response("a", true).into()]),
     ]);
-    let place = history.occurrences()[0].place;
+    let place = history.occurrences()[0].position;
     let output = ResultOutput::Text("one".into());
     history.append_results(vec![CallResult { place, output, settled: ResultStatus::Output }]).unwrap();
     let calls = history.occurrences();
@@ -138,7 +133,7 @@ fn gemini_calls_without_ids_keep_their_own_results() {
     let call = |n: u64| json!({"functionCall": {"name": "look", "args": {"n": n}}});
     let document = json!([{"role": "model", "parts": [call(1), call(2)]}]);
     let mut history = History::read(Dialect::Gemini, &document).unwrap();
-    let second = history.occurrences()[1].place;
+    let second = history.occurrences()[1].position;
     let output = ResultOutput::Text("two".into());
     history
         .append_results(vec![CallResult { place: second, output, settled: ResultStatus::Output }])
@@ -175,7 +170,7 @@ fn openai_hosted_and_custom_calls_get_results_of_their_type() {
     ]);
     let mut history = History::read(Dialect::OpenaiResponses, &document).unwrap();
     assert_eq!(history.find_approval_requests()[0].tool_name.as_deref(), Some("delete"));
-    let place = history.occurrences()[0].place;
+    let place = history.occurrences()[0].position;
     let output = ResultOutput::Text("1".into());
     history.append_results(vec![CallResult { place, output, settled: ResultStatus::Output }]).unwrap();
     history.append_approval_response(approval_response("mcpr_1", false)).unwrap();

@@ -58,7 +58,7 @@ fn settled() -> impl Strategy<Value = ResultStatus> {
 
 fn result() -> impl Strategy<Value = Part> {
     (id(), name(), output(), settled()).prop_map(|(call_id, name, output, settled)| {
-        Part::result(ResultPart { call_id, name, output, settled })
+        Part::result(ResultPart { call_id, name, output, status: settled })
     })
 }
 

@@ -17,7 +17,7 @@ fn assert_all_fail(store: &SqliteStore, says: &str) {
     let space = callgate::host::CacheSpace { name: "c", max_entries: 9, account: Account::NOBODY };
     assert_fails(run(store.record(key("k"))), says);
     assert_fails(run(store.records("s", None, 9)), says);
-    assert_fails(run(store.take(at(0), &[whole("k", total(1), 1)])), says);
+    assert_fails(run(store.acquire(at(0), &[whole("k", total(1), 1)])), says);
     assert_fails(
         run(store.write_record(at(0), ConditionalWrite::new(key("new"), &value, Account::NOBODY))),
         says,
@@ -57,7 +57,7 @@ fn file_locked_for_too_long_is_an_error() {
     let other = Connection::open(temp.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(record(&store, "k").is_some(), "readers do not block");
-    assert_fails(run(store.take(at(0), &[whole("k", total(1), 1)])), "locked by another process");
+    assert_fails(run(store.acquire(at(0), &[whole("k", total(1), 1)])), "locked by another process");
     other.execute_batch("COMMIT").unwrap();
     assert!(try_acquire(&store, 0, whole("k", total(1), 1)), "nothing was acquired");
 }
@@ -72,7 +72,7 @@ fn unreadable_data_is_an_error_not_an_absent_value() {
     for damage in ["x''", "x'02'", "substr(taken, 1, length(taken) - 1)", "taken || x'00'", "'text'"] {
         let before: Vec<u8> = other.query_row("SELECT taken FROM limits", (), |row| row.get(0)).unwrap();
         other.execute_batch(&format!("UPDATE limits SET taken = {damage}")).unwrap();
-        let answer = run(store.take(at(0), &[whole("k", total(1), 1)]));
+        let answer = run(store.acquire(at(0), &[whole("k", total(1), 1)]));
         assert!(answer.is_err(), "{damage}: {answer:?}");
         other.execute("UPDATE limits SET taken = ?1", [before]).unwrap();
     }
@@ -91,7 +91,7 @@ fn partly_failed_acquisition_is_rolled_back() {
         .execute_batch("CREATE TRIGGER t BEFORE INSERT ON slots BEGIN SELECT RAISE(FAIL, 'no'); END")
         .unwrap();
     let takes = [whole("k", total(1), 1), whole("s", Allowance::Slots { max: 1 }, 0)];
-    assert!(run(store.take(at(0), &takes)).is_err());
+    assert!(run(store.acquire(at(0), &takes)).is_err());
     other.execute_batch("DROP TRIGGER t").unwrap();
-    assert_eq!(run(store.take(at(0), &takes)), Ok(Vec::new()));
+    assert_eq!(run(store.acquire(at(0), &takes)), Ok(Vec::new()));
 }

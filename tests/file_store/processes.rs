@@ -175,7 +175,7 @@ fn slots_of_a_killed_process_are_released() {
             child.wait().unwrap();
             assert!(waiting.is_some() || try_slot(&store, "k"));
         });
-        store.give_back("k");
+        store.release("k");
     }
     assert_eq!(temp.files().iter().filter(|name| name.contains("-owner-")).count(), 1);
 }

@@ -48,7 +48,7 @@ fn contradictions(examined: &ExaminedCondition<'_>) -> Vec<String> {
             ExaminedForm::Any(parts) => Truth::any(parts.iter().map(|part| part.truth.clone())),
             ExaminedForm::Not(inner) => !inner.truth.clone(),
             ExaminedForm::Test(test) => {
-                let kept = match &test.found {
+                let kept = match &test.values {
                     TestedValues::Values { first, count } if first.len() == *count => first,
                     TestedValues::Values { .. } => return,
                     TestedValues::Absent | TestedValues::TypeMismatch(_) => return,
@@ -96,20 +96,20 @@ impl NotificationCounter {
     fn note(&self, asking: &PolicyEvaluated<'_>) {
         let decision = *self.decisions.lock().unwrap();
         let phase = name(asking.phase.unwrap());
-        *self.heard.lock().unwrap().entry((decision, phase, asking.place)).or_default() += 1;
+        *self.heard.lock().unwrap().entry((decision, phase, asking.index)).or_default() += 1;
         let examined = asking.examine();
         let truth = examined.truth();
-        let fits = match asking.said {
+        let fits = match asking.status {
             MatchStatus::Truth(said) => *said == truth,
-            MatchStatus::LeftOut | MatchStatus::Elsewhere => truth == Truth::No,
-            MatchStatus::Unasked(_) => true,
+            MatchStatus::Excluded | MatchStatus::OtherTool => truth == Truth::No,
+            MatchStatus::Skipped(_) => true,
         };
-        let elsewhere = matches!(asking.said, MatchStatus::Elsewhere);
+        let elsewhere = matches!(asking.status, MatchStatus::OtherTool);
         if !fits || elsewhere == (examined.matches_tool() && examined.matches_server()) {
             self.wrong
                 .lock()
                 .unwrap()
-                .push(format!("{} {phase} {:?}: {truth:?}", asking.policy.id, asking.said));
+                .push(format!("{} {phase} {:?}: {truth:?}", asking.policy.id, asking.status));
         }
         if asking.verdict.is_some() && !asking.matches() {
             self.wrong
@@ -121,10 +121,10 @@ impl NotificationCounter {
 }
 
 impl EventListener for NotificationCounter {
-    fn hear(&self, event: &Event<'_>) {
+    fn on_event(&self, event: &Event<'_>) {
         match event {
             Event::DecisionStarted(_) => *self.decisions.lock().unwrap() += 1,
-            Event::Asking(asking) => self.note(asking),
+            Event::PolicyEvaluated(asking) => self.note(asking),
             Event::Ended(outcome) => self.ended.lock().unwrap().push(outcome.id.clone()),
             _ => {}
         }
@@ -134,7 +134,7 @@ impl EventListener for NotificationCounter {
 struct Panics;
 
 impl EventListener for Panics {
-    fn hear(&self, _: &Event<'_>) {
+    fn on_event(&self, _: &Event<'_>) {
         std::panic::resume_unwind(Box::new("a listener's own mistake"));
     }
 }

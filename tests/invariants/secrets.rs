@@ -117,7 +117,7 @@ proptest! {
         }
         let rules = json!({ "policies": policies }).to_string();
         let mut built = policy::build_texts([("rules.yaml", rules.clone())]);
-        let chains = Arc::new(built.chains.take().unwrap());
+        let chains = Arc::new(built.policies.take().unwrap());
         let sources = built.sources;
         // The content of a rules file is not a secret to anyone who sees its lines.
         let said = format!("\"note\":\"{SECRET}\"");

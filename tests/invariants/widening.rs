@@ -127,7 +127,7 @@ fn revealed_secrets(text: &str) -> Vec<&'static str> {
 
 fn compile(rules: &str) -> CompiledPolicies {
     let built = policy::build_texts([("rules.yaml", rules)]);
-    built.chains.unwrap_or_else(|| panic!("{rules}: {:?}", built.diagnostics))
+    built.policies.unwrap_or_else(|| panic!("{rules}: {:?}", built.diagnostics))
 }
 
 fn stream_output(rules: &str, text: &str, reasoning: bool) -> String {

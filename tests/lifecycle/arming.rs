@@ -44,7 +44,7 @@ fn each_sdk_call_passes_the_gate_and_has_a_result_for_the_model() {
     assert_eq!(looked.result.unwrap().output, ResultOutput::Json(json!(1)));
     let denied = call("c2", "drop");
     assert_eq!(
-        (kind_and_code(&denied.outcome).0, denied.result.unwrap().settled),
+        (kind_and_code(&denied.outcome).0, denied.result.unwrap().status),
         ("denied", ResultStatus::Denied)
     );
     let waits = call("c3", "pay");

@@ -150,7 +150,7 @@ fn panicking_hook_outside_of_calls_changes_nothing() {
         ) -> callgate::lifecycle::ChunkAction {
             panic!("clumsy")
         }
-        fn goes_on(&self, _: &callgate::lifecycle::RunContext, _: &History) -> bool {
+        fn should_continue(&self, _: &callgate::lifecycle::RunContext, _: &History) -> bool {
             panic!("clumsy")
         }
         fn on_end(
@@ -185,7 +185,7 @@ fn hook_can_stop_further_model_calls() {
         fn id(&self) -> &str {
             "once"
         }
-        fn goes_on(&self, _: &callgate::lifecycle::RunContext, _: &History) -> bool {
+        fn should_continue(&self, _: &callgate::lifecycle::RunContext, _: &History) -> bool {
             false
         }
     }
@@ -232,7 +232,7 @@ impl callgate::lifecycle::Middleware for ContextRecorder {
     fn id(&self) -> &str {
         "asks"
     }
-    fn wraps(&self) -> bool {
+    fn has_around(&self) -> bool {
         true
     }
     fn on_session_start(&self, run: &callgate::lifecycle::RunContext) {

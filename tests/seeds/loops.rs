@@ -120,7 +120,7 @@ impl Middleware for Stops {
         self.at("before", call.run);
         Box::pin(std::future::ready(BeforeAction::Continue))
     }
-    fn wraps(&self) -> bool {
+    fn has_around(&self) -> bool {
         true
     }
     fn around<'a>(

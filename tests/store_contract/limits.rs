@@ -132,7 +132,7 @@ pub fn duplicate_key_in_a_batch_counts_twice(new: &New) {
 pub fn duplicate_key_with_different_allowances_is_an_error(new: &New) {
     let store = new();
     let batch = [take("k", fixed(5, 60), 1), take("k", fixed(6, 60), 1)];
-    assert!(run(store.take(at(seconds(0)), &batch)).is_err());
+    assert!(run(store.acquire(at(seconds(0)), &batch)).is_err());
     assert_eq!(acquire_one(&*store, seconds(0), take("k", fixed(5, 60), 5)), Ok(()), "nothing was acquired");
 }
 

@@ -9,7 +9,7 @@ use super::*;
 fn full_store_rejects_new_keys_and_keeps_counting_known_ones() {
     let store = MemoryStore::with_capacity(Capacity { limits: 3, ..MemoryStore::CAPACITY });
     assert_eq!(acquire_one(&store, seconds(0), take("a", fixed(2, 60), 1)), Ok(()));
-    assert!(run(store.take(at(seconds(0)), &[take("b", fixed(2, 60), 1)])).is_err());
+    assert!(run(store.acquire(at(seconds(0)), &[take("b", fixed(2, 60), 1)])).is_err());
     assert_eq!(acquire_one(&store, seconds(0), take("a", fixed(2, 60), 1)), Ok(()));
     assert!(acquire_one(&store, seconds(0), take("a", fixed(2, 60), 1)).is_err());
     assert_eq!(acquire_one(&store, seconds(60), take("b", fixed(2, 60), 1)), Ok(()));

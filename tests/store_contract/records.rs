@@ -5,7 +5,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use callgate::host::{Account, ConditionalWrite, LARGEST_RECORD, Record, RecordKey, RecordPage, StoreError};
+use callgate::host::{
+    Account, ConditionalWrite, MAX_RECORD_BYTES, Record, RecordKey, RecordPage, StoreError,
+};
 use callgate::json::{Value, json};
 
 use super::*;
@@ -200,7 +202,7 @@ pub fn record_is_stored_losslessly(new: &New) {
 
 pub fn too_large_record_is_rejected(new: &New) {
     let store = new();
-    let largest = if store.is_sealed() { SealedStore::LARGEST } else { LARGEST_RECORD };
+    let largest = if store.is_sealed() { SealedStore::MAX_RECORD_BYTES } else { MAX_RECORD_BYTES };
     let refused = |value: Value, over| {
         let error = try_write(&*store, 0, here("k"), &value, over, None).unwrap_err();
         assert!(error.to_string().contains(&format!("{} MiB", largest >> 20)), "{error}");

@@ -10,7 +10,7 @@ pub fn slots_are_released(new: &New) {
     assert!(try_slot(&*store, "k", 2) && try_slot(&*store, "k", 2));
     assert_eq!(acquire_one(&*store, seconds(0), take("k", Allowance::Slots { max: 2 }, 1)), Err(None));
     assert!(try_slot(&*store, "other", 2));
-    store.give_back("k");
+    store.release("k");
     assert!(try_slot(&*store, "k", 2));
     assert!(!try_slot(&*store, "k", 2));
     assert!(!try_slot(&*store, "none", 0));
@@ -20,29 +20,29 @@ pub fn reduced_slots_count_those_in_use(new: &New) {
     let store = new();
     assert!(try_slot(&*store, "k", 3) && try_slot(&*store, "k", 3) && try_slot(&*store, "k", 3));
     assert!(!try_slot(&*store, "k", 1));
-    store.give_back("k");
-    store.give_back("k");
+    store.release("k");
+    store.release("k");
     assert!(!try_slot(&*store, "k", 1), "one slot is still in use");
-    store.give_back("k");
+    store.release("k");
     assert!(try_slot(&*store, "k", 1));
 }
 
 pub fn releasing_an_unused_slot_frees_nothing(new: &New) {
     let store = new();
-    store.give_back("k");
+    store.release("k");
     assert!(try_slot(&*store, "k", 1));
     assert!(!try_slot(&*store, "k", 1));
     assert_eq!(acquire_one(&*store, seconds(0), take("limit", fixed(1, 60), 1)), Ok(()));
-    store.give_back("limit");
+    store.release("limit");
     assert!(acquire_one(&*store, seconds(0), take("limit", fixed(1, 60), 1)).is_err());
 }
 
 pub fn slot_released_before_the_wait_is_noticed(new: &New) {
     let store = new();
     assert!(try_slot(&*store, "k", 1));
-    let waits = [store.slot_freed(), store.slot_freed()];
+    let waits = [store.slot_released(), store.slot_released()];
     assert!(!try_slot(&*store, "k", 1));
-    store.give_back("k");
+    store.release("k");
     // Both waiters: the first to wake may wait for a slot of another key.
     for freed in waits {
         run(freed);
@@ -67,8 +67,8 @@ pub fn all_waiters_get_a_slot(new: &New) {
                             take("all", Allowance::Slots { max: MAX }, 0),
                         ];
                         loop {
-                            let freed = store.slot_freed();
-                            if store.take(at(seconds(0)), &takes).await.unwrap().is_empty() {
+                            let freed = store.slot_released();
+                            if store.acquire(at(seconds(0)), &takes).await.unwrap().is_empty() {
                                 break;
                             }
                             freed.await;
@@ -76,8 +76,8 @@ pub fn all_waiters_get_a_slot(new: &New) {
                         most.fetch_max(held.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         thread::yield_now();
                         held.fetch_sub(1, Ordering::SeqCst);
-                        store.give_back(key);
-                        store.give_back("all");
+                        store.release(key);
+                        store.release("all");
                     }
                 });
             });

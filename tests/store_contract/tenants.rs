@@ -75,7 +75,7 @@ fn hostile() -> Account {
 
 fn acquires(store: &dyn StateStore, account: Account, key: &str) -> bool {
     let one = LimitAcquisition { account, ..take(key, fixed(5, 86_400), 1) };
-    run(store.take(at(seconds(0)), &[one])).is_ok_and(|refusals| refusals.is_empty())
+    run(store.acquire(at(seconds(0)), &[one])).is_ok_and(|refusals| refusals.is_empty())
 }
 
 fn flood_of_limits_is_rejected_for_its_caller_only(new: &Sized) {
@@ -94,7 +94,7 @@ fn flood_of_limits_is_rejected_for_its_caller_only(new: &Sized) {
     // Expired limits free capacity.
     let next_day = at(seconds(2 * 86_400));
     let one = LimitAcquisition { account: hostile(), ..take("later", fixed(5, 86_400), 1) };
-    assert_eq!(run(store.take(next_day, &[one])), Ok(Vec::new()));
+    assert_eq!(run(store.acquire(next_day, &[one])), Ok(Vec::new()));
 }
 
 fn tenant_with_many_callers_leaves_capacity_for_others(new: &Sized) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{CostLevel, MAX_CHAIN, quoted};
+use super::{CostLevel, MAX_CHAIN, quote};
 use crate::argument_schema::SchemaError;
 use crate::json::{MAX_DEPTH, Map, Value};
 use crate::regex_compiler;
@@ -104,7 +104,7 @@ impl<'a> SubschemaGraph<'a> {
             {
                 return Err(SchemaError::at(
                     below,
-                    format!("the anchor {} is duplicate: rename one of the two", quoted(anchor)),
+                    format!("the anchor {} is duplicate: rename one of the two", quote(anchor)),
                 ));
             }
             self.find_anchors(item, below, id)?;
@@ -172,7 +172,7 @@ impl<'a> SubschemaGraph<'a> {
             self.patterns += 1;
             let is_many = self.patterns > MAX_PATTERNS;
             if !is_many && matches!(regex_compiler::compile(pattern), Err(regex::Error::CompiledTooBig(_))) {
-                let pattern = quoted(pattern);
+                let pattern = quote(pattern);
                 return Err(SchemaError::at(place, format!("the pattern {pattern} takes too much memory")));
             }
         }
@@ -200,7 +200,7 @@ impl<'a> SubschemaGraph<'a> {
                 let message = format!(
                     "`$ref` to {} points outside of the schema, and nothing is fetched: copy the target to `$defs` \
                      and refer to it as `#/$defs/…`",
-                    quoted(reference)
+                    quote(reference)
                 );
                 return Err(SchemaError::at(place, message));
             }
@@ -212,7 +212,7 @@ impl<'a> SubschemaGraph<'a> {
             self.anchors.get(fragment).cloned()
         };
         target.ok_or_else(|| {
-            SchemaError::at(place, format!("`$ref` to {} does not exist in the schema", quoted(reference)))
+            SchemaError::at(place, format!("`$ref` to {} does not exist in the schema", quote(reference)))
         })
     }
 

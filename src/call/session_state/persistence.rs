@@ -13,7 +13,7 @@ impl SessionState {
     pub fn to_json(&self) -> Value {
         let part = |name: &str| self.document.get(name).cloned().unwrap_or_default();
         let taken: BTreeMap<&String, u64> =
-            self.taken.iter().map(|(limit, amount)| (limit, amount.millionths())).collect();
+            self.acquired.iter().map(|(limit, amount)| (limit, amount.millionths())).collect();
         let sorted = |counts: &HashMap<String, u64>| -> Value {
             counts
                 .iter()
@@ -22,17 +22,17 @@ impl SessionState {
                 .map(|(k, v)| (k.clone(), json!(v)))
                 .collect()
         };
-        let worked: BTreeMap<_, _> = self.worked.iter().collect();
+        let worked: BTreeMap<_, _> = self.successful_inputs.iter().collect();
         json!({
             "version": VERSION,
             "labels": part("labels"),
             "facts": part("facts"),
             "calls": part("calls"),
-            "unsettled": self.unsettled,
-            "halted": self.halted,
+            "unsettled": self.unknown_parts,
+            "halted": self.halt_message,
             "taken": taken,
             "worked": worked,
-            "invitations": self.invitations,
+            "invitations": self.recoveries,
             "occurrences": sorted(&self.occurrences),
             "questions": sorted(&self.questions),
             "suspended": self.suspended,
@@ -62,11 +62,11 @@ impl SessionState {
         let taken = taken.into_iter().map(|(limit, amount)| (limit, Amount::from_millionths(amount)));
         (version == VERSION).then(|| Self {
             document: json!({ "labels": labels, "facts": facts, "calls": calls }),
-            unsettled,
-            halted,
-            taken: taken.collect(),
-            worked,
-            invitations,
+            unknown_parts: unsettled,
+            halt_message: halted,
+            acquired: taken.collect(),
+            successful_inputs: worked,
+            recoveries: invitations,
             occurrences,
             questions,
             suspended,
@@ -81,23 +81,23 @@ impl SessionState {
         if other.run > self.run {
             self.run = other.run;
             self.suspended = other.suspended;
-            self.halted.clone_from(&other.halted);
-            self.taken.clone_from(&other.taken);
-            self.invitations.clone_from(&other.invitations);
+            self.halt_message.clone_from(&other.halt_message);
+            self.acquired.clone_from(&other.acquired);
+            self.recoveries.clone_from(&other.recoveries);
         }
         if other.run != self.run {
             return;
         }
         self.suspended |= other.suspended;
-        self.halted = self.halted.take().or_else(|| other.halted.clone());
-        for (limit, amount) in &other.taken {
-            let known = self.taken.entry(limit.clone()).or_default();
+        self.halt_message = self.halt_message.take().or_else(|| other.halt_message.clone());
+        for (limit, amount) in &other.acquired {
+            let known = self.acquired.entry(limit.clone()).or_default();
             *known = (*known).max(*amount);
         }
-        for (invitation, count) in &other.invitations {
-            match self.invitations.iter_mut().find(|(known, _)| known == invitation) {
+        for (invitation, count) in &other.recoveries {
+            match self.recoveries.iter_mut().find(|(known, _)| known == invitation) {
                 Some((_, known)) => *known = (*known).max(*count),
-                None => self.invitations.push((invitation.clone(), *count)),
+                None => self.recoveries.push((invitation.clone(), *count)),
             }
         }
     }
@@ -142,10 +142,10 @@ impl SessionState {
                 known.insert(tool.clone(), most.into());
             }
         }
-        other.unsettled.iter().for_each(|part| self.mark_unknown(part));
+        other.unknown_parts.iter().for_each(|part| self.mark_unknown(part));
         self.merge_run(other);
         self.masks.merge(&other.masks);
-        for (tool, inputs) in &other.worked {
+        for (tool, inputs) in &other.successful_inputs {
             inputs.iter().for_each(|input| self.add_successful_input(tool, input.clone()));
         }
         for (counts, others) in

@@ -4,7 +4,7 @@ use super::SessionState;
 use super::changes::SessionChange;
 
 /// The most different requests that are open or were not approved. Beyond that, no new one is counted.
-const OPEN: usize = 512;
+const MAX_OPEN: usize = 512;
 /// The most requests that are remembered.
 const MAX_REMEMBERED: usize = 4096;
 
@@ -15,7 +15,7 @@ impl SessionState {
         self.log_change(|| SessionChange::Asked(question.to_owned()));
         let is_new = !self.questions.contains_key(question);
         if is_new
-            && self.questions.keys().filter(|known| self.count_since_approval(known) > 0).count() >= OPEN
+            && self.questions.keys().filter(|known| self.count_since_approval(known) > 0).count() >= MAX_OPEN
         {
             return u64::MAX;
         }
@@ -89,7 +89,7 @@ mod tests {
             state.reset_question(&question);
         }
         assert!(state.questions.len() <= MAX_REMEMBERED + 2);
-        for number in 0..OPEN {
+        for number in 0..MAX_OPEN {
             assert_eq!(state.count_question(&format!("open{number}")), 0);
         }
         assert_eq!(state.count_question("one more"), u64::MAX);

@@ -10,8 +10,8 @@ use crate::safe_text::escape_controls;
 pub(super) fn apply_changes(shown: &Value, changes: &[String]) -> Result<Value, CommandError> {
     let mut edited = shown.clone();
     for change in changes {
-        let (steps, value) = read(change)?;
-        let place = place(&mut edited, &steps).ok_or_else(|| {
+        let (steps, value) = parse_change(change)?;
+        let place = resolve_path(&mut edited, &steps).ok_or_else(|| {
             CommandError::new(format!("`--set {}`: the arguments have no such path", escape_controls(change)))
         })?;
         *place = value;
@@ -20,11 +20,11 @@ pub(super) fn apply_changes(shown: &Value, changes: &[String]) -> Result<Value, 
 }
 
 /// Parses a change into path and value. As keys can contain `=`, the first `=` between a valid path and valid JSON is the separator.
-fn read(change: &str) -> Result<(Vec<PathStep>, Value), CommandError> {
+fn parse_change(change: &str) -> Result<(Vec<PathStep>, Value), CommandError> {
     let mut problem = None;
     for (at, _) in change.match_indices('=') {
         let (Some(left), Some(right)) = (change.get(..at), change.get(at + 1..)) else { continue };
-        let Some(steps) = steps(left) else { continue };
+        let Some(steps) = parse_path(left) else { continue };
         match json::parse(right) {
             Ok(value) => return Ok((steps, value)),
             Err(_) => problem = problem.or(Some(right)),
@@ -44,14 +44,14 @@ fn read(change: &str) -> Result<(Vec<PathStep>, Value), CommandError> {
     }))
 }
 
-fn steps(text: &str) -> Option<Vec<PathStep>> {
+fn parse_path(text: &str) -> Option<Vec<PathStep>> {
     let text = if text.starts_with('$') { text.to_owned() } else { format!("$.input.{text}") };
     let path = Path::parse(&text).ok().filter(|path| path.root() == Root::Input)?;
     path.steps().filter(|steps| !steps.is_empty()).map(<[PathStep]>::to_vec)
 }
 
 /// Finds the value at a path; a missing last member is added.
-fn place<'v>(value: &'v mut Value, steps: &[PathStep]) -> Option<&'v mut Value> {
+fn resolve_path<'v>(value: &'v mut Value, steps: &[PathStep]) -> Option<&'v mut Value> {
     let (last, before) = steps.split_last()?;
     let mut at = value;
     for step in before {

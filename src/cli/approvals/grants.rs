@@ -13,7 +13,7 @@ use crate::host::{Clock, SystemClock};
 use crate::json::json;
 
 /// Number of characters shown of a grant's id; it is a digest, and a prefix identifies it.
-const SHOWN: usize = 12;
+const ID_LENGTH: usize = 12;
 
 impl ApprovalsContext<'_> {
     pub(super) fn grants(&self, all: bool, output: &mut Output) -> Result<(), ApprovalsError> {
@@ -24,7 +24,7 @@ impl ApprovalsContext<'_> {
         if self.format == OutputFormat::Json {
             let grants: Vec<_> = grants
                 .iter()
-                .map(|(name, grant)| forms::grant_json(name, grant, state(grant, now)))
+                .map(|(name, grant)| forms::grant_json(name, grant, grant_state(grant, now)))
                 .collect();
             return forms::write_json(&json!({ "grants": grants }), output);
         }
@@ -38,11 +38,11 @@ impl ApprovalsContext<'_> {
             if !grant.by.is_empty() {
                 about.push(format!("by {}", escape_line(&grant.by.join(", "))));
             }
-            about.push(match state(grant, now) {
+            about.push(match grant_state(grant, now) {
                 "stands" => format!("until {}", format_time(&grant.until.to_string())),
                 other => other.to_owned(),
             });
-            let name = output.paint(YELLOW, short(name)).into_owned();
+            let name = output.paint(YELLOW, short_id(name)).into_owned();
             let about = output.paint(DIM, &about.join(" · ")).into_owned();
             writeln!(output, "{name}  {about}")?;
         }
@@ -55,15 +55,19 @@ impl ApprovalsContext<'_> {
             return forms::write_json(&forms::grant_json(&name, &grant, "revoked"), output);
         }
         let tool = escape_line(&grant.tool);
-        Ok(writeln!(output, "revoked: calls of {tool} that {} allowed require approval again", short(&name))?)
+        Ok(writeln!(
+            output,
+            "revoked: calls of {tool} that {} allowed require approval again",
+            short_id(&name)
+        )?)
     }
 }
 
-fn short(name: &str) -> &str {
-    name.get(..SHOWN).unwrap_or(name)
+fn short_id(name: &str) -> &str {
+    name.get(..ID_LENGTH).unwrap_or(name)
 }
 
-fn state(grant: &Grant, now: Timestamp) -> &'static str {
+fn grant_state(grant: &Grant, now: Timestamp) -> &'static str {
     match grant {
         _ if grant.revoked => "revoked",
         _ if grant.is_active(now) => "stands",

@@ -27,7 +27,7 @@ pub(super) fn request_json(item: &InboxItem) -> Value {
     let request = &item.request;
     let answers = item.answers.iter().enumerate().map(|(place, said)| {
         let ignored = item.ignored.iter().find(|ignored| ignored.place == place);
-        answer(said, ignored)
+        answer_json(said, ignored)
     });
     let asks = item.asks.iter().map(|ask| {
         json!({
@@ -39,7 +39,7 @@ pub(super) fn request_json(item: &InboxItem) -> Value {
     });
     let (stage, since, decision, why, outcome) = match &item.progress {
         RequestStatus::Waiting { .. } => ("waiting", None, None, None, None),
-        RequestStatus::Answered(standing) => ("answered", None, Some(decision(standing)), None, None),
+        RequestStatus::Answered(standing) => ("answered", None, Some(decision_name(standing)), None, None),
         RequestStatus::Lapsed { at } => ("lapsed", Some(at), None, None, None),
         RequestStatus::Unproven(error) => ("unproven", None, None, Some(error.to_string()), None),
         RequestStatus::Running { at } => ("running", Some(at), None, None, None),
@@ -70,7 +70,7 @@ pub(super) fn request_json(item: &InboxItem) -> Value {
     })
 }
 
-fn decision(standing: &Tally) -> &'static str {
+fn decision_name(standing: &Tally) -> &'static str {
     match standing {
         Tally::Open { .. } => "open",
         Tally::Approved { edited: None, .. } => "approved",
@@ -81,7 +81,7 @@ fn decision(standing: &Tally) -> &'static str {
     }
 }
 
-fn answer(said: &ResponsePart, ignored: Option<&IgnoredAnswer>) -> Value {
+fn answer_json(said: &ResponsePart, ignored: Option<&IgnoredAnswer>) -> Value {
     json!({
         "decision": match said {
             _ if said.cancel => "cancelled",

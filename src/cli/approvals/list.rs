@@ -26,9 +26,9 @@ impl ApprovalsContext<'_> {
     pub(super) fn list(&self, all: bool, output: &mut Output) -> Result<(), ApprovalsError> {
         let items = self.runtime.block_on(self.inbox.list())?;
         let shown = items.iter().filter(|item| all || item.is_pending());
-        let groups = groups(shown);
+        let groups = group_requests(shown);
         if self.format == OutputFormat::Json {
-            let groups: Vec<Value> = groups.iter().filter_map(group).collect();
+            let groups: Vec<Value> = groups.iter().filter_map(group_json).collect();
             return forms::write_json(&json!({ "questions": groups }), output);
         }
         if groups.is_empty() {
@@ -85,7 +85,7 @@ fn is_about_arguments(field: &CardField) -> bool {
     field.kind.is_argument() || matches!(field.kind, FieldKind::LeftOut | FieldKind::Note)
 }
 
-fn groups<'i>(items: impl Iterator<Item = &'i InboxItem>) -> Vec<RequestGroup<'i>> {
+fn group_requests<'i>(items: impl Iterator<Item = &'i InboxItem>) -> Vec<RequestGroup<'i>> {
     let mut groups: Vec<RequestGroup<'_>> = Vec::new();
     let mut places = std::collections::HashMap::new();
     for item in items {
@@ -102,7 +102,7 @@ fn groups<'i>(items: impl Iterator<Item = &'i InboxItem>) -> Vec<RequestGroup<'i
     groups
 }
 
-fn group(group: &RequestGroup<'_>) -> Option<Value> {
+fn group_json(group: &RequestGroup<'_>) -> Option<Value> {
     let request = &group.first()?.request;
     Some(json!({
         "count": group.items.len(),

@@ -152,7 +152,7 @@ struct ApprovalIdArgs {
 #[derive(clap::Args)]
 struct ApproverArgs {
     /// The approver's name. Anonymous answers are rejected, unless the policy says `anonymous: allow`
-    #[arg(long = "as", value_name = "PRINCIPAL", value_parser = principal)]
+    #[arg(long = "as", value_name = "PRINCIPAL", value_parser = parse_principal)]
     principal: Option<String>,
     /// A role of the approver; repeatable
     #[arg(long = "role", value_name = "ROLE", requires = "principal", value_parser = NonEmptyStringValueParser::new())]
@@ -163,7 +163,7 @@ struct ApproverArgs {
 }
 
 /// Validates the name of a principal, and returns it unchanged.
-fn principal(name: &str) -> Result<String, &'static str> {
+fn parse_principal(name: &str) -> Result<String, &'static str> {
     match Principal::parse(name, PrincipalComparison::Canonical) {
         Some(_) => Ok(name.to_owned()),
         None => Err("a name must not be blank or contain control characters"),
@@ -176,7 +176,7 @@ impl ApproverArgs {
         Some(Approver { principal, roles: self.roles.clone() })
     }
 
-    fn saying(&self, approved: bool) -> ResponsePart {
+    fn new_answer(&self, approved: bool) -> ResponsePart {
         ResponsePart { approved, reason: self.reason.clone(), ..ResponsePart::default() }
     }
 }
@@ -188,28 +188,29 @@ pub(super) fn approvals(arguments: &ApprovalsArgs, output: &mut Output) -> Resul
         ApprovalsCommand::List { all, place } => desk(place)?.list(*all, output),
         ApprovalsCommand::Show { one } => desk(&one.place)?.show(&one.id, output),
         ApprovalsCommand::Approve { one, who } => {
-            desk(&one.place)?.answer(one, who, output, |_| Ok(who.saying(true)))
+            desk(&one.place)?.answer(one, who, output, |_| Ok(who.new_answer(true)))
         }
         ApprovalsCommand::Deny { one, who } => {
-            desk(&one.place)?.answer(one, who, output, |_| Ok(who.saying(false)))
+            desk(&one.place)?.answer(one, who, output, |_| Ok(who.new_answer(false)))
         }
         ApprovalsCommand::Edit { one, who, set, input } => {
             desk(&one.place)?.answer(one, who, output, |item| {
                 let edited = match input {
-                    Some(path) => read(path)?,
+                    Some(path) => read_json(path)?,
                     None => argument_edits::apply_changes(&item.request.input, set)?,
                 };
-                Ok(ResponsePart { edited_input: Some(edited), ..who.saying(true) })
+                Ok(ResponsePart { edited_input: Some(edited), ..who.new_answer(true) })
             })
         }
         ApprovalsCommand::Answer { one, who, output: text } => {
             desk(&one.place)?.answer(one, who, output, |_| {
-                let given = if text == "-" { read(Path::new("-"))? } else { parse("--output", text)? };
-                Ok(ResponsePart { output: Some(given), ..who.saying(true) })
+                let given =
+                    if text == "-" { read_json(Path::new("-"))? } else { parse_json("--output", text)? };
+                Ok(ResponsePart { output: Some(given), ..who.new_answer(true) })
             })
         }
         ApprovalsCommand::Cancel { one, who } => desk(&one.place)?
-            .answer(one, who, output, |_| Ok(ResponsePart { cancel: true, ..who.saying(false) })),
+            .answer(one, who, output, |_| Ok(ResponsePart { cancel: true, ..who.new_answer(false) })),
         ApprovalsCommand::Grants { all, place } => desk(place)?.grants(*all, output),
         ApprovalsCommand::Revoke { id, place } => desk(place)?.revoke(id, output),
     };
@@ -278,7 +279,7 @@ impl<'d> ApprovalsContext<'d> {
     ) -> Result<(), ApprovalsError> {
         let item = self.runtime.block_on(self.inbox.find(&one.id))?;
         let said = say(&item)?;
-        let word = word(&said);
+        let word = answer_label(&said);
         let after = self.runtime.block_on(self.inbox.answer(&item.name, said, who.approver()))?;
         if self.format == OutputFormat::Json {
             return json_output::write_json(&json_output::request_json(&after), output);
@@ -300,7 +301,7 @@ impl<'d> ApprovalsContext<'d> {
 }
 
 /// An answer in a few words.
-fn word(said: &ResponsePart) -> &'static str {
+fn answer_label(said: &ResponsePart) -> &'static str {
     match said {
         _ if said.cancel => "cancelled",
         _ if !said.approved => "denied",
@@ -311,7 +312,7 @@ fn word(said: &ResponsePart) -> &'static str {
 }
 
 /// Reads JSON from a file, or from stdin for `-`.
-fn read(path: &Path) -> Result<Value, CommandError> {
+fn read_json(path: &Path) -> Result<Value, CommandError> {
     let (name, text) = if path == Path::new("-") {
         let mut text = String::new();
         ("stdin".to_owned(), std::io::stdin().read_to_string(&mut text).map(|_| text))
@@ -319,10 +320,10 @@ fn read(path: &Path) -> Result<Value, CommandError> {
         (path.display().to_string(), std::fs::read_to_string(path))
     };
     let text = text.map_err(|error| CommandError::new(format!("`{name}` can't be read: {error}")))?;
-    parse(&name, &text)
+    parse_json(&name, &text)
 }
 
-fn parse(name: &str, text: &str) -> Result<Value, CommandError> {
+fn parse_json(name: &str, text: &str) -> Result<Value, CommandError> {
     values::parse(text).map_err(|error| {
         let help = if name == "--output" { "; strings need quotes, as in '\"done\"'" } else { "" };
         CommandError::new(format!("{name}:{}:{}: {}{help}", error.line, error.column, error.kind))

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::json_output as forms;
-use super::{ApprovalsContext, ApprovalsError, word};
+use super::{ApprovalsContext, ApprovalsError, answer_label};
 use crate::approval::{BoundRequest, InboxItem, RequestStatus};
 use crate::card::{Card, CardExtent, Resolution, ResolutionKind};
 use crate::cli::OutputFormat;
@@ -38,7 +38,7 @@ impl ApprovalsContext<'_> {
         for (place, answer) in item.answers.iter().enumerate() {
             let ignored = item.ignored.iter().find(|ignored| ignored.place == place);
             let ignored = ignored.map(|ignored| format!(" (does not count: {})", escape_line(&ignored.why)));
-            writeln!(output, "Answer: {}{}", told(answer), ignored.unwrap_or_default())?;
+            writeln!(output, "Answer: {}{}", format_answer(answer), ignored.unwrap_or_default())?;
         }
         if item.is_pending() {
             // The id as given, which identifies exactly one request.
@@ -68,10 +68,10 @@ pub(super) fn request_card(item: &InboxItem, extent: CardExtent) -> Card {
         RequestStatus::Waiting { .. } | RequestStatus::Unproven(_) => None,
         RequestStatus::Lapsed { at } => {
             let at = Some(at.to_string());
-            Some(Resolution { resolved: ResolutionKind::Expired, by: Vec::new(), at, reason: None })
+            Some(Resolution { kind: ResolutionKind::Expired, by: Vec::new(), at, reason: None })
         }
         RequestStatus::Answered(_) | RequestStatus::Running { .. } | RequestStatus::Settled { .. } => {
-            deciding(item).map(|answer| Resolution {
+            deciding_answer(item).map(|answer| Resolution {
                 by: deciders(item, answer),
                 at: answer.answered_at.clone(),
                 ..Resolution::from(answer)
@@ -84,7 +84,7 @@ pub(super) fn request_card(item: &InboxItem, extent: CardExtent) -> Card {
     }
 }
 
-fn counting(item: &InboxItem) -> impl Iterator<Item = &ResponsePart> {
+fn counting_answers(item: &InboxItem) -> impl Iterator<Item = &ResponsePart> {
     let counts = |place: &usize| !item.ignored.iter().any(|ignored| ignored.place == *place);
     item.answers.iter().enumerate().filter(move |(place, _)| counts(place)).map(|(_, said)| said)
 }
@@ -93,20 +93,20 @@ fn counting(item: &InboxItem) -> impl Iterator<Item = &ResponsePart> {
 fn deciders(item: &InboxItem, deciding: &ResponsePart) -> Vec<String> {
     let approves = |said: &ResponsePart| said.approved && !said.cancel;
     let together = |said: &&ResponsePart| *said == deciding || approves(said) && approves(deciding);
-    let names = counting(item).filter(together).filter_map(|said| said.answered_by.as_ref());
+    let names = counting_answers(item).filter(together).filter_map(|said| said.answered_by.as_ref());
     names.map(|by| by.principal.clone()).collect()
 }
 
 /// The answer that decided: the strictest that counts; among approvals, the one that completed the quorum.
-fn deciding(item: &InboxItem) -> Option<&ResponsePart> {
-    let counting = || counting(item);
+fn deciding_answer(item: &InboxItem) -> Option<&ResponsePart> {
+    let counting = || counting_answers(item);
     let cancels = counting().find(|said| said.cancel);
     cancels.or_else(|| counting().find(|said| !said.approved)).or_else(|| counting().last())
 }
 
 /// Formats an answer in one line.
-fn told(answer: &ResponsePart) -> String {
-    let mut text = word(answer).to_owned();
+fn format_answer(answer: &ResponsePart) -> String {
+    let mut text = answer_label(answer).to_owned();
     if let Some(by) = &answer.answered_by {
         text.push_str(&format!(" by {}", quote_name(&by.principal)));
     }
@@ -122,7 +122,7 @@ fn told(answer: &ResponsePart) -> String {
     text
 }
 
-fn names(of: &[String]) -> String {
+fn join_names(of: &[String]) -> String {
     of.iter().map(|of| quote_name(of)).collect::<Vec<_>>().join(", ")
 }
 
@@ -133,7 +133,7 @@ pub(super) fn format_progress(item: &InboxItem) -> String {
             format!("pending: {}", format_missing_approvals(item))
         }
         RequestStatus::Waiting { by } => {
-            format!("pending, approved by {}: {}", names(by), format_missing_approvals(item))
+            format!("pending, approved by {}: {}", join_names(by), format_missing_approvals(item))
         }
         RequestStatus::Answered(standing) => format!("{standing}, not resumed yet"),
         RequestStatus::Lapsed { at } => format!("expired {}", format_time(&at.to_string())),

@@ -10,7 +10,7 @@ use super::server_entry::{ConfigFileError, ServerEntry, read_entries};
 use crate::cli::exit::CommandError;
 use crate::diagnostic::SourceMap;
 
-const MARK: &str = "\u{feff}";
+const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// A client's config file as read.
 #[derive(Debug)]
@@ -35,19 +35,20 @@ pub(super) struct ConfigBackup {
 
 impl ConfigFile {
     pub(super) fn open(shown: PathBuf, facts: &ClientProperties) -> Result<Self, CommandError> {
-        let path = fs::canonicalize(&shown).map_err(|error| unreadable(&shown, facts, &error))?;
-        let metadata = fs::metadata(&path).map_err(|error| unreadable(&shown, facts, &error))?;
+        let path = fs::canonicalize(&shown).map_err(|error| read_error(&shown, facts, &error))?;
+        let metadata = fs::metadata(&path).map_err(|error| read_error(&shown, facts, &error))?;
         // Reading a pipe would block, and it could not be replaced.
         if !metadata.is_file() {
             return Err(CommandError::new(format!("`{}` is not a regular file", shown.display())));
         }
-        let bytes = fs::read(&path).map_err(|error| unreadable(&shown, facts, &error))?;
+        let bytes = fs::read(&path).map_err(|error| read_error(&shown, facts, &error))?;
         let Ok(text) = std::str::from_utf8(&bytes) else {
             return Err(CommandError::new(format!("`{}` is not UTF-8; save it as UTF-8", shown.display())));
         };
-        let (mark, text) = text.strip_prefix(MARK).map_or(("", text), |text| (MARK, text));
+        let (mark, text) =
+            text.strip_prefix(BYTE_ORDER_MARK).map_or(("", text), |text| (BYTE_ORDER_MARK, text));
         let text = text.to_owned();
-        let entries = read_entries(&text, facts).map_err(|broken| misplaced(&shown, &text, &broken))?;
+        let entries = read_entries(&text, facts).map_err(|broken| position_error(&shown, &text, &broken))?;
         Ok(Self { shown, path, bytes, metadata, mark, text, entries })
     }
 
@@ -57,7 +58,7 @@ impl ConfigFile {
         text: &str,
         facts: &ClientProperties,
     ) -> Result<Vec<ServerEntry>, CommandError> {
-        read_entries(text, facts).map_err(|broken| misplaced(&self.shown, text, &broken))
+        read_entries(text, facts).map_err(|broken| position_error(&self.shown, text, &broken))
     }
 
     pub(super) fn backup_path(&self) -> PathBuf {
@@ -69,7 +70,7 @@ impl ConfigFile {
     /// The backup, if there is a valid one.
     pub(super) fn backup(&self, facts: &ClientProperties) -> Option<ConfigBackup> {
         let text = fs::read_to_string(self.backup_path()).ok()?;
-        let text = text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text);
+        let text = text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text);
         let entries = read_entries(&text, facts).ok()?;
         Some(ConfigBackup { text, entries })
     }
@@ -86,7 +87,7 @@ impl ConfigFile {
         let backup = self.backup_path();
         match fs::read(&backup) {
             Ok(bytes) if bytes == self.bytes_of(text) => {
-                fs::remove_file(&backup).map_err(|error| unwritable(&backup, &error))?;
+                fs::remove_file(&backup).map_err(|error| write_error(&backup, &error))?;
                 Ok(None)
             }
             Ok(_) => Ok(Some(backup)),
@@ -109,7 +110,8 @@ impl ConfigFile {
                 "`{shown}` was changed in the meantime; run the command again"
             )));
         }
-        write_atomically(path, &self.bytes_of(text), &self.metadata).map_err(|error| unwritable(path, &error))
+        write_atomically(path, &self.bytes_of(text), &self.metadata)
+            .map_err(|error| write_error(path, &error))
     }
 }
 
@@ -142,7 +144,7 @@ fn write_atomically(path: &Path, bytes: &[u8], like: &Metadata) -> io::Result<()
     })
 }
 
-fn unreadable(path: &Path, facts: &ClientProperties, error: &io::Error) -> CommandError {
+fn read_error(path: &Path, facts: &ClientProperties, error: &io::Error) -> CommandError {
     let path = path.display();
     CommandError::new(match error.kind() {
         ErrorKind::NotFound => {
@@ -155,11 +157,11 @@ fn unreadable(path: &Path, facts: &ClientProperties, error: &io::Error) -> Comma
     })
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> CommandError {
+fn write_error(path: &Path, error: &io::Error) -> CommandError {
     CommandError::new(format!("`{}` can't be written: {error}", path.display()))
 }
 
-fn misplaced(path: &Path, text: &str, broken: &ConfigFileError) -> CommandError {
+fn position_error(path: &Path, text: &str, broken: &ConfigFileError) -> CommandError {
     let mut sources = SourceMap::default();
     let source = sources.add(path.display().to_string(), text);
     let (line, column) = sources.get(source).map_or((1, 1), |source| source.position(broken.at));

@@ -42,16 +42,16 @@ impl GatewayArgs {
             }
             words.push("--policies".to_owned());
             for path in &self.policies {
-                words.push(absolute(path)?);
+                words.push(absolute_path(path)?);
             }
         }
         if let Some(path) = &self.context {
             read_context(path)?;
-            words.extend(["--context".to_owned(), absolute(path)?]);
+            words.extend(["--context".to_owned(), absolute_path(path)?]);
         }
         if let Some(url) = &self.state {
             let url = match url.strip_prefix("file:") {
-                Some(path) if !path.is_empty() => format!("file:{}", absolute(Path::new(path))?),
+                Some(path) if !path.is_empty() => format!("file:{}", absolute_path(Path::new(path))?),
                 _ if url == "memory:" => url.clone(),
                 _ => {
                     return Err(CommandError::new(format!(
@@ -63,10 +63,10 @@ impl GatewayArgs {
         }
         if let Some(path) = &self.pins {
             read_lock(path, self.pins_signed_by.as_deref())?;
-            words.extend(["--pins".to_owned(), absolute(path)?]);
+            words.extend(["--pins".to_owned(), absolute_path(path)?]);
         }
         if let Some(path) = &self.pins_signed_by {
-            words.extend(["--pins-signed-by".to_owned(), absolute(path)?]);
+            words.extend(["--pins-signed-by".to_owned(), absolute_path(path)?]);
         }
         Ok(Ok(words))
     }
@@ -90,7 +90,7 @@ pub(super) fn path_to_string(path: &Path) -> Result<String, CommandError> {
         .ok_or_else(|| CommandError::new(format!("the path `{}` is not UTF-8", path.display())))
 }
 
-fn absolute(path: &Path) -> Result<String, CommandError> {
+fn absolute_path(path: &Path) -> Result<String, CommandError> {
     let path = std::path::absolute(path).map_err(|error| {
         CommandError::new(format!("`{}` can't be made absolute: {error}", path.display()))
     })?;

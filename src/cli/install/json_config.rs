@@ -31,14 +31,14 @@ pub(super) fn read(text: &str, facts: &ClientProperties) -> Result<Vec<ServerEnt
     let mut entries = Vec::new();
     if let Some(root) = &parsed.value {
         for table in facts.server_paths {
-            walk(root, table, &mut Vec::new(), facts, &mut entries)?;
+            read_servers_at(root, table, &mut Vec::new(), facts, &mut entries)?;
         }
     }
     Ok(entries)
 }
 
 /// Follows a key path to the objects that contain servers. Recursion is limited by the length of the path.
-fn walk(
+fn read_servers_at(
     value: &Value<'_>,
     way: &[&str],
     place: &mut Vec<String>,
@@ -48,24 +48,24 @@ fn walk(
     let object = object(value, place.last())?;
     match way.split_first() {
         None => {
-            for member in members(object)? {
+            for member in unique_members(object)? {
                 let mut place = place.clone();
                 place.push(member.name.as_str().to_owned());
                 let server = self::object(&member.value, place.last())?;
                 entries.push(ServerEntry::new(
                     place,
                     true,
-                    server.properties.iter().map(found).collect(),
+                    server.properties.iter().map(parse_member).collect(),
                     facts,
                 )?);
             }
         }
         Some((&step, rest)) => {
-            for member in members(object)? {
+            for member in unique_members(object)? {
                 let name = member.name.as_str();
                 if step == name || step == "*" {
                     place.push(name.to_owned());
-                    walk(&member.value, rest, place, facts, entries)?;
+                    read_servers_at(&member.value, rest, place, facts, entries)?;
                     place.pop();
                 }
             }
@@ -82,7 +82,7 @@ fn object<'v, 't>(value: &'v Value<'t>, name: Option<&String>) -> Result<&'v Obj
 }
 
 /// The members of an object. Duplicate keys are an error, because clients differ in which one they use.
-fn members<'v, 't>(object: &'v Object<'t>) -> Result<&'v [ObjectProp<'t>], ConfigFileError> {
+fn unique_members<'v, 't>(object: &'v Object<'t>) -> Result<&'v [ObjectProp<'t>], ConfigFileError> {
     let mut known = std::collections::HashSet::new();
     for member in &object.properties {
         if !known.insert(member.name.as_str()) {
@@ -93,7 +93,7 @@ fn members<'v, 't>(object: &'v Object<'t>) -> Result<&'v [ObjectProp<'t>], Confi
     Ok(&object.properties)
 }
 
-fn found(member: &ObjectProp<'_>) -> ParsedMember {
+fn parse_member(member: &ObjectProp<'_>) -> ParsedMember {
     let shape = match &member.value {
         Value::StringLit(text) => MemberValue::Text(text.value.to_string()),
         Value::Array(list) if list.elements.is_empty() => MemberValue::Empty,

@@ -110,7 +110,7 @@ impl ClientArgs {
     }
 
     /// The entries of the selected servers.
-    fn chosen<'f>(&self, file: &'f ConfigFile) -> Result<Vec<&'f ServerEntry>, CommandError> {
+    fn selected_entries<'f>(&self, file: &'f ConfigFile) -> Result<Vec<&'f ServerEntry>, CommandError> {
         let known = || file.entries.iter().map(ServerEntry::name);
         if let Some(unknown) = self.servers.iter().find(|server| known().all(|name| name != *server)) {
             let near = closest_match(unknown, known());
@@ -141,21 +141,24 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
     let backup = file.backup(facts);
     let mut rows = Vec::new();
     let mut changed: Vec<(&ServerEntry, Vec<String>)> = Vec::new();
-    for entry in whose.chosen(&file)? {
+    for entry in whose.selected_entries(&file)? {
         let options = gateway_args::server_options(entry.name(), &options);
         let row = match entry.gateway_status(&program) {
             Standing::Unsupported(why) => ServerRow::failed(entry, why),
             Standing::Custom => {
                 ServerRow::unchanged(entry, "already starts Callgate, with a command of its own")
             }
-            Standing::Before(origin) => {
+            Standing::NotInstalled(origin) => {
                 changed.push((entry, options));
                 let caution = match origin {
                     ServerTarget::Command { .. } => "",
                     // The gateway does not do the client's OAuth sign-in.
                     ServerTarget::Remote(_) => ", which must not require sign-in (OAuth)",
                 };
-                ServerRow::done(entry, format!("put behind the gateway: {}{caution}", told(&origin)))
+                ServerRow::done(
+                    entry,
+                    format!("put behind the gateway: {}{caution}", display_target(&origin)),
+                )
             }
             Standing::Installed { options: now, .. }
                 if now == options && entry.command.as_ref().is_some_and(|command| command.is == program) =>
@@ -164,18 +167,20 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
             }
             Standing::Installed { origin, .. } => {
                 changed.push((entry, options));
-                ServerRow::done(entry, format!("gateway options updated: {}", told(&origin)))
+                ServerRow::done(entry, format!("gateway options updated: {}", display_target(&origin)))
             }
         };
         rows.push(row);
     }
     let out = GatewayRemoval { file: &file, facts, backup: backup.as_ref(), program: &program };
     let places: Vec<&[String]> = changed.iter().map(|(entry, _)| entry.place.as_slice()).collect();
-    let bare = out.text(changed.iter().map(|(entry, _)| *entry), &mut rows);
+    let bare = out.apply(changed.iter().map(|(entry, _)| *entry), &mut rows);
     let mut edits = Vec::new();
     for entry in file.parse_entries(&bare, facts)? {
         let Some(at) = places.iter().position(|place| *place == entry.place) else { continue };
-        if let (Standing::Before(_), Some((_, options))) = (entry.gateway_status(&program), changed.get(at)) {
+        if let (Standing::NotInstalled(_), Some((_, options))) =
+            (entry.gateway_status(&program), changed.get(at))
+        {
             edits.extend(add_gateway(&bare, &entry, facts, &program, options));
         }
     }
@@ -183,7 +188,7 @@ pub(super) fn install(arguments: &Install, output: &mut Output) -> Result<ExitSt
     let report = InstallReport { file: &file, facts, rows, dry_run: whose.dry_run };
     let is_written = text != file.text && !whose.dry_run;
     if is_written {
-        file.replace(&text, &out.text(&file.entries, &mut Vec::new()))?;
+        file.replace(&text, &out.apply(&file.entries, &mut Vec::new()))?;
     }
     report.write_rows(&text, output)?;
     if is_written {
@@ -198,21 +203,21 @@ pub(super) fn uninstall(arguments: &UninstallArgs, output: &mut Output) -> Resul
     let program = current_program()?;
     let file = whose.open()?;
     let backup = file.backup(facts);
-    let chosen = whose.chosen(&file)?;
+    let chosen = whose.selected_entries(&file)?;
     let mut rows = Vec::new();
     for entry in &chosen {
         match entry.gateway_status(&program) {
             Standing::Installed { origin, .. } => {
-                rows.push(ServerRow::done(entry, format!("restored: {}", told(&origin))));
+                rows.push(ServerRow::done(entry, format!("restored: {}", display_target(&origin))));
             }
             Standing::Custom => {
                 rows.push(ServerRow::unchanged(entry, "starts Callgate with a command of its own"))
             }
-            Standing::Before(_) | Standing::Unsupported(_) => {}
+            Standing::NotInstalled(_) | Standing::Unsupported(_) => {}
         }
     }
     let out = GatewayRemoval { file: &file, facts, backup: backup.as_ref(), program: &program };
-    let text = out.text(chosen, &mut rows);
+    let text = out.apply(chosen, &mut rows);
     let report = InstallReport { file: &file, facts, rows, dry_run: whose.dry_run };
     let is_written = text != file.text && !whose.dry_run;
     let kept = if is_written { file.restore(&text)? } else { None };
@@ -233,7 +238,7 @@ struct GatewayRemoval<'f> {
 
 impl GatewayRemoval<'_> {
     /// Returns the file's text without the gateway for these servers. A server that can't be restored gets a failed row.
-    fn text<'e>(
+    fn apply<'e>(
         &self,
         entries: impl IntoIterator<Item = &'e ServerEntry>,
         rows: &mut Vec<ServerRow>,
@@ -255,7 +260,7 @@ impl GatewayRemoval<'_> {
 }
 
 /// The command or URL without arguments and query, which may contain secrets.
-fn told(origin: &ServerTarget) -> String {
+fn display_target(origin: &ServerTarget) -> String {
     let told = match origin {
         ServerTarget::Command { command } => command,
         ServerTarget::Remote(url) => url.split('?').next().unwrap_or_default(),

@@ -79,7 +79,7 @@ pub(super) enum ServerTarget {
 /// Whether a server is behind the gateway.
 #[derive(Debug)]
 pub(super) enum Standing {
-    Before(ServerTarget),
+    NotInstalled(ServerTarget),
     Installed {
         /// The options of `callgate proxy`.
         options: Vec<String>,
@@ -218,9 +218,13 @@ impl ServerEntry {
     /// Whether the server is behind the gateway; `program` is the path of this executable.
     pub(super) fn gateway_status(&self, program: &str) -> Standing {
         match (&self.command, &self.url) {
-            (Some(command), None) if is_callgate(&command.is, program) => behind(self.args.as_ref()),
-            (Some(command), None) => Standing::Before(ServerTarget::Command { command: command.is.clone() }),
-            (None, Some(url)) => self.remote(&url.is),
+            (Some(command), None) if is_callgate(&command.is, program) => {
+                installed_status(self.args.as_ref())
+            }
+            (Some(command), None) => {
+                Standing::NotInstalled(ServerTarget::Command { command: command.is.clone() })
+            }
+            (None, Some(url)) => self.remote_status(&url.is),
             (Some(_), Some(_)) => {
                 Standing::Unsupported("it has a command and a URL; remove one of them".to_owned())
             }
@@ -228,7 +232,7 @@ impl ServerEntry {
         }
     }
 
-    fn remote(&self, url: &str) -> Standing {
+    fn remote_status(&self, url: &str) -> Standing {
         if let Some(name) = &self.credentials {
             return Standing::Unsupported(format!(
                 "it has credentials (`{name}`); move it into a config file, and set its command here to \
@@ -247,7 +251,7 @@ impl ServerEntry {
         {
             return Standing::Unsupported(why);
         }
-        Standing::Before(ServerTarget::Remote(url.to_owned()))
+        Standing::NotInstalled(ServerTarget::Remote(url.to_owned()))
     }
 }
 
@@ -256,7 +260,7 @@ fn is_callgate(command: &str, program: &str) -> bool {
     command == program || stem.is_some_and(|stem| stem.starts_with("callgate"))
 }
 
-fn behind(args: Option<&EntryMember<Vec<StringValue>>>) -> Standing {
+fn installed_status(args: Option<&EntryMember<Vec<StringValue>>>) -> Standing {
     let words: Vec<&str> = args.iter().flat_map(|args| &args.is).map(|text| text.is.as_str()).collect();
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let [subcommand, rest @ ..] = words.as_slice() else { return Standing::Custom };

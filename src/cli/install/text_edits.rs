@@ -41,17 +41,17 @@ pub(super) fn add_gateway(
     program: &str,
     options: &[String],
 ) -> Vec<TextEdit> {
-    let mut words: Vec<String> = vec![quoted("proxy")];
-    words.extend(options.iter().map(|option| quoted(option)));
+    let mut words: Vec<String> = vec![quote("proxy")];
+    words.extend(options.iter().map(|option| quote(option)));
     let list = |words: &[String]| format!("[{}]", words.join(", "));
     let mut edits = Vec::new();
     if let Some(command) = &entry.command {
-        words.extend([quoted("--"), slice(text, command.span.clone()).to_owned()]);
-        let mut replaced = quoted(program);
+        words.extend([quote("--"), slice(text, command.span.clone()).to_owned()]);
+        let mut replaced = quote(program);
         match &entry.args {
             None => {
                 replaced.push_str(&member_separator(text, entry, facts, command.key.start));
-                replaced.push_str(&member(facts, "args", &list(&words)));
+                replaced.push_str(&format_member(facts, "args", &list(&words)));
             }
             Some(args) => match args.is.first() {
                 None => edits.push(TextEdit::new(args.span.start + 1..args.span.start + 1, words.join(", "))),
@@ -64,13 +64,13 @@ pub(super) fn add_gateway(
         }
         edits.push(TextEdit::new(command.span.clone(), replaced));
     } else if let Some(url) = &entry.url {
-        words.extend([quoted("--upstream"), slice(text, url.span.clone()).to_owned()]);
-        let mut replaced = member(facts, "command", &quoted(program));
+        words.extend([quote("--upstream"), slice(text, url.span.clone()).to_owned()]);
+        let mut replaced = format_member(facts, "command", &quote(program));
         replaced.push_str(&member_separator(text, entry, facts, url.key.start));
-        replaced.push_str(&member(facts, "args", &list(&words)));
+        replaced.push_str(&format_member(facts, "args", &list(&words)));
         edits.push(TextEdit::new(url.key.start..url.span.end, replaced));
         if let Some(kind) = &entry.kind {
-            edits.push(TextEdit::new(kind.span.clone(), quoted("stdio")));
+            edits.push(TextEdit::new(kind.span.clone(), quote("stdio")));
         }
     }
     edits
@@ -97,7 +97,7 @@ pub(super) fn remove_gateway(
         return Ok(Vec::new());
     };
     if let Some((old, before)) = before
-        && matches!(before.gateway_status(program), Standing::Before(_))
+        && matches!(before.gateway_status(program), Standing::NotInstalled(_))
     {
         let core = before.editable_range();
         let mut edits = add_gateway(old, before, facts, &command.is, &options);
@@ -129,9 +129,9 @@ pub(super) fn remove_gateway(
                 ));
             }
             let mut edits =
-                vec![TextEdit::new(command.key.start..args.span.end, member(facts, facts.url, own))];
+                vec![TextEdit::new(command.key.start..args.span.end, format_member(facts, facts.url, own))];
             if let Some(kind) = &entry.kind {
-                edits.push(TextEdit::new(kind.span.clone(), quoted("http")));
+                edits.push(TextEdit::new(kind.span.clone(), quote("http")));
             }
             Ok(edits)
         }
@@ -143,11 +143,11 @@ fn slice(text: &str, span: Range<usize>) -> &str {
 }
 
 /// A string as JSON writes it, which TOML reads the same way except for one character.
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     crate::json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-fn member(facts: &ClientProperties, key: &str, value: &str) -> String {
+fn format_member(facts: &ClientProperties, key: &str, value: &str) -> String {
     match facts.syntax {
         ConfigSyntax::Json => format!("\"{key}\": {value}"),
         ConfigSyntax::Toml => format!("{key} = {value}"),

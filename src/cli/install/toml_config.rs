@@ -21,11 +21,11 @@ pub(super) fn read(text: &str, facts: &ClientProperties) -> Result<Vec<ServerEnt
                 break;
             };
             place.push((*step).to_owned());
-            found = Some(self::table(key, item)?);
+            found = Some(as_table(key, item)?);
         }
         let Some(servers) = found else { continue };
         for (key, item) in members(servers) {
-            let server = self::table(key, item)?;
+            let server = as_table(key, item)?;
             let inline = item.as_inline_table();
             if inline.is_some_and(|table| table.is_dotted()) {
                 let message = format!("write `{0}` as a table, `[mcp_servers.{0}]` or `{{ … }}`", key.get());
@@ -33,14 +33,14 @@ pub(super) fn read(text: &str, facts: &ClientProperties) -> Result<Vec<ServerEnt
             }
             let mut place = place.clone();
             place.push(key.get().to_owned());
-            let found = members(server).map(|(key, item)| self::found(key, item)).collect();
+            let found = members(server).map(|(key, item)| parse_member(key, item)).collect();
             entries.push(ServerEntry::new(place, inline.is_some(), found, facts)?);
         }
     }
     Ok(entries)
 }
 
-fn table<'i>(key: &Key, item: &'i Item) -> Result<&'i dyn TableLike, ConfigFileError> {
+fn as_table<'i>(key: &Key, item: &'i Item) -> Result<&'i dyn TableLike, ConfigFileError> {
     item.as_table_like()
         .ok_or_else(|| ConfigFileError::new(start(key), format!("`{}` must be a table", key.get())))
 }
@@ -49,7 +49,7 @@ fn members(table: &dyn TableLike) -> impl Iterator<Item = (&Key, &Item)> {
     table.iter().filter_map(|(name, _)| table.get_key_value(name))
 }
 
-fn found(key: &Key, item: &Item) -> ParsedMember {
+fn parse_member(key: &Key, item: &Item) -> ParsedMember {
     let shape = match item {
         Item::Value(Value::String(text)) => MemberValue::Text(text.value().clone()),
         Item::Value(Value::Array(list)) if list.is_empty() => MemberValue::Empty,

@@ -64,7 +64,7 @@ impl JsonLinesReader {
             self.number += 1;
             if !self.line.iter().all(u8::is_ascii_whitespace) {
                 let number = self.number;
-                return Ok(Some(InputLine { number, text: self.text(bytes), bytes }));
+                return Ok(Some(InputLine { number, text: self.decode_line(bytes), bytes }));
             }
         }
     }
@@ -105,7 +105,7 @@ impl JsonLinesReader {
         }
     }
 
-    fn text(&self, bytes: usize) -> Result<&str, String> {
+    fn decode_line(&self, bytes: usize) -> Result<&str, String> {
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
         if line.len() > MAX_LINE_BYTES {
             let size = bytes.div_ceil(1 << 20);

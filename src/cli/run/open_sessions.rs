@@ -14,14 +14,14 @@ use crate::safe_text::escape_controls;
 use crate::session::Session;
 
 /// Maximum number of open sessions; beyond it, the one idle for longest is closed.
-const MAX_OPEN: usize = 10_000;
+const MAX_OPEN_SESSIONS: usize = 10_000;
 /// Maximum number of calls of a round.
 const MAX_ROUND_CALLS: usize = 1000;
 /// Maximum total size of lines waiting for their rounds; a call beyond it completes its round.
 const MAX_WAITING_BYTES: usize = 256 << 20;
 
 /// With a state store, the session of calls that name none.
-const UNNAMED: &str = "default";
+const DEFAULT_SESSION: &str = "default";
 
 /// Whether and how sessions are persisted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl OpenSessions {
         if self.keeping == SessionPersistence::Nowhere {
             return Ok(());
         }
-        let name = record.session.get_or_insert_with(|| UNNAMED.to_owned()).clone();
+        let name = record.session.get_or_insert_with(|| DEFAULT_SESSION.to_owned()).clone();
         if self.open.contains_key(&record.session) || self.closed.contains(&name) {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl OpenSessions {
         let name = record.session.clone();
         let mut open = self.take_session(&name, show)?;
         if !open.is_in_round(record.round.as_ref()) {
-            self.decide(&mut open, show)?;
+            self.run_round(&mut open, show)?;
         }
         let in_round = record.round.is_some();
         open.round.push(record);
@@ -140,7 +140,7 @@ impl OpenSessions {
             ));
         }
         if !in_round || full {
-            self.decide(&mut open, show)?;
+            self.run_round(&mut open, show)?;
         }
         self.open.insert(name, open);
         Ok(())
@@ -165,12 +165,12 @@ impl OpenSessions {
                 OpenSession { heard: self.now, ..open }
             }
             None => {
-                if self.open.len() >= MAX_OPEN {
+                if self.open.len() >= MAX_OPEN_SESSIONS {
                     if !self.warned_of_sessions {
                         self.warned_of_sessions = true;
                         print_warning(format!(
                             "more than {} sessions are open at once: those idle for longest are closed, and a later call of one {}",
-                            group_digits(MAX_OPEN),
+                            group_digits(MAX_OPEN_SESSIONS),
                             match self.keeping {
                                 SessionPersistence::Nowhere => "begins a new, empty session",
                                 SessionPersistence::NewSessions | SessionPersistence::Resumed => "resumes it",
@@ -200,7 +200,7 @@ impl OpenSessions {
     fn close_idlest(&mut self, show: OutcomeSink<'_>) -> Result<bool, CommandError> {
         let Some((_, name)) = self.by_last_use.pop_first() else { return Ok(false) };
         if let Some(mut open) = self.open.remove(&name) {
-            self.decide(&mut open, show)?;
+            self.run_round(&mut open, show)?;
             if self.keeping != SessionPersistence::Nowhere {
                 self.closed.extend(name);
             }
@@ -209,7 +209,7 @@ impl OpenSessions {
     }
 
     /// Runs the calls of a session's round.
-    fn decide(&mut self, open: &mut OpenSession, show: OutcomeSink<'_>) -> Result<(), CommandError> {
+    fn run_round(&mut self, open: &mut OpenSession, show: OutcomeSink<'_>) -> Result<(), CommandError> {
         if open.round.is_empty() {
             return Ok(());
         }

@@ -20,7 +20,7 @@ const MAX_CELL_WIDTH: usize = 40;
 const MIN_CELL_WIDTH: usize = 8;
 const GAP: &str = "  ";
 /// Width of a mark and the longest usual outcome.
-const OUTCOME: usize = 11;
+const OUTCOME_WIDTH: usize = 11;
 const TIME_WIDTH: usize = 7;
 
 /// The cells of a row.
@@ -104,7 +104,7 @@ impl TableLayout {
 
     /// Shrinks the widest column until all columns fit.
     fn shrink(&mut self) {
-        while self.width.is_some_and(|width| self.taken() > width) {
+        while self.width.is_some_and(|width| self.fixed_width() > width) {
             let flexible =
                 [Some(&mut self.id), Some(&mut self.tool), Some(&mut self.policy), self.session.as_mut()];
             let widest = flexible.into_iter().flatten().max_by_key(|width| **width);
@@ -116,9 +116,9 @@ impl TableLayout {
     }
 
     /// The width of all columns but the reason.
-    fn taken(&self) -> usize {
+    fn fixed_width(&self) -> usize {
         let session = self.session.map_or(0, |width| width + GAP.len());
-        session + OUTCOME + self.id + self.tool + self.policy + TIME_WIDTH + 4 * GAP.len()
+        session + OUTCOME_WIDTH + self.id + self.tool + self.policy + TIME_WIDTH + 4 * GAP.len()
     }
 
     /// Whether the layout can show the session of this row.
@@ -128,13 +128,13 @@ impl TableLayout {
 
     /// Writes the table header.
     pub(super) fn write_head(&self, output: &mut Output) -> io::Result<()> {
-        let mut head = format!("{:OUTCOME$}{GAP}", "OUTCOME");
+        let mut head = format!("{:OUTCOME_WIDTH$}{GAP}", "OUTCOME");
         if let Some(width) = self.session {
-            head.push_str(&self.cell("SESSION", width));
+            head.push_str(&self.format_cell("SESSION", width));
         }
-        head.push_str(&self.cell("CALL", self.id));
-        head.push_str(&self.cell("TOOL", self.tool));
-        head.push_str(&self.cell("POLICY", self.policy));
+        head.push_str(&self.format_cell("CALL", self.id));
+        head.push_str(&self.format_cell("TOOL", self.tool));
+        head.push_str(&self.format_cell("POLICY", self.policy));
         head.push_str(&format!("{:>TIME_WIDTH$}", "TIME"));
         if self.reason_column().is_some() {
             head.push_str("  REASON");
@@ -146,15 +146,15 @@ impl TableLayout {
     /// Writes a row, with further lines for a long reason.
     pub(super) fn write(&self, row: &OutcomeRow, output: &mut Output) -> io::Result<()> {
         let (mark, style) = mark_and_style(row.kind);
-        let outcome = format!("{:OUTCOME$}", format!("{mark} {}", row.kind.name()));
-        let session = self.session.map(|width| self.cell(row.session(), width)).unwrap_or_default();
+        let outcome = format!("{:OUTCOME_WIDTH$}", format!("{mark} {}", row.kind.name()));
+        let session = self.session.map(|width| self.format_cell(row.session(), width)).unwrap_or_default();
         let line = [
             &*output.paint(style, &outcome),
             GAP,
             &*output.paint(DIM, &session),
-            &self.cell(&row.id, self.id),
-            &*output.paint(BOLD, &self.cell(&row.tool, self.tool)),
-            &*output.paint(CYAN, &self.cell(&row.policy, self.policy)),
+            &self.format_cell(&row.id, self.id),
+            &*output.paint(BOLD, &self.format_cell(&row.tool, self.tool)),
+            &*output.paint(CYAN, &self.format_cell(&row.policy, self.policy)),
             &*output.paint(DIM, &format!("{:>TIME_WIDTH$}", row.time)),
         ]
         .concat();
@@ -166,12 +166,12 @@ impl TableLayout {
             (Some(_), Some(room)) => {
                 let mut reason = self.reason_lines(row, room).into_iter();
                 writeln!(output, "{line}{GAP}{}", reason.next().unwrap_or_default())?;
-                let indent = " ".repeat(self.taken() + GAP.len());
+                let indent = " ".repeat(self.fixed_width() + GAP.len());
                 reason.try_for_each(|reason| writeln!(output, "{indent}{reason}"))
             }
             (Some(width), None) => {
                 writeln!(output, "{line}")?;
-                let indent = " ".repeat(OUTCOME + GAP.len());
+                let indent = " ".repeat(OUTCOME_WIDTH + GAP.len());
                 let lines = self.reason_lines(row, width - indent.len());
                 lines.into_iter().try_for_each(|reason| writeln!(output, "{indent}{reason}"))
             }
@@ -180,7 +180,7 @@ impl TableLayout {
 
     /// The width of the reason column; `None` if there is no room for it.
     fn reason_column(&self) -> Option<usize> {
-        let room = self.width.unwrap_or(usize::MAX).checked_sub(self.taken() + GAP.len())?;
+        let room = self.width.unwrap_or(usize::MAX).checked_sub(self.fixed_width() + GAP.len())?;
         (room >= MIN_REASON_WIDTH).then_some(room)
     }
 
@@ -196,7 +196,7 @@ impl TableLayout {
     }
 
     /// Pads or truncates a text to its column, followed by the gap.
-    fn cell(&self, text: &str, width: usize) -> String {
+    fn format_cell(&self, text: &str, width: usize) -> String {
         let text = if self.width.is_some() { truncate(text, width) } else { text.into() };
         let padding = width.saturating_sub(display_width(&text)) + GAP.len();
         format!("{text}{}", " ".repeat(padding))

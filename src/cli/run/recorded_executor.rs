@@ -31,7 +31,7 @@ impl RecordedExecutor {
 
     /// Returns the recorded result of a call. Ids repeat in real histories: of several calls with one id, those not replayed yet come
     /// first, then those with the same arguments, then the first. If the tool is called again for one call, it returns the same result.
-    fn play(&self, call: &ToolCall) -> Option<RecordedResult> {
+    fn replay(&self, call: &ToolCall) -> Option<RecordedResult> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let meant = answers.iter_mut().filter(|recording| {
             let other = &recording.call;
@@ -46,7 +46,7 @@ impl RecordedExecutor {
 
 impl ToolExecutor for RecordedExecutor {
     async fn execute(&self, call: &ToolCall) -> Result<ToolResponse, ToolError> {
-        match self.play(call) {
+        match self.replay(call) {
             Some(RecordedResult::Output(output)) => Ok(output.into()),
             Some(RecordedResult::Error { message, kind }) => Err(ToolError { message, kind }),
             None => Ok(ToolResponse { output: Value::Null, dry: true, interim: false }),

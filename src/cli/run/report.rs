@@ -10,7 +10,7 @@ use crate::cli::output::Output;
 use crate::policy::CompiledPolicies;
 
 /// Maximum number of rows buffered to determine the widths of the columns.
-const MAX_WAITING: usize = 64;
+const MAX_BUFFERED_ROWS: usize = 64;
 
 /// A report in one of the two formats.
 pub(super) enum RunReport {
@@ -88,7 +88,7 @@ impl OutcomeTable {
             }
             None => {
                 self.waiting.push(row);
-                if self.waiting.len() >= MAX_WAITING { self.flush(output) } else { Ok(()) }
+                if self.waiting.len() >= MAX_BUFFERED_ROWS { self.flush(output) } else { Ok(()) }
             }
         }
     }

@@ -30,12 +30,12 @@ pub(super) struct RunSummary {
     microseconds: u64,
     kinds: BTreeMap<OutcomeKind, usize>,
     policies: BTreeMap<String, PolicyCounts>,
-    questions: Vec<ApprovalSummary>,
+    approvals: Vec<ApprovalSummary>,
     more_approvals: usize,
     first_session: Option<Option<String>>,
     several_sessions: bool,
     /// Calls that earlier runs completed.
-    settled_before: BTreeMap<OutcomeKind, usize>,
+    replayed: BTreeMap<OutcomeKind, usize>,
     /// The state store with the pending approvals.
     state: Option<String>,
 }
@@ -82,7 +82,7 @@ impl RunSummary {
             self.several_sessions |= *first != outcome.session;
         }
         if is_replayed(outcome) {
-            *self.settled_before.entry(outcome.outcome).or_default() += 1;
+            *self.replayed.entry(outcome.outcome).or_default() += 1;
             return;
         }
         self.dry += usize::from(outcome.dry);
@@ -90,11 +90,11 @@ impl RunSummary {
         *self.kinds.entry(outcome.outcome).or_default() += 1;
         self.count_policies(outcome);
         if let Some(approval) = &outcome.approval {
-            if self.questions.len() == MAX_LISTED_APPROVALS {
+            if self.approvals.len() == MAX_LISTED_APPROVALS {
                 self.more_approvals += 1;
                 return;
             }
-            self.questions.push(ApprovalSummary {
+            self.approvals.push(ApprovalSummary {
                 id: approval.approval_id.clone(),
                 approval: escape_line(&approval.approval_id).into_owned(),
                 session: outcome.session.as_deref().map(|name| escape_line(name).into_owned()),
@@ -117,17 +117,17 @@ impl RunSummary {
             && outcome.outcome != OutcomeKind::Executed;
         let unmatched = by_default.then_some(UNMATCHED).into_iter();
         for policy in asking.chain(stopping).map(String::as_str).chain(unmatched) {
-            *self.of_policy(policy).kinds.entry(outcome.outcome).or_default() += 1;
+            *self.policy_counts(policy).kinds.entry(outcome.outcome).or_default() += 1;
         }
         for trace in &outcome.policies {
             let stops = matches!(trace.verdict, Verdict::Deny | Verdict::Halt | Verdict::Suspend);
             if trace.shadow && stops {
-                self.of_policy(&trace.id).would_stop += 1;
+                self.policy_counts(&trace.id).would_stop += 1;
             }
         }
     }
 
-    fn of_policy(&mut self, id: &str) -> &mut PolicyCounts {
+    fn policy_counts(&mut self, id: &str) -> &mut PolicyCounts {
         self.policies.entry(id.to_owned()).or_default()
     }
 
@@ -162,12 +162,11 @@ impl RunSummary {
             let dry = output.paint(DIM, &dry).into_owned();
             writeln!(output, "  {word} {:>7}{dry}", group_digits(*count))?;
         }
-        if !self.settled_before.is_empty() {
-            let kinds =
-                self.settled_before.iter().map(|(kind, count)| format!("{} {kind}", group_digits(*count)));
+        if !self.replayed.is_empty() {
+            let kinds = self.replayed.iter().map(|(kind, count)| format!("{} {kind}", group_digits(*count)));
             let kinds = kinds.collect::<Vec<_>>().join(", ");
             let kinds = output.paint(DIM, &kinds).into_owned();
-            let count: usize = self.settled_before.values().sum();
+            let count: usize = self.replayed.values().sum();
             writeln!(output, "  {REPLAYED_LABEL:15} {:>7}  {kinds}", group_digits(count))?;
         }
         self.write_policies(output)?;
@@ -204,7 +203,7 @@ impl RunSummary {
         let Some(state) = self.state.as_ref().filter(|state| !state.starts_with("memory:")) else {
             return Ok(());
         };
-        let id = match self.questions.as_slice() {
+        let id = match self.approvals.as_slice() {
             [question] => quote_shell_word(&question.id),
             _ => "ID".to_owned(),
         };
@@ -216,12 +215,12 @@ impl RunSummary {
     }
 
     fn write_approvals(&self, output: &mut Output) -> Result<(), CommandError> {
-        if self.questions.is_empty() {
+        if self.approvals.is_empty() {
             return Ok(());
         }
         let title = output.paint(BOLD, "Pending approvals").into_owned();
         writeln!(output, "\n{title}")?;
-        for question in &self.questions {
+        for question in &self.approvals {
             let approval =
                 output.paint(mark_and_style(OutcomeKind::Suspended).1, &question.approval).into_owned();
             let mut about: Vec<String> = Vec::new();

@@ -38,7 +38,7 @@ pub(super) fn generate(
     };
     let directory = arguments.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let named: Option<(String, Vec<ToolDescriptor>)> =
-        tools.map(|(path, tools)| (relative(directory, path), tools));
+        tools.map(|(path, tools)| (relative_path(directory, path), tools));
     let name = calls.file_name().map_or_else(|| "stdin".to_owned(), |name| name.display().to_string());
     let origin = RecordingSource {
         calls: if calls == Path::new("-") { "stdin" } else { &name },
@@ -51,7 +51,7 @@ pub(super) fn generate(
         None => write!(output, "{}", generated.text)?,
     }
     output.flush()?;
-    tell(&generated, arguments);
+    print_summary(&generated, arguments);
     Ok(ExitStatus::Done)
 }
 
@@ -63,12 +63,12 @@ fn check_output(path: &Path) -> Result<(), CommandError> {
         )));
     }
     if path.symlink_metadata().is_ok() {
-        return Err(exists(path));
+        return Err(already_exists(path));
     }
     Ok(())
 }
 
-fn exists(path: &Path) -> CommandError {
+fn already_exists(path: &Path) -> CommandError {
     CommandError::new(format!(
         "`{}` already exists and may have been reviewed; use another file",
         path.display()
@@ -77,7 +77,7 @@ fn exists(path: &Path) -> CommandError {
 
 fn write_new_file(path: &Path, text: &str) -> Result<(), CommandError> {
     let unwritable = |error: std::io::Error| match error.kind() {
-        ErrorKind::AlreadyExists => exists(path),
+        ErrorKind::AlreadyExists => already_exists(path),
         _ => CommandError::new(format!("`{}` can't be written: {error}", path.display())),
     };
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(unwritable)?;
@@ -112,7 +112,7 @@ fn read_calls(path: &Path, filter: Option<&str>) -> Result<Vec<CallRecord>, Comm
 }
 
 /// The path of a file relative to `directory`.
-fn relative(directory: &Path, path: &Path) -> String {
+fn relative_path(directory: &Path, path: &Path) -> String {
     let full = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (from, to) = (full(directory), full(path));
     let (from, to): (Vec<Component<'_>>, Vec<Component<'_>>) =
@@ -123,7 +123,7 @@ fn relative(directory: &Path, path: &Path) -> String {
     way.display().to_string()
 }
 
-fn tell(generated: &GeneratedTests, arguments: &TestArgs) {
+fn print_summary(generated: &GeneratedTests, arguments: &TestArgs) {
     let GeneratedTests { cases, calls, redacted_by, .. } = generated;
     let written =
         arguments.output.as_ref().map_or_else(String::new, |path| format!(" in `{}`", path.display()));

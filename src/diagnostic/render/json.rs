@@ -71,7 +71,7 @@ fn record<'a>(diagnostic: &'a Diagnostic, sources: &SourceMap) -> DiagnosticReco
 fn fix_record<'a>(fix: &'a Fix, sources: &SourceMap) -> FixRecord<'a> {
     let edits = fix.edits.iter().filter_map(|edit| {
         let Location { file, line, column, end_line, end_column } = sources.locate(edit.span)?;
-        Some(EditRecord { file, line, column, end_line, end_column, text: &edit.text })
+        Some(EditRecord { file, line, column, end_line, end_column, text: &edit.replacement })
     });
     FixRecord { title: &fix.title, edits: edits.collect() }
 }

@@ -71,7 +71,7 @@ fn result(diagnostic: &Diagnostic, codes: &[&'static Code], sources: &SourceMap)
     let related: Vec<Value> = diagnostic
         .labels
         .iter()
-        .filter_map(|label| Some((sources.locate(label.span)?, &label.text)))
+        .filter_map(|label| Some((sources.locate(label.span)?, &label.message)))
         .map(|(place, text)| json!({ "physicalLocation": physical(&place), "message": { "text": text } }))
         .collect();
     if !related.is_empty() {
@@ -92,7 +92,7 @@ fn change(edit: &Edit, sources: &SourceMap) -> Option<Value> {
     let place = sources.locate(edit.span)?;
     Some(json!({
         "artifactLocation": { "uri": uri(&place.file) },
-        "replacements": [{ "deletedRegion": region(&place), "insertedContent": { "text": edit.text } }],
+        "replacements": [{ "deletedRegion": region(&place), "insertedContent": { "text": edit.replacement } }],
     }))
 }
 

@@ -30,7 +30,7 @@ pub fn summary(diagnostics: &Diagnostics, sources: &SourceMap) -> String {
     let mut amounts: Vec<_> = [(count(Severity::Error), "error"), (count(Severity::Warning), "warning")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| amount(count, word))
+        .map(|(count, word)| format_count(count, word))
         .collect();
     amounts.extend((left_out > 0).then(|| format!("{left_out} more not shown")));
     if amounts.is_empty() {
@@ -40,11 +40,11 @@ pub fn summary(diagnostics: &Diagnostics, sources: &SourceMap) -> String {
         diagnostics.iter().filter_map(|diagnostic| file_name(diagnostic, sources)).collect();
     match files.len() {
         0 => amounts.join(", "),
-        files => format!("{} in {}", amounts.join(", "), amount(files, "file")),
+        files => format!("{} in {}", amounts.join(", "), format_count(files, "file")),
     }
 }
 
-fn amount(count: usize, word: &str) -> String {
+fn format_count(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -61,29 +61,30 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a SourceMap) -> Group<'a> {
         Severity::Warning => Level::WARNING,
     };
     let mut group =
-        Group::with_title(level.primary_title(visible(&diagnostic.message)).id(diagnostic.code.id));
+        Group::with_title(level.primary_title(escape_hidden(&diagnostic.message)).id(diagnostic.code.id));
     match (diagnostic.span, &diagnostic.file) {
         (Some(primary), _) => {
             for (source, marks) in marks_by_file(diagnostic, primary) {
                 if let Some(source) = sources.get(source) {
                     group = match snippet(source, &marks) {
                         Some(snippet) => group.element(snippet),
-                        None => group.elements(marks.iter().map(|mark| origin(source, mark))),
+                        None => group.elements(marks.iter().map(|mark| mark_origin(source, mark))),
                     };
                 }
             }
         }
-        (None, Some(file)) => group = group.element(Origin::path(visible(file))),
+        (None, Some(file)) => group = group.element(Origin::path(escape_hidden(file))),
         (None, None) => {}
     }
     if let Some(policy) = &diagnostic.policy {
-        group = group.element(Level::NOTE.message(format!("in policy `{}`", visible(policy))));
+        group = group.element(Level::NOTE.message(format!("in policy `{}`", escape_hidden(policy))));
     }
     if let Some(help) = &diagnostic.help {
-        group = group.element(Level::HELP.message(visible(help)));
+        group = group.element(Level::HELP.message(escape_hidden(help)));
     }
     if let Some(fix) = &diagnostic.fix {
-        group = group.element(Level::NOTE.message(format!("`--fix` can apply: {}", visible(&fix.title))));
+        group =
+            group.element(Level::NOTE.message(format!("`--fix` can apply: {}", escape_hidden(&fix.title))));
     }
     group
 }
@@ -98,7 +99,7 @@ struct Underline<'a> {
 fn marks_by_file(diagnostic: &Diagnostic, primary: Span) -> Vec<(SourceId, Vec<Underline<'_>>)> {
     let mut files = vec![(primary.source, vec![Underline { span: primary, label: None }])];
     for label in &diagnostic.labels {
-        let mark = Underline { span: label.span, label: Some(&label.text) };
+        let mark = Underline { span: label.span, label: Some(&label.message) };
         match files.iter_mut().find(|(source, _)| *source == label.span.source) {
             Some((_, marks)) => marks.push(mark),
             None => files.push((label.span.source, vec![mark])),
@@ -108,9 +109,9 @@ fn marks_by_file(diagnostic: &Diagnostic, primary: Span) -> Vec<(SourceId, Vec<U
 }
 
 /// The position of a mark without its source line.
-fn origin<'a>(source: &'a SourceFile, mark: &Underline<'a>) -> Origin<'a> {
+fn mark_origin<'a>(source: &'a SourceFile, mark: &Underline<'a>) -> Origin<'a> {
     let (line, column) = source.position(mark.span.start);
-    Origin::path(visible(source.name())).line(line).char_column(column)
+    Origin::path(escape_hidden(source.name())).line(line).char_column(column)
 }
 
 /// The source lines of the marks, so that a large file is not walked for each of its problems. Returns `None` if a line is too
@@ -130,9 +131,9 @@ fn snippet<'a>(source: &'a SourceFile, marks: &[Underline<'a>]) -> Option<Snippe
     let (line, _) = source.position(start);
     let annotations = marks.iter().zip(ranges).map(|(mark, range)| {
         let kind = if mark.label.is_some() { AnnotationKind::Context } else { AnnotationKind::Primary };
-        kind.span(range.start - start..range.end - start).label(mark.label.map(visible))
+        kind.span(range.start - start..range.end - start).label(mark.label.map(escape_hidden))
     });
-    let snippet = Snippet::source(mask_hidden(lines)).line_start(line).path(visible(source.name()));
+    let snippet = Snippet::source(mask_hidden(lines)).line_start(line).path(escape_hidden(source.name()));
     Some(snippet.annotations(annotations))
 }
 
@@ -148,7 +149,7 @@ fn is_hidden(character: char) -> bool {
 }
 
 /// Escapes characters of a message that a terminal would interpret.
-fn visible(text: &str) -> Cow<'_, str> {
+fn escape_hidden(text: &str) -> Cow<'_, str> {
     if !text.contains(|character: char| character.is_control() || is_hidden(character)) {
         return text.into();
     }

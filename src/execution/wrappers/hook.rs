@@ -21,7 +21,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
     ) -> BoxFuture<'a, WrapResult> {
         Box::pin(async move {
             let runner = self.context.hooks;
-            let mut rest = hooks.iter().enumerate().filter(|(_, hook)| hook.wraps());
+            let mut rest = hooks.iter().enumerate().filter(|(_, hook)| hook.has_around());
             let (index, hook) = loop {
                 let Some((index, hook)) = rest.next() else { return self.wrapped(call, wrappers).await };
                 match runner.concerns(hook, call) {

@@ -14,7 +14,7 @@ impl Wrap for Retry {
             let policy = next.policy;
             let is_retried = |error: &ToolError| {
                 let asked = ErrorMatched { policy: policy.policy, layer: policy.layer(), error };
-                notify(kernel.listener, &Event::Error(asked));
+                notify(kernel.listener, &Event::ErrorMatched(asked));
                 self.on.matches(error)
             };
             let mut attempt = 1;

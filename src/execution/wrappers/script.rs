@@ -81,7 +81,7 @@ impl<E: ToolExecutor> WrapperChain<'_, E> {
         loop {
             let effect = match around.script.replay(&running, &journal) {
                 ReplayResult::Effect(effect) => effect,
-                ReplayResult::Done { output, from } => {
+                ReplayResult::Completed { output, from } => {
                     // What only the journal holds beside the output need not be copied.
                     drop(journal);
                     return Ok(self.finish_script(script, output.into_value(), from, &origins));

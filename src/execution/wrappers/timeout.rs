@@ -19,7 +19,7 @@ impl Wrap for Timeout {
             next.chain.trace.amend(by, Verdict::Deny);
             let message = format!(
                 "`{}` took longer than {} and was given up; it may still have taken effect",
-                next.call.tool, self.words
+                next.call.tool, self.source
             );
             Ok(CallResponse::failed_by(by, ToolError::new(message).with_kind("timeout")))
         })

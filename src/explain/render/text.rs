@@ -14,7 +14,7 @@ const MAX_COLUMN_WIDTH: usize = 36;
 /// that were not evaluated, each on a line of its own. `colour`: with ANSI escapes, which never come from a value.
 pub fn text(explanation: &Explanation, sources: Option<&SourceMap>, colour: bool, all: bool) -> String {
     let mut page = TerminalWriter::new(colour);
-    head(&mut page, explanation, sources);
+    write_head(&mut page, explanation, sources);
     let told = |step: &PolicyStep| all || !is_folded(step);
     let width = |of: fn(&PolicyStep) -> &str| {
         let widths = explanation.steps.iter().filter(|step| told(step)).map(|step| of(step).chars().count());
@@ -60,8 +60,8 @@ pub fn why_not(why_not: &WhyNot, sources: Option<&SourceMap>, colour: bool) -> S
     page.into_text()
 }
 
-fn head(page: &mut TerminalWriter, explanation: &Explanation, sources: Option<&SourceMap>) {
-    let (word, mark, style) = ending(explanation);
+fn write_head(page: &mut TerminalWriter, explanation: &Explanation, sources: Option<&SourceMap>) {
+    let (word, mark, style) = outcome_label(explanation);
     let call = &explanation.call;
     let server =
         call.server.as_deref().map(|server| format!(" of {}", escape_invisible(server))).unwrap_or_default();
@@ -84,7 +84,7 @@ fn head(page: &mut TerminalWriter, explanation: &Explanation, sources: Option<&S
 }
 
 /// The outcome or decision of the call, with its mark and style.
-fn ending(explanation: &Explanation) -> (String, &'static str, &'static str) {
+fn outcome_label(explanation: &Explanation) -> (String, &'static str, &'static str) {
     let word = match (explanation.outcome, explanation.decision) {
         (Some(outcome), _) => outcome.name().to_owned(),
         (None, "run") => "would run".to_owned(),
@@ -120,7 +120,7 @@ fn is_folded(step: &PolicyStep) -> bool {
 }
 
 fn write_step(page: &mut TerminalWriter, step: &PolicyStep, (policy_width, kind_width): (usize, usize)) {
-    let (mark, style) = appearance(step);
+    let (mark, style) = step_mark(step);
     let policy = pad(&escape_invisible(&step.policy), policy_width);
     let kind = page.paint(DIM, &pad(step.kind, kind_width));
     let layer = if step.layer == 0 { String::new() } else { format!(" [{}]", layer_name(step.layer)) };
@@ -154,7 +154,7 @@ fn write_change(page: &mut TerminalWriter, change: &ValueChange) {
     page.line(8, &line);
 }
 
-fn appearance(step: &PolicyStep) -> (&'static str, &'static str) {
+fn step_mark(step: &PolicyStep) -> (&'static str, &'static str) {
     match step.verdict {
         None => ("·", DIM),
         Some(_) if step.shadow => ("○", DIM),

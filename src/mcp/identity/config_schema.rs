@@ -17,7 +17,7 @@ pub(super) const ALGORITHMS: Shape = Shape::Word(&[
     ("HS512", "a shared secret with SHA-512"),
 ]);
 
-const CLAIM: Shape = Shape::Text("the name of a claim, or its path such as `realm_access.roles`");
+const CLAIM: Shape = Shape::String("the name of a claim, or its path such as `realm_access.roles`");
 
 const CONTEXT: FieldShape = FieldShape::optional(
     "context",
@@ -31,27 +31,27 @@ static TOKEN: RecordShape = RecordShape {
     fields: &[
         FieldShape::optional(
             "sha256",
-            Shape::Text("64 hexadecimal digits"),
+            Shape::String("64 hexadecimal digits"),
             "The SHA-256 digest of the token, as `printf %s TOKEN | sha256sum` prints it.",
         ),
         FieldShape::optional(
             "env",
-            Shape::Text("the name of an environment variable"),
+            Shape::String("the name of an environment variable"),
             "The environment variable with the token.",
         ),
         FieldShape::required(
             "principal",
-            Shape::Text("a name"),
+            Shape::String("a name"),
             "The caller that uses it: `$.context.principal`.",
         ),
         FieldShape::optional(
             "roles",
-            Shape::Items(&Shape::Text("a role")),
+            Shape::List(&Shape::String("a role")),
             "The roles of the caller: `$.context.roles`.",
         ),
         FieldShape::optional(
             "tenant",
-            Shape::Text("a name"),
+            Shape::String("a name"),
             "The tenant of the caller: `$.context.tenant`.",
         ),
         CONTEXT,
@@ -62,10 +62,10 @@ static ISSUER: RecordShape = RecordShape {
     name: "issuer",
     doc: "A trusted issuer of tokens (JWT). Its keys are given by one of `jwks`, `pem` and `secret_env`.",
     fields: &[
-        FieldShape::required("issuer", Shape::Text("a URL or name"), "The `iss` claim of its tokens."),
+        FieldShape::required("issuer", Shape::String("a URL or name"), "The `iss` claim of its tokens."),
         FieldShape::required(
             "audience",
-            Shape::OneOrMany(&Shape::Text("a URL or name")),
+            Shape::OneOrMany(&Shape::String("a URL or name")),
             "The audience: the `aud` claim of its tokens must contain one of these.",
         ),
         FieldShape::required(
@@ -75,24 +75,24 @@ static ISSUER: RecordShape = RecordShape {
         ),
         FieldShape::optional(
             "jwks",
-            Shape::Text("a file"),
+            Shape::String("a file"),
             "A file with its public keys, as a JSON Web Key Set.",
         ),
-        FieldShape::optional("pem", Shape::Text("a file"), "A file with its public key, in PEM."),
+        FieldShape::optional("pem", Shape::String("a file"), "A file with its public key, in PEM."),
         FieldShape::optional(
             "secret_env",
-            Shape::Text("the name of an environment variable"),
+            Shape::String("the name of an environment variable"),
             "The environment variable with the shared secret, for `HS256`, `HS384` and `HS512`.",
         ),
         FieldShape::optional(
             "leeway",
-            Shape::Text("a duration such as `30s`"),
+            Shape::String("a duration such as `30s`"),
             "The tolerated clock skew. Default: `30s`.",
         ),
         FieldShape::optional("principal", CLAIM, "The claim with the principal. Default: `sub`."),
         FieldShape::optional(
             "prefix",
-            Shape::Text("a string such as `staff:`"),
+            Shape::String("a string such as `staff:`"),
             "A string that is prepended to each principal of this issuer. Required if principals come from several issuers or tokens, so \
              that no two callers have the same name.",
         ),
@@ -104,7 +104,7 @@ static ISSUER: RecordShape = RecordShape {
         FieldShape::optional("tenant", CLAIM, "The claim with the tenant; tokens without it are rejected."),
         FieldShape::optional(
             "claims",
-            Shape::List(&CLAIM),
+            Shape::NonEmptyList(&CLAIM),
             "Claims that are copied to `$.context.claims`, for policies.",
         ),
         CONTEXT,
@@ -118,7 +118,7 @@ static IDENTITY: RecordShape = RecordShape {
         FieldShape::optional("callgate", Shape::Number, "The version of the format: 1."),
         FieldShape::optional(
             "tokens",
-            Shape::List(&Shape::Record(&TOKEN)),
+            Shape::NonEmptyList(&Shape::Record(&TOKEN)),
             "Bearer tokens and their callers.",
         ),
         FieldShape::optional(

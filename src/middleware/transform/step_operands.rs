@@ -60,7 +60,7 @@ pub(in crate::middleware) fn read_replacement(
     let pattern = reader.read_regex(node.get("pattern")?)?;
     let with_node = node.get("with")?;
     let with = with_node.as_str()?;
-    for name in groups(with) {
+    for name in group_references(with) {
         let known = match name.parse::<usize>() {
             Ok(number) => number < pattern.captures_len(),
             Err(_) => pattern.capture_names().flatten().any(|group| group == name),
@@ -79,7 +79,7 @@ pub(in crate::middleware) fn read_replacement(
 }
 
 /// Returns the group names after `$` in a replacement. Like the `regex` crate, it reads the longest possible names.
-fn groups(with: &str) -> Vec<&str> {
+fn group_references(with: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = with;
     while let Some((_, after)) = rest.split_once('$') {
@@ -117,7 +117,7 @@ mod tests {
             ("$$$1", &["1"]),
             ("$name!", &["name"]),
         ] {
-            assert_eq!(groups(with), names, "{with}");
+            assert_eq!(group_references(with), names, "{with}");
         }
     }
 }

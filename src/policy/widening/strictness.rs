@@ -33,11 +33,11 @@ pub(super) fn less_strict_members(
         _ => member_is_equal(before, after, "match"),
     };
     // A `halt` that loses its conditions no longer applies to the run, but to calls.
-    if !matcher_is_fine || before.concerns_run && !after.concerns_run {
+    if !matcher_is_fine || before.applies_to_run && !after.applies_to_run {
         looser.push("match");
     }
     let kind = after.kind.definition().name;
-    let (was, is) = (before.written.get(kind), after.written.get(kind));
+    let (was, is) = (before.source_json.get(kind), after.source_json.get(kind));
     looser.extend(less_strict_settings(&after.kind, was, is, around));
     if looser.is_empty() && only_files_differ(before, after) {
         looser.push("the files it references");
@@ -46,10 +46,10 @@ pub(super) fn less_strict_members(
 }
 
 fn member_is_equal(before: &Policy, after: &Policy, name: &str) -> bool {
-    same(before.written.get(name), after.written.get(name))
+    are_equal(before.source_json.get(name), after.source_json.get(name))
 }
 
-fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
+fn are_equal(a: Option<&Value>, b: Option<&Value>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a == b,
         (a, b) => a.is_none() && b.is_none(),
@@ -57,7 +57,7 @@ fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
 }
 
 fn only_files_differ(before: &Policy, after: &Policy) -> bool {
-    before.behaviour != after.behaviour && before.written == after.written
+    before.behaviour_digest != after.behaviour_digest && before.source_json == after.source_json
 }
 
 /// Whether `wide` is certain to match every call that `narrow` matches.
@@ -68,11 +68,11 @@ fn covers(wide: &Policy, narrow: &Policy) -> bool {
 }
 
 fn conditions(policy: &Policy) -> Vec<&Value> {
-    many(policy.written.get("match").and_then(|matcher| matcher.get("where")))
+    list_items(policy.source_json.get("match").and_then(|matcher| matcher.get("where")))
 }
 
 /// Returns the items of a list, or a single value that is written without a list.
-fn many(value: Option<&Value>) -> Vec<&Value> {
+fn list_items(value: Option<&Value>) -> Vec<&Value> {
     match value {
         Some(Value::Array(items)) => items.iter().collect(),
         Some(one) => vec![one],
@@ -127,8 +127,9 @@ fn less_strict_settings(
     let compare = MemberComparison { was: was.and_then(Value::as_object), is: is.and_then(Value::as_object) };
     match kind {
         PolicyKind::Timeout(_) => {
-            let shorter = span(is).is_some_and(|is| span(was).is_some_and(|was| is <= was));
-            if same(was, is) || shorter { Vec::new() } else { vec!["timeout"] }
+            let shorter =
+                parse_duration(is).is_some_and(|is| parse_duration(was).is_some_and(|was| is <= was));
+            if are_equal(was, is) || shorter { Vec::new() } else { vec!["timeout"] }
         }
         PolicyKind::Deny(_) | PolicyKind::Halt(_) if !around.messages_matter => {
             compare.changed_members(&["message", "code"], |_| true)
@@ -150,7 +151,8 @@ fn less_strict_settings(
             compare.changed_members(&["expires", "approvers", "quorum", "edits", "remember"], |member| {
                 let (old, new) = (compare.before(member), compare.after(member));
                 match member {
-                    "expires" => span(new).is_some_and(|new| span(old).is_none_or(|old| new <= old)),
+                    "expires" => parse_duration(new)
+                        .is_some_and(|new| parse_duration(old).is_none_or(|old| new <= old)),
                     "approvers" => new.is_some_and(|new| old.is_none_or(|old| is_subset(new, old))),
                     "quorum" => new.is_some() && (old.is_none() || at_most(old, new)),
                     _ => new.is_none(),
@@ -163,9 +165,10 @@ fn less_strict_settings(
             compare.changed_members(&["detect", "redact", "patterns", "in"], |member| match member {
                 // Without `in`: everywhere.
                 "in" => {
-                    compare.after("in").is_none() || compare.before("in").is_some() && compare.grows("in")
+                    compare.after("in").is_none()
+                        || compare.before("in").is_some() && compare.is_superset("in")
                 }
-                _ => masks && compare.grows(member),
+                _ => masks && compare.is_superset(member),
             })
         }
         PolicyKind::Model(_) => {
@@ -176,7 +179,7 @@ fn less_strict_settings(
                 };
                 let looser = match member {
                     "tools" => inner.changed_members(&["show", "hide"], |list| match list {
-                        "hide" => inner.grows("hide"),
+                        "hide" => inner.is_superset("hide"),
                         _ => {
                             inner.before("show").is_none() && inner.after("show").is_some()
                                 || inner.is_nonempty_subset("show")
@@ -193,12 +196,12 @@ fn less_strict_settings(
         }
         _ => {
             let name = kind.definition().name;
-            if same(was, is) { Vec::new() } else { vec![name] }
+            if are_equal(was, is) { Vec::new() } else { vec![name] }
         }
     }
 }
 
-fn span(value: Option<&Value>) -> Option<Duration> {
+fn parse_duration(value: Option<&Value>) -> Option<Duration> {
     durations::parse(value?.as_str()?)
 }
 
@@ -225,27 +228,27 @@ impl<'v> MemberComparison<'v> {
     ) -> Vec<&'static str> {
         let mut looser: Vec<&'static str> = may_tighten
             .iter()
-            .filter(|member| !same(self.before(member), self.after(member)))
+            .filter(|member| !are_equal(self.before(member), self.after(member)))
             .filter(|member| !tightens(member))
             .copied()
             .collect();
         let members = self.was.into_iter().chain(self.is).flat_map(|members| members.keys());
         let mut others = members.filter(|key| !may_tighten.contains(&key.as_str()));
-        if others.any(|key| !same(self.before(key), self.after(key))) {
+        if others.any(|key| !are_equal(self.before(key), self.after(key))) {
             looser.push("other members");
         }
         looser
     }
 
     /// Whether the new list has all items of the old one.
-    fn grows(&self, member: &str) -> bool {
-        let (old, new) = (many(self.before(member)), many(self.after(member)));
+    fn is_superset(&self, member: &str) -> bool {
+        let (old, new) = (list_items(self.before(member)), list_items(self.after(member)));
         old.iter().all(|item| new.iter().any(|other| item == other))
     }
 
     /// Whether the new list is not empty and has only items of the old one.
     fn is_nonempty_subset(&self, member: &str) -> bool {
-        let (old, new) = (many(self.before(member)), many(self.after(member)));
+        let (old, new) = (list_items(self.before(member)), list_items(self.after(member)));
         !new.is_empty() && new.iter().all(|item| old.iter().any(|other| item == other))
     }
 }

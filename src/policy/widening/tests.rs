@@ -3,11 +3,11 @@ use crate::policy::build_texts;
 
 fn chains(texts: &[&str]) -> CompiledPolicies {
     let built = build_texts(texts.iter().enumerate().map(|(place, text)| (format!("{place}.yaml"), *text)));
-    built.chains.unwrap_or_else(|| panic!("{:?}", built.diagnostics))
+    built.policies.unwrap_or_else(|| panic!("{:?}", built.diagnostics))
 }
 
 fn found(old: &str, new: &str) -> Vec<String> {
-    find_widenings(&chains(&[old]), &chains(&[new])).into_iter().map(|widening| widening.what).collect()
+    find_widenings(&chains(&[old]), &chains(&[new])).into_iter().map(|widening| widening.change).collect()
 }
 
 fn rules(policies: &str) -> String {

@@ -25,23 +25,23 @@ impl Gcra {
     /// limit could block for many of its periods.
     pub fn drain(&mut self, now: Micros, limit: Amount, per: Micros, burst: Amount) {
         if per != self.per {
-            self.level = self.level.div_ceil(wide(self.per)) * wide(per);
+            self.level = self.level.div_ceil(to_u128(self.per)) * to_u128(per);
             self.per = per;
         }
-        let flowed = wide(now - self.at) * u128::from(limit.millionths());
+        let flowed = to_u128(now - self.at) * u128::from(limit.millionths());
         self.level = self.level.saturating_sub(flowed).min(self.scaled(burst.millionths()));
         self.at = now;
     }
 
     pub fn check(&self, limit: Amount, burst: Amount, cost: u128) -> LimitAnswer {
         let Some(room) = u128::from(burst.millionths()).checked_sub(cost) else { return LimitAnswer::Never };
-        let over = self.level.saturating_sub(room * wide(self.per));
+        let over = self.level.saturating_sub(room * to_u128(self.per));
         if over == 0 {
             return LimitAnswer::Admitted;
         }
         match limit.millionths() {
             0 => LimitAnswer::Never,
-            limit => LimitAnswer::After(whole(over.div_ceil(u128::from(limit)))),
+            limit => LimitAnswer::After(to_micros(over.div_ceil(u128::from(limit)))),
         }
     }
 
@@ -57,12 +57,12 @@ impl Gcra {
         match limit.millionths() {
             0 if self.level > 0 => None,
             0 => Some(self.at),
-            limit => Some(self.at.saturating_add(whole(self.level.div_ceil(u128::from(limit))))),
+            limit => Some(self.at.saturating_add(to_micros(self.level.div_ceil(u128::from(limit))))),
         }
     }
 
     fn scaled(&self, millionths: u64) -> u128 {
-        u128::from(millionths) * wide(self.per)
+        u128::from(millionths) * to_u128(self.per)
     }
 }
 
@@ -81,11 +81,11 @@ impl Gcra {
 }
 
 /// A duration; negative values become zero.
-fn wide(span: Micros) -> u128 {
+fn to_u128(span: Micros) -> u128 {
     u128::from(span.max(0).unsigned_abs())
 }
 
 /// A duration, capped at the maximum.
-fn whole(span: u128) -> Micros {
+fn to_micros(span: u128) -> Micros {
     Micros::try_from(span).unwrap_or(Micros::MAX)
 }

@@ -62,15 +62,15 @@ impl LimitUsage {
     /// Checks whether this amount is available now, without acquiring it. If the algorithm has changed, the limit is reset.
     pub fn peek(&mut self, allowance: &Allowance, now: Micros, cost: u128) -> LimitAnswer {
         self.clamp_to(now);
-        let answer = self.answer(allowance, now, cost);
+        let answer = self.check(allowance, now, cost);
         answer.unwrap_or_else(|| {
             *self = Self::new(allowance, now);
-            self.answer(allowance, now, cost).unwrap_or(LimitAnswer::Never)
+            self.check(allowance, now, cost).unwrap_or(LimitAnswer::Never)
         })
     }
 
     /// Returns `None` if the allowance has another algorithm.
-    fn answer(&mut self, allowance: &Allowance, now: Micros, cost: u128) -> Option<LimitAnswer> {
+    fn check(&mut self, allowance: &Allowance, now: Micros, cost: u128) -> Option<LimitAnswer> {
         Some(match (self, allowance) {
             (Self::Gcra(gcra), Allowance::Gcra { limit, per, burst }) => {
                 gcra.drain(now, *limit, micros(*per), *burst);

@@ -24,7 +24,7 @@ impl ResettableCount {
         if self.last < now - passed {
             self.taken = 0;
         }
-        self.answer(limit, cost, per - passed)
+        self.check(limit, cost, per - passed)
     }
 
     /// Checks a total, which is reset when nothing was acquired for `keep`.
@@ -33,10 +33,10 @@ impl ResettableCount {
         if forgotten <= now {
             self.taken = 0;
         }
-        self.answer(limit, cost, forgotten - now)
+        self.check(limit, cost, forgotten - now)
     }
 
-    fn answer(&self, limit: Amount, cost: u128, forgotten_after: Micros) -> LimitAnswer {
+    fn check(&self, limit: Amount, cost: u128, forgotten_after: Micros) -> LimitAnswer {
         let limit = u128::from(limit.millionths());
         if u128::from(self.taken) + cost <= limit {
             LimitAnswer::Admitted

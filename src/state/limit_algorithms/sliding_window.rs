@@ -46,13 +46,13 @@ impl SlidingLog {
 
     pub fn acquire(&mut self, now: Micros, cost: u64) {
         self.sum = self.sum.saturating_add(cost);
-        self.remember(now, cost);
+        self.push(now, cost);
         if self.log.len() > MAX_LOG_LENGTH {
-            self.shorten();
+            self.merge_neighbours();
         }
     }
 
-    fn remember(&mut self, time: Micros, amount: u64) {
+    fn push(&mut self, time: Micros, amount: u64) {
         match self.log.back_mut() {
             Some((last, sum)) if *last == time => *sum = sum.saturating_add(amount),
             _ => self.log.push_back((time, amount)),
@@ -60,7 +60,7 @@ impl SlidingLog {
     }
 
     /// Merges pairs of neighbours at the later time: they count for longer than necessary, never shorter.
-    fn shorten(&mut self) {
+    fn merge_neighbours(&mut self) {
         let mut log = VecDeque::with_capacity(self.log.len().div_ceil(2));
         while let Some((time, amount)) = self.log.pop_front() {
             match self.log.pop_front() {
@@ -77,7 +77,7 @@ impl SlidingLog {
             later = later.saturating_add(amount);
         }
         if later > 0 {
-            self.remember(now, later);
+            self.push(now, later);
         }
     }
 

@@ -34,7 +34,7 @@ pub struct LimitTable {
 
 #[derive(Debug)]
 struct TrackedLimit {
-    spent: LimitUsage,
+    usage: LimitUsage,
     /// The accounts that are charged for its size.
     charges: AccountCharges,
     /// The allowance of the latest acquisition.
@@ -65,7 +65,7 @@ impl LimitTable {
         time: Micros,
         takes: &[LimitAcquisition],
     ) -> Result<Vec<LimitRefusal>, StoreError> {
-        self.reach(time);
+        self.advance_to(time);
         self.remove_some_due();
         let takes = || takes.iter().enumerate().filter(|(_, take)| cost(&take.allowance, take.cost) > 0);
 
@@ -102,7 +102,7 @@ impl LimitTable {
 
     /// The amount that could be acquired now.
     pub fn available(&mut self, time: Micros, take: &LimitAcquisition) -> Amount {
-        self.reach(time);
+        self.advance_to(time);
         // Binary search for the largest admitted cost: if a cost is admitted, so is every smaller one.
         let (mut admitted, mut refused) = (0, u64::MAX);
         while refused - admitted > 1 {
@@ -120,7 +120,7 @@ impl LimitTable {
 
     /// Releases a slot.
     pub fn release(&mut self, key: &str) {
-        let Some(TrackedLimit { spent: LimitUsage::Slots(held), .. }) = self.keys.get_mut(key) else {
+        let Some(TrackedLimit { usage: LimitUsage::Slots(held), .. }) = self.keys.get_mut(key) else {
             return;
         };
         *held = held.saturating_sub(1);
@@ -130,7 +130,7 @@ impl LimitTable {
     }
 
     /// Advances the latest known time. If the clock stepped back, all stored times step back too.
-    fn reach(&mut self, time: Micros) {
+    fn advance_to(&mut self, time: Micros) {
         if time >= self.now.saturating_sub(CLOCK_TOLERANCE) {
             self.now = self.now.max(time);
             return;
@@ -139,10 +139,10 @@ impl LimitTable {
         self.due.clear();
         for (key, tracked) in &mut self.keys {
             // What was refilled before the step stays refilled.
-            tracked.spent.peek(&tracked.allowance, before, 0);
-            tracked.spent.clamp_to(time);
-            tracked.charges.update(&mut self.shares, tracked.spent.size(), &Account::NOBODY);
-            tracked.due = tracked.spent.reset_at(&tracked.allowance);
+            tracked.usage.peek(&tracked.allowance, before, 0);
+            tracked.usage.clamp_to(time);
+            tracked.charges.update(&mut self.shares, tracked.usage.size(), &Account::NOBODY);
+            tracked.due = tracked.usage.reset_at(&tracked.allowance);
             self.due.extend(tracked.due.map(|due| (due, Arc::clone(key))));
         }
     }
@@ -151,7 +151,7 @@ impl LimitTable {
         let now = self.now;
         let tracked = self.change(key, &Account::NOBODY, |tracked| {
             tracked.allowance = *allowance;
-            tracked.spent.peek(allowance, now, cost)
+            tracked.usage.peek(allowance, now, cost)
         });
         tracked.unwrap_or_else(|| LimitUsage::new(allowance, now).peek(allowance, now, cost))
     }
@@ -163,10 +163,10 @@ impl LimitTable {
             let spent = LimitUsage::new(allowance, now);
             let mut charges = AccountCharges::default();
             charges.update(&mut self.shares, spent.size(), account);
-            let tracked = TrackedLimit { spent, charges, allowance: *allowance, due: None };
+            let tracked = TrackedLimit { usage: spent, charges, allowance: *allowance, due: None };
             self.keys.insert(Arc::from(key.as_str()), tracked);
         }
-        self.change(key, account, |tracked| tracked.spent.acquire(now, cost(allowance, take.cost)));
+        self.change(key, account, |tracked| tracked.usage.acquire(now, cost(allowance, take.cost)));
     }
 
     /// Changes a tracked limit, and updates the shares and the due time. Growth is charged to the account.
@@ -178,8 +178,8 @@ impl LimitTable {
     ) -> Option<T> {
         let tracked = self.keys.get_mut(key)?;
         let answer = change(tracked);
-        tracked.charges.update(&mut self.shares, tracked.spent.size(), account);
-        let reset_at = tracked.spent.reset_at(&tracked.allowance);
+        tracked.charges.update(&mut self.shares, tracked.usage.size(), account);
+        let reset_at = tracked.usage.reset_at(&tracked.allowance);
         if reset_at.is_some_and(|reset_at| tracked.due.is_none_or(|due| reset_at < due)) {
             self.schedule(key, reset_at);
         }
@@ -226,7 +226,7 @@ impl LimitTable {
             // A limit is charged to the account that created it; only its growth is charged to the account that makes it
             // grow.
             let grows =
-                self.keys.get(*key).is_none_or(|tracked| matches!(tracked.spent, LimitUsage::Sliding(_)));
+                self.keys.get(*key).is_none_or(|tracked| matches!(tracked.usage, LimitUsage::Sliding(_)));
             *needed.entry(asked.account).or_default() += usize::from(grows);
         }
         let all: usize = needed.values().sum();
@@ -241,7 +241,7 @@ impl LimitTable {
 
     /// Removes a key that is back at its initial state; otherwise reschedules it. Returns whether it was removed.
     fn remove_or_reschedule(&mut self, key: &str) -> bool {
-        let reset_at = self.keys.get(key).and_then(|tracked| tracked.spent.reset_at(&tracked.allowance));
+        let reset_at = self.keys.get(key).and_then(|tracked| tracked.usage.reset_at(&tracked.allowance));
         let fresh = reset_at.is_some_and(|reset_at| reset_at <= self.now);
         if fresh {
             self.remove(key)

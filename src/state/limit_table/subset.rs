@@ -60,13 +60,13 @@ impl LimitTable {
         let key: Arc<str> = Arc::from(key);
         self.due.extend(due.map(|due| (due, Arc::clone(&key))));
         let LoadedLimit { spent, charges, allowance } = brought;
-        self.keys.insert(key, TrackedLimit { spent, charges, allowance, due });
+        self.keys.insert(key, TrackedLimit { usage: spent, charges, allowance, due });
     }
 
     /// The current state of a limit that was loaded or acquired. Returns `None` if it was removed.
     pub fn get(&self, key: &str) -> Option<LimitView<'_>> {
         let tracked = self.keys.get(key)?;
-        let TrackedLimit { spent, charges, allowance, due } = tracked;
+        let TrackedLimit { usage: spent, charges, allowance, due } = tracked;
         Some(LimitView { spent, charges, allowance, due: *due })
     }
 

@@ -30,17 +30,17 @@ fn one(key: impl ToString, allowance: Allowance) -> LimitAcquisition {
 
 /// The shares and the due times match the keys.
 fn assert_in_step(limits: &LimitTable) {
-    let size: usize = limits.keys.values().map(|tracked| tracked.spent.size()).sum();
+    let size: usize = limits.keys.values().map(|tracked| tracked.usage.size()).sum();
     assert_eq!(limits.shares.used(), size);
     assert!(limits.shares.used() <= limits.shares.capacity());
     for tracked in limits.keys.values() {
-        assert_eq!(tracked.charges.iter().map(|(_, held)| held).sum::<usize>(), tracked.spent.size());
+        assert_eq!(tracked.charges.iter().map(|(_, held)| held).sum::<usize>(), tracked.usage.size());
     }
     let due: BTreeSet<_> =
         limits.keys.iter().filter_map(|(key, tracked)| Some((tracked.due?, Arc::clone(key)))).collect();
     assert_eq!(limits.due, due);
     for (key, tracked) in &limits.keys {
-        let reset_at = tracked.spent.reset_at(&tracked.allowance);
+        let reset_at = tracked.usage.reset_at(&tracked.allowance);
         assert!(reset_at.is_none() || tracked.due.is_some(), "`{key}` would never leave");
     }
 }
@@ -194,7 +194,7 @@ proptest! {
             if let Ok(answer) = small.acquire(now, &batch) {
                 prop_assert_eq!(large.acquire(now, &batch), Ok(answer));
             } else {
-                large.reach(now);
+                large.advance_to(now);
             }
             assert_in_step(&small);
             assert_in_step(&large);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::altered;
+use super::altered_error;
 use super::envelope::Envelope;
 use crate::host::{
     Account, Allowance, Amount, Clock, ConditionalWrite, LimitAcquisition, LimitRefusal, RecordKey,
@@ -18,12 +18,12 @@ use crate::json::{Value, canonical_text, json};
 /// The space of serial numbers.
 const RECORDS: &str = "records";
 /// The record that names the anchored store.
-const BOUND: RecordKey<'static> = RecordKey { space: "bound", key: "store" };
+const LINK_KEY: RecordKey<'static> = RecordKey { space: "bound", key: "store" };
 /// How many versions of a record are stored by name. If more than this many concurrent writes overtake a write of the same
 /// record, it is refused, because nobody can tell whether it took effect.
 const MAX_VERSIONS: usize = 16;
 /// How often a change is retried after concurrent writes.
-const TRIES: usize = 256;
+const MAX_ATTEMPTS: usize = 256;
 
 /// The anchor of a store.
 pub struct Anchor {
@@ -92,7 +92,7 @@ impl Anchor {
         takes: &[LimitAcquisition],
     ) -> Result<Vec<LimitRefusal>, StoreError> {
         self.counted_at.store(now.as_microsecond(), Ordering::Relaxed);
-        self.store.take(now, takes).await
+        self.store.acquire(now, takes).await
     }
 
     /// Passes a clock that stepped back to the limits, if the store refuses and nothing is acquired: everything then counts
@@ -106,34 +106,34 @@ impl Anchor {
         let nothing = Allowance::Total { limit: Amount::ZERO, keep: Duration::from_secs(1) };
         let (key, account) = (String::new(), Account::NOBODY);
         let take = LimitAcquisition { key, account, allowance: nothing, cost: Amount::from_whole(1) };
-        self.store.take(now, &[take]).await.map(|_| ())
+        self.store.acquire(now, &[take]).await.map(|_| ())
     }
 
     /// The store that the anchor belongs to, and the version of that record.
     pub async fn link(&self) -> Result<Option<(AnchorLink, u64)>, StoreError> {
-        let Some(record) = self.store.record(BOUND).await? else { return Ok(None) };
+        let Some(record) = self.store.record(LINK_KEY).await? else { return Ok(None) };
         let text = |name: &str| Some(record.value.get(name)?.as_str()?.to_owned());
         let read = || {
             let is_done = record.value.get("is_done")?.as_bool()?;
             Some(AnchorLink { anchor: text("anchor")?, store: text("store")?, is_done })
         };
-        Ok(Some((read().ok_or_else(damaged)?, record.version)))
+        Ok(Some((read().ok_or_else(damaged_error)?, record.version)))
     }
 
     /// Records the store that the anchor belongs to. Returns `false` after a concurrent write.
     pub async fn write_link(&self, bound: &AnchorLink, over: Option<u64>) -> Result<bool, StoreError> {
         let value = json!({ "anchor": bound.anchor, "store": bound.store, "is_done": bound.is_done });
-        let write = ConditionalWrite { over, ..ConditionalWrite::new(BOUND, &value, Account::NOBODY) };
+        let write = ConditionalWrite { over, ..ConditionalWrite::new(LINK_KEY, &value, Account::NOBODY) };
         self.store.write_record(self.clock.now(), write).await
     }
 
     /// What the anchor stores about a record.
     pub async fn anchored_record(&self, key: RecordKey<'_>) -> Result<Option<AnchoredRecord>, StoreError> {
-        let at = place(key);
+        let at = anchor_key(key);
         let Some(record) = self.store.record(RecordKey { space: RECORDS, key: &at }).await? else {
             return Ok(None);
         };
-        AnchoredRecord::read(&record.value, record.version).map(Some).ok_or_else(damaged)
+        AnchoredRecord::read(&record.value, record.version).map(Some).ok_or_else(damaged_error)
     }
 
     /// Checks that the stored record is the latest version, or one that is newer than `known`, which was read before it.
@@ -148,12 +148,12 @@ impl Anchor {
             (Some(known), None) => {
                 // The store deletes a record at its expiry, the anchor only at its next write.
                 let forgotten = known.forget_at.is_some_and(|at| at <= self.clock.now());
-                if forgotten { Ok(VersionStatus::Counts) } else { Err(altered(key, "was removed")) }
+                if forgotten { Ok(VersionStatus::Counts) } else { Err(altered_error(key, "was removed")) }
             }
             (Some(known), Some(found)) if found.serial < known.latest() => {
-                Err(altered(key, "was replaced by an older version"))
+                Err(altered_error(key, "was replaced by an older version"))
             }
-            (Some(known), Some(found)) if found.serial == known.latest() => judge(key, &known, found),
+            (Some(known), Some(found)) if found.serial == known.latest() => check_version(key, &known, found),
             // Its writer has not updated the anchor yet, or never will.
             (_, Some(found)) => self.advance(self.clock.now(), key, found, Account::NOBODY).await,
         }
@@ -167,11 +167,13 @@ impl Anchor {
         written: &Envelope,
         account: Account,
     ) -> Result<VersionStatus, StoreError> {
-        let at = place(key);
-        for _ in 0..TRIES {
+        let at = anchor_key(key);
+        for _ in 0..MAX_ATTEMPTS {
             let known = self.anchored_record(key).await?;
             let (mut versions, over) = match known {
-                Some(known) if written.serial <= known.latest() => return judge(key, &known, written),
+                Some(known) if written.serial <= known.latest() => {
+                    return check_version(key, &known, written);
+                }
                 Some(known) => (known.versions, Some(known.version)),
                 None => (Vec::new(), None),
             };
@@ -196,7 +198,11 @@ impl Anchor {
 }
 
 /// Checks a version whose serial number is not newer than the latest one against the stored name.
-fn judge(key: RecordKey<'_>, known: &AnchoredRecord, found: &Envelope) -> Result<VersionStatus, StoreError> {
+fn check_version(
+    key: RecordKey<'_>,
+    known: &AnchoredRecord,
+    found: &Envelope,
+) -> Result<VersionStatus, StoreError> {
     let is_it = |(serial, name): &(u64, String)| *serial == found.serial && *name == found.name;
     if known.versions.iter().any(is_it) {
         return Ok(VersionStatus::Counts);
@@ -204,14 +210,14 @@ fn judge(key: RecordKey<'_>, known: &AnchoredRecord, found: &Envelope) -> Result
     if known.versions.first().is_some_and(|(oldest, _)| found.serial < *oldest) {
         return Ok(VersionStatus::Overtaken);
     }
-    Err(altered(key, "was written twice at the same time, and the other write won"))
+    Err(altered_error(key, "was written twice at the same time, and the other write won"))
 }
 
 /// The key of the anchor's data about a record.
-fn place(key: RecordKey<'_>) -> String {
+fn anchor_key(key: RecordKey<'_>) -> String {
     canonical_text(&json!([key.space, key.key]))
 }
 
-fn damaged() -> StoreError {
+fn damaged_error() -> StoreError {
     StoreError::Altered("the anchor of the store is damaged".to_owned())
 }

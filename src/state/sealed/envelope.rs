@@ -36,7 +36,7 @@ impl Envelope {
         let sealed = keys.encrypt(Purpose::Record, &context, value.to_string().as_bytes())?;
         let envelope = Self {
             serial,
-            name: name_of(&sealed).unwrap_or_default().to_owned(),
+            name: version_name(&sealed).unwrap_or_default().to_owned(),
             forget_at,
             value: value.clone(),
         };
@@ -57,7 +57,7 @@ impl Envelope {
         let context = place.record_context(serial, forget_at);
         let text = keys.decrypt(Purpose::Record, &context, sealed).ok()?;
         let value = json::parse(str::from_utf8(&text).ok()?).ok()?;
-        Some(Self { serial, name: name_of(sealed)?.to_owned(), forget_at, value })
+        Some(Self { serial, name: version_name(sealed)?.to_owned(), forget_at, value })
     }
 
     /// The version as stores count it: different for each write of the record.
@@ -111,6 +111,6 @@ pub fn open_cached(keys: &Keys, place: RecordLocation<'_>, entry: CacheEntry) ->
 }
 
 /// The name of a version: the nonce at the start of its ciphertext.
-fn name_of(sealed: &str) -> Option<&str> {
+fn version_name(sealed: &str) -> Option<&str> {
     sealed.rsplit('.').next()?.get(..NAME_LENGTH)
 }

@@ -9,9 +9,9 @@ use crate::json::{Value, json};
 use crate::seal::{Keys, Purpose, random_hex};
 
 /// The record with the store's identity.
-const OWNER: RecordKey<'static> = RecordKey { space: space::OWNER, key: "keys" };
+const OWNER_KEY: RecordKey<'static> = RecordKey { space: space::OWNER, key: "keys" };
 /// How often a change is retried after concurrent writes.
-const TRIES: usize = 64;
+const MAX_ATTEMPTS: usize = 64;
 /// The number of records on a page.
 const PAGE_SIZE: usize = 256;
 
@@ -76,14 +76,14 @@ impl SealedStore {
     /// Returns the name of the store. A new store gets a name; a store without an anchor gets its anchor. `accepts`: the
     /// anchor is new and accepts the store as it is.
     pub(super) async fn identify(&self, accepts: bool) -> Result<String, IntegrityError> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let owner = self.owner().await?;
             let done = match &self.anchor {
-                Some(anchor) => self.bind(anchor, owner, accepts).await?,
+                Some(anchor) => self.link_step(anchor, owner, accepts).await?,
                 None => match owner {
                     Some(owner) => Some(owner),
                     None => {
-                        self.make(name()?, None).await?;
+                        self.create_owner(random_name()?, None).await?;
                         None
                     }
                 },
@@ -99,12 +99,12 @@ impl SealedStore {
     }
 
     async fn owner(&self) -> Result<Option<StoreOwner>, IntegrityError> {
-        let found = self.inner.record(OWNER).await?;
+        let found = self.inner.record(OWNER_KEY).await?;
         found.map(|record| StoreOwner::read(&record.value, &self.keys, record.version)).transpose()
     }
 
     /// One step of linking a store and an anchor with each other. Returns the owner once they are linked.
-    async fn bind(
+    async fn link_step(
         &self,
         anchor: &Anchor,
         owner: Option<StoreOwner>,
@@ -113,13 +113,15 @@ impl SealedStore {
         let bound = anchor.link().await?;
         match (owner, bound) {
             (None, None) => {
-                let bound = AnchorLink { anchor: name()?, store: name()?, is_done: false };
+                let bound = AnchorLink { anchor: random_name()?, store: random_name()?, is_done: false };
                 anchor.write_link(&bound, None).await?;
             }
-            (None, Some((bound, _))) if !bound.is_done => self.make(bound.store, Some(bound.anchor)).await?,
+            (None, Some((bound, _))) if !bound.is_done => {
+                self.create_owner(bound.store, Some(bound.anchor)).await?
+            }
             (None, Some(_)) => return Err(IntegrityError::Lost),
             (Some(owner), None) if owner.anchor.is_none() || accepts => {
-                let bound = AnchorLink { anchor: name()?, store: owner.store, is_done: false };
+                let bound = AnchorLink { anchor: random_name()?, store: owner.store, is_done: false };
                 anchor.write_link(&bound, None).await?;
             }
             (Some(owner), Some((bound, version))) if owner.store == bound.store => {
@@ -130,7 +132,7 @@ impl SealedStore {
                     }
                     false if !bound.is_done && (owner.anchor.is_none() || accepts) => {
                         let over = Some(owner.version);
-                        self.put(&StoreOwner { anchor: Some(bound.anchor), ..owner }, over).await?;
+                        self.write_owner(&StoreOwner { anchor: Some(bound.anchor), ..owner }, over).await?;
                     }
                     false => return Err(IntegrityError::OtherAnchor),
                 }
@@ -145,20 +147,20 @@ impl SealedStore {
     }
 
     /// Gives a store its name, unless a concurrent process did. A store with records but no name was used without keys.
-    async fn make(&self, store: String, anchor: Option<String>) -> Result<(), IntegrityError> {
+    async fn create_owner(&self, store: String, anchor: Option<String>) -> Result<(), IntegrityError> {
         for space in space::ALL {
             if !self.inner.records(space, None, 1).await?.records.is_empty() && self.owner().await?.is_none()
             {
                 return Err(IntegrityError::Unsealed);
             }
         }
-        self.put(&StoreOwner { store, anchor, is_current: true, version: 0 }, None).await?;
+        self.write_owner(&StoreOwner { store, anchor, is_current: true, version: 0 }, None).await?;
         Ok(())
     }
 
-    async fn put(&self, owner: &StoreOwner, over: Option<u64>) -> Result<bool, StoreError> {
+    async fn write_owner(&self, owner: &StoreOwner, over: Option<u64>) -> Result<bool, StoreError> {
         let value = owner.sealed(&self.keys);
-        let write = ConditionalWrite { over, ..ConditionalWrite::new(OWNER, &value, Account::NOBODY) };
+        let write = ConditionalWrite { over, ..ConditionalWrite::new(OWNER_KEY, &value, Account::NOBODY) };
         // No record expires at this time.
         self.inner.write_record(jiff::Timestamp::MIN, write).await
     }
@@ -177,7 +179,9 @@ impl SealedStore {
                     }
                     let key = RecordKey { space, key: &key };
                     // An invalid record stays as it is, and is refused when it is read.
-                    let Ok((Some(standing), _)) = self.standing(&owner.store, key).await else { continue };
+                    let Ok((Some(standing), _)) = self.verified_record(&owner.store, key).await else {
+                        continue;
+                    };
                     let Envelope { value, forget_at, .. } = &standing.envelope;
                     let over = Some(standing.envelope.version());
                     // An existing record stays charged to its account.
@@ -194,7 +198,7 @@ impl SealedStore {
                 }
             }
         }
-        self.put(owner, Some(owner.version)).await.map(|_| ())
+        self.write_owner(owner, Some(owner.version)).await.map(|_| ())
     }
 }
 
@@ -203,9 +207,9 @@ impl SealedStore {
 /// # Errors
 /// If the store is unavailable.
 pub async fn has_seals(store: &dyn StateStore) -> Result<bool, StoreError> {
-    Ok(store.record(OWNER).await?.is_some())
+    Ok(store.record(OWNER_KEY).await?.is_some())
 }
 
-fn name() -> Result<String, StoreError> {
+fn random_name() -> Result<String, StoreError> {
     random_hex::<16>().map_err(seal_error)
 }

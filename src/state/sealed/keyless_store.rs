@@ -17,17 +17,17 @@ fn fail<'a, T: 'a>() -> StoreFuture<'a, T> {
 }
 
 impl StateStore for KeylessStore {
-    fn take<'a>(&'a self, _: Timestamp, _: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
+    fn acquire<'a>(&'a self, _: Timestamp, _: &'a [LimitAcquisition]) -> StoreFuture<'a, Vec<LimitRefusal>> {
         fail()
     }
 
-    fn left<'a>(&'a self, _: Timestamp, _: &'a LimitAcquisition) -> StoreFuture<'a, Option<Amount>> {
+    fn available<'a>(&'a self, _: Timestamp, _: &'a LimitAcquisition) -> StoreFuture<'a, Option<Amount>> {
         fail()
     }
 
-    fn give_back(&self, _: &str) {}
+    fn release(&self, _: &str) {}
 
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
+    fn slot_released(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 

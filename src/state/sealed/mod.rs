@@ -56,14 +56,14 @@ pub struct SealedStore {
     identity: OnceCell<String>,
     /// Writers of the same record in this process are serialised, so that none is overtaken before the anchor has its
     /// version. The hash of a record's key selects the lock.
-    turns: [Mutex<()>; WRITE_LOCKS],
+    write_locks: [Mutex<()>; WRITE_LOCKS],
     hasher: RandomState,
 }
 
 /// How many records can be written concurrently.
 const WRITE_LOCKS: usize = 64;
 /// How often a record is read again after concurrent writes.
-const TRIES: usize = 64;
+const MAX_ATTEMPTS: usize = 64;
 
 /// Wraps a store for use with the server's keys: sealed, if other processes can read or write it. Without keys, every
 /// operation of such a store fails.
@@ -84,12 +84,12 @@ struct VerifiedRecord {
 
 impl SealedStore {
     /// The largest value of a record, in bytes of JSON.
-    pub const LARGEST: usize = 3 << 20;
+    pub const MAX_RECORD_BYTES: usize = 3 << 20;
 
     /// Seals the records of a store, without an anchor: a record that is replaced by an older version is not detected.
     pub fn new(inner: Arc<dyn StateStore>, keys: Keys) -> Self {
-        let turns = array::from_fn(|_| Mutex::default());
-        Self { inner, keys, anchor: None, identity: OnceCell::new(), turns, hasher: RandomState::new() }
+        let write_locks = array::from_fn(|_| Mutex::default());
+        Self { inner, keys, anchor: None, identity: OnceCell::new(), write_locks, hasher: RandomState::new() }
     }
 
     /// Seals the records of a store, and stores their latest versions in `anchor`. `clock` decides whether a record may
@@ -134,12 +134,12 @@ impl SealedStore {
     }
 
     /// The record with this key, and the serial number for the next write.
-    async fn standing(
+    async fn verified_record(
         &self,
         store: &str,
         key: RecordKey<'_>,
     ) -> Result<(Option<VerifiedRecord>, u64), StoreError> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             if let Some(found) = self.try_verified_record(store, key).await? {
                 return Ok(found);
             }
@@ -163,7 +163,7 @@ impl SealedStore {
         };
         let found = self.inner.record(key).await?;
         let standing = match found {
-            Some(record) => Some(self.opened(store, key, record)?),
+            Some(record) => Some(self.decrypt_record(store, key, record)?),
             None => None,
         };
         let latest = known.as_ref().map_or(0, |known| known.latest());
@@ -177,10 +177,17 @@ impl SealedStore {
         Ok(Some((standing, serial.saturating_add(1))))
     }
 
-    fn opened(&self, store: &str, key: RecordKey<'_>, record: Record) -> Result<VerifiedRecord, StoreError> {
+    fn decrypt_record(
+        &self,
+        store: &str,
+        key: RecordKey<'_>,
+        record: Record,
+    ) -> Result<VerifiedRecord, StoreError> {
         match Envelope::open(&self.keys, RecordLocation { store, key }, &record.value) {
             Some(envelope) => Ok(VerifiedRecord { envelope, version: record.version }),
-            None => Err(altered(key, "was changed, or was not written by a holder of the server's keys")),
+            None => {
+                Err(altered_error(key, "was changed, or was not written by a holder of the server's keys"))
+            }
         }
     }
 
@@ -191,11 +198,12 @@ impl SealedStore {
         write: ConditionalWrite<'_>,
     ) -> Result<bool, StoreError> {
         let ConditionalWrite { key, value, over, forget_at, account, when_full } = write;
-        let _turn = match self.turns.get(self.hasher.hash_one((key.space, key.key)) as usize % WRITE_LOCKS) {
-            Some(turn) => Some(turn.lock().await),
-            None => None,
-        };
-        let (standing, serial) = self.standing(store, key).await?;
+        let _turn =
+            match self.write_locks.get(self.hasher.hash_one((key.space, key.key)) as usize % WRITE_LOCKS) {
+                Some(turn) => Some(turn.lock().await),
+                None => None,
+            };
+        let (standing, serial) = self.verified_record(store, key).await?;
         // The inner store deletes expired records before it checks the version.
         let is_due = |standing: &VerifiedRecord| standing.envelope.forget_at.is_some_and(|at| at <= now);
         let over = match (&standing, over) {
@@ -234,7 +242,7 @@ impl From<Envelope> for Record {
 }
 
 /// The error for a record that no holder of the keys wrote, or that is not the latest version.
-fn altered(key: RecordKey<'_>, how: &str) -> StoreError {
+fn altered_error(key: RecordKey<'_>, how: &str) -> StoreError {
     let RecordKey { space, key } = key;
     StoreError::Altered(format!("the record `{key}` of `{space}` {how}"))
 }
@@ -245,11 +253,11 @@ fn seal_error(error: impl fmt::Display) -> StoreError {
 
 /// Checks that the ciphertext of a value, which is a third larger, fits into the inner store.
 fn check_size(value: &Value) -> Result<(), StoreError> {
-    match remaining_room(value, SealedStore::LARGEST, MAX_DEPTH - 1) {
+    match remaining_room(value, SealedStore::MAX_RECORD_BYTES, MAX_DEPTH - 1) {
         Some(_) => Ok(()),
         None => Err(StoreError::Unavailable(format!(
             "a record of a sealed store must be at most {} MiB and nested less than {MAX_DEPTH} levels deep",
-            SealedStore::LARGEST >> 20
+            SealedStore::MAX_RECORD_BYTES >> 20
         ))),
     }
 }
@@ -272,7 +280,7 @@ impl ProvisionalSlots<'_> {
 
 impl Drop for ProvisionalSlots<'_> {
     fn drop(&mut self) {
-        self.takes.iter().filter(|take| is_slot(take)).for_each(|take| self.store.give_back(&take.key));
+        self.takes.iter().filter(|take| is_slot(take)).for_each(|take| self.store.release(&take.key));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::host::{
 };
 
 impl StateStore for SealedStore {
-    fn take<'a>(
+    fn acquire<'a>(
         &'a self,
         now: Timestamp,
         takes: &'a [LimitAcquisition],
@@ -19,7 +19,7 @@ impl StateStore for SealedStore {
         Box::pin(async move {
             let keyed = KeyedAcquisitions::new(&self.keys, takes);
             let takes = keyed.as_slice();
-            let refusals = self.inner.take(now, takes).await?;
+            let refusals = self.inner.acquire(now, takes).await?;
             let Some(anchor) = &self.anchor else { return Ok(keyed.refusals(refusals)) };
             if !refusals.is_empty() {
                 anchor.sync_clock(now).await?;
@@ -35,14 +35,18 @@ impl StateStore for SealedStore {
         })
     }
 
-    fn left<'a>(&'a self, now: Timestamp, take: &'a LimitAcquisition) -> StoreFuture<'a, Option<Amount>> {
+    fn available<'a>(
+        &'a self,
+        now: Timestamp,
+        take: &'a LimitAcquisition,
+    ) -> StoreFuture<'a, Option<Amount>> {
         Box::pin(async move {
             let mut least: Option<Amount> = None;
             for take in KeyedAcquisitions::new(&self.keys, std::slice::from_ref(take)).as_slice() {
                 let stores =
                     std::iter::once(&self.inner).chain(self.anchor.as_ref().map(|anchor| &anchor.store));
                 for store in stores {
-                    if let Some(left) = store.left(now, take).await? {
+                    if let Some(left) = store.available(now, take).await? {
                         least = Some(least.map_or(left, |least| least.min(left)));
                     }
                 }
@@ -51,17 +55,17 @@ impl StateStore for SealedStore {
         })
     }
 
-    fn give_back(&self, key: &str) {
+    fn release(&self, key: &str) {
         let names = limit_names(&self.keys, key);
         // The anchor first, where nobody waits: a notified waiter finds the slot free in both.
         if let Some(anchor) = &self.anchor {
-            names.iter().for_each(|name| anchor.store.give_back(name));
+            names.iter().for_each(|name| anchor.store.release(name));
         }
-        names.iter().for_each(|name| self.inner.give_back(name));
+        names.iter().for_each(|name| self.inner.release(name));
     }
 
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
-        self.inner.slot_freed()
+    fn slot_released(&self) -> BoxFuture<'_, ()> {
+        self.inner.slot_released()
     }
 
     fn cache_get<'a>(
@@ -105,7 +109,7 @@ impl StateStore for SealedStore {
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
         Box::pin(async move {
             let store = self.identity().await?;
-            let (standing, _) = self.standing(store, key).await?;
+            let (standing, _) = self.verified_record(store, key).await?;
             Ok(standing.map(|standing| standing.envelope.into()))
         })
     }
@@ -129,7 +133,7 @@ impl StateStore for SealedStore {
             let mut records = Vec::with_capacity(page.records.len());
             for (key, _) in page.records {
                 // Read again by key, because a later write may have updated the record and the anchor since.
-                let (standing, _) = self.standing(store, RecordKey { space, key: &key }).await?;
+                let (standing, _) = self.verified_record(store, RecordKey { space, key: &key }).await?;
                 let Some(standing) = standing else { continue };
                 records.push((key, standing.envelope.into()));
             }

@@ -15,7 +15,7 @@ use crate::state::cache::MAX_SPACES;
 use crate::state::capacity::heaviest_accounts;
 
 /// How many entries of one account are evicted at once if the pool is full, so that accounts are seldom compared.
-const TOGETHER: i64 = 64;
+const MAX_EVICTIONS: i64 = 64;
 
 /// The location of an entry: its space and its key.
 pub struct EntryKey {
@@ -34,12 +34,12 @@ impl EntryKey {
 
 /// The entry, if it has not expired, and the generation of the space.
 pub fn get(database: &Connection, now: Timestamp, place: &EntryKey) -> Result<CacheLookup, SqliteStoreError> {
-    let Some(generation) = kept(database, &place.space)? else {
-        return Ok(CacheLookup { entry: None, generation: elsewhere(database)? });
+    let Some(generation) = generation_of(database, &place.space)? else {
+        return Ok(CacheLookup { entry: None, generation: unstored_generation(database)? });
     };
     let used = SharedCounter::Used.next(database)?;
     database.prepare_cached("UPDATE spaces SET used = ?2 WHERE name = ?1")?.execute((&place.space, used))?;
-    shrink(database, &place.space, place.max_entries)?;
+    evict_from_space(database, &place.space, place.max_entries)?;
     let found: Option<(String, String, String)> = database
         .prepare_cached("SELECT output, stored_at, expires_at FROM entries WHERE space = ?1 AND key = ?2")?
         .query_row((&place.space, &place.key), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
@@ -68,13 +68,13 @@ pub fn put(
     (entry, units): (Option<&CacheEntry>, usize),
     generation: u64,
 ) -> Result<(), SqliteStoreError> {
-    let kept = kept(database, &place.space)?;
-    if generation != kept.map_or_else(|| elsewhere(database), Ok)? {
+    let kept = generation_of(database, &place.space)?;
+    if generation != kept.map_or_else(|| unstored_generation(database), Ok)? {
         return Ok(());
     }
     let Some(entry) = entry.filter(|_| place.max_entries > 0) else {
         remove(database, place)?;
-        return shrink(database, &place.space, place.max_entries);
+        return evict_from_space(database, &place.space, place.max_entries);
     };
     remove(database, place)?;
     let used = SharedCounter::Used.next(database)?;
@@ -104,8 +104,8 @@ pub fn put(
             units as i64,
         ))?;
     Pool::Cached.recharge(database, &place.account, 0, units)?;
-    shrink(database, &place.space, place.max_entries)?;
-    make_room(database, capacity)
+    evict_from_space(database, &place.space, place.max_entries)?;
+    evict_to_capacity(database, capacity)
 }
 
 /// Removes the entries of a space, and invalidates results that are still being computed for it.
@@ -115,7 +115,7 @@ pub fn clear(database: &Connection, space: &str) -> Result<(), SqliteStoreError>
         .prepare_cached("UPDATE spaces SET generation = ?2 WHERE name = ?1")?
         .execute((space, cleared))?;
     if kept == 0 {
-        SharedCounter::Elsewhere.set(database, cleared)?;
+        SharedCounter::UnstoredGeneration.set(database, cleared)?;
     }
     remove_where(database, "space = ?1", &[&space])
 }
@@ -129,14 +129,14 @@ fn read((output, stored_at, expires_at): (String, String, String)) -> Option<Cac
 }
 
 /// The generation of a stored space.
-fn kept(database: &Connection, space: &str) -> rusqlite::Result<Option<u64>> {
+fn generation_of(database: &Connection, space: &str) -> rusqlite::Result<Option<u64>> {
     let mut select = database.prepare_cached("SELECT generation FROM spaces WHERE name = ?1")?;
     select.query_row([space], |row| row.get(0)).optional()
 }
 
-fn elsewhere(database: &Connection) -> rusqlite::Result<u64> {
+fn unstored_generation(database: &Connection) -> rusqlite::Result<u64> {
     // It only counts up, from zero.
-    Ok(SharedCounter::Elsewhere.get(database)?.map_or(0, i64::unsigned_abs))
+    Ok(SharedCounter::UnstoredGeneration.get(database)?.map_or(0, i64::unsigned_abs))
 }
 
 fn remove(database: &Connection, place: &EntryKey) -> Result<(), SqliteStoreError> {
@@ -160,7 +160,7 @@ fn remove_where(database: &Connection, which: &str, values: &[&dyn ToSql]) -> Re
 }
 
 /// Evicts the excess entries of one space.
-fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), SqliteStoreError> {
+fn evict_from_space(database: &Connection, space: &str, max_entries: usize) -> Result<(), SqliteStoreError> {
     let most = i64::try_from(max_entries).unwrap_or(i64::MAX);
     loop {
         let mut count = database.prepare_cached("SELECT COUNT(*) FROM entries WHERE space = ?1")?;
@@ -181,14 +181,14 @@ fn shrink(database: &Connection, space: &str, max_entries: usize) -> Result<(), 
 }
 
 /// Evicts entries until all spaces fit the capacity.
-fn make_room(database: &Connection, capacity: usize) -> Result<(), SqliteStoreError> {
+fn evict_to_capacity(database: &Connection, capacity: usize) -> Result<(), SqliteStoreError> {
     while Pool::Cached.shares(database, capacity)?.used() > capacity {
         let held =
             "SELECT tenant, caller, SUM(units), COUNT(*), MIN(used) FROM entries GROUP BY tenant, caller";
         let Some(AccountUsage { account, entries, .. }) = account_to_evict(database, held, &[])? else {
             return Ok(());
         };
-        let some = (entries / 2 + 1).min(TOGETHER);
+        let some = (entries / 2 + 1).min(MAX_EVICTIONS);
         remove_where(
             database,
             "rowid IN (SELECT rowid FROM entries WHERE caller = ?1 ORDER BY used LIMIT ?2)",
@@ -239,7 +239,7 @@ fn drop_excess_spaces(database: &Connection) -> Result<(), SqliteStoreError> {
         remove_where(database, "space = ?1", &[&name])?;
         database.prepare_cached("DELETE FROM spaces WHERE name = ?1")?.execute([&name])?;
         let cleared = SharedCounter::Cleared.next(database)?;
-        SharedCounter::Elsewhere.set(database, cleared)?;
+        SharedCounter::UnstoredGeneration.set(database, cleared)?;
     }
     Ok(())
 }

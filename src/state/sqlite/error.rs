@@ -27,15 +27,15 @@ impl From<rusqlite::Error> for SqliteStoreError {
 impl SqliteStoreError {
     /// The error for users of an open store.
     pub fn to_store_error(&self) -> StoreError {
-        StoreError::Unavailable(self.of(UNNAMED))
+        StoreError::Unavailable(self.message(STORE_NAME))
     }
 
     /// The error for opening the store.
     pub fn message_for_path(&self, path: &Path) -> String {
-        self.of(&named_store(path))
+        self.message(&named_store(path))
     }
 
-    fn of(&self, store: &str) -> String {
+    fn message(&self, store: &str) -> String {
         match self {
             Self::Database(error) => database_message(error, store),
             Self::Told(told) => format!("{store}: {told}"),
@@ -44,11 +44,11 @@ impl SqliteStoreError {
 }
 
 /// The store in messages without a path.
-const UNNAMED: &str = "the state store";
+const STORE_NAME: &str = "the state store";
 
 /// The store in messages with its path.
 pub fn named_store(path: &Path) -> String {
-    format!("{UNNAMED} `{}`", path.display())
+    format!("{STORE_NAME} `{}`", path.display())
 }
 
 /// The message for a damaged file.

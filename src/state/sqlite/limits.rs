@@ -27,7 +27,7 @@ pub fn acquire(
     takes: &[LimitAcquisition],
 ) -> Result<Result<Vec<LimitRefusal>, StoreError>, SqliteStoreError> {
     loop {
-        let mut part = LoadedBatch::bring(database, home.capacity.limits, time, takes)?;
+        let mut part = LoadedBatch::load(database, home.capacity.limits, time, takes)?;
         let answer = part.limits.acquire(time, takes);
         match &answer {
             Ok(refusals) if refusals.is_empty() => {
@@ -84,7 +84,7 @@ enum StoredLimit {
 }
 
 impl LoadedBatch {
-    fn bring(
+    fn load(
         database: &Connection,
         capacity: usize,
         time: Micros,
@@ -92,7 +92,7 @@ impl LoadedBatch {
     ) -> Result<Self, SqliteStoreError> {
         let mut before = SharedLimitState {
             shares: Pool::Limits.shares(database, capacity)?,
-            now: SharedCounter::Now.get(database)?.unwrap_or(Micros::MIN),
+            now: SharedCounter::LatestTime.get(database)?.unwrap_or(Micros::MIN),
         };
         for take in takes {
             Pool::Limits.load_account(database, &mut before.shares, &take.account)?;
@@ -199,7 +199,7 @@ impl LoadedBatch {
         }
         Pool::Limits.write_back(database, &self.before.shares, &after.shares)?;
         if after.now != self.before.now {
-            SharedCounter::Now.set(database, after.now)?;
+            SharedCounter::LatestTime.set(database, after.now)?;
         }
         Ok(())
     }

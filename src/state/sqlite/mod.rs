@@ -102,7 +102,7 @@ impl SqliteStore {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_with(path: &Path, capacity: Capacity) -> Result<Self, SqliteOpenError> {
-        Self::bounded(path, FileBounds { is_durable: true, capacity, pages: 1 << 20 })
+        Self::open_bounded(path, FileBounds { is_durable: true, capacity, pages: 1 << 20 })
     }
 
     /// Opens the anchor of a [`SealedStore`](super::SealedStore). A missing file is created. Its content is persistent; the
@@ -119,10 +119,10 @@ impl SqliteStore {
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_anchor_with(path: &Path, capacity: Capacity) -> Result<Self, SqliteOpenError> {
-        Self::bounded(path, FileBounds { is_durable: false, capacity, pages: 1 << 20 })
+        Self::open_bounded(path, FileBounds { is_durable: false, capacity, pages: 1 << 20 })
     }
 
-    fn bounded(path: &Path, bounds: FileBounds) -> Result<Self, SqliteOpenError> {
+    fn open_bounded(path: &Path, bounds: FileBounds) -> Result<Self, SqliteOpenError> {
         let (database, home) = open::open(path, bounds)?;
         let path = home.path.clone();
         let (messages, inbox) = mpsc::channel();
@@ -137,7 +137,7 @@ impl SqliteStore {
     }
 
     /// Runs a job on the thread, and converts its result after the commit.
-    async fn ask<T: Send + 'static, U: Send + 'static>(
+    async fn run_job<T: Send + 'static, U: Send + 'static>(
         &self,
         needs: Durability,
         run: impl FnOnce(&Connection, &DatabaseFile) -> Result<T, SqliteStoreError> + Send + 'static,
@@ -200,7 +200,7 @@ impl Drop for SqliteStore {
 }
 
 impl StateStore for SqliteStore {
-    fn take<'a>(
+    fn acquire<'a>(
         &'a self,
         now: Timestamp,
         takes: &'a [LimitAcquisition],
@@ -215,7 +215,7 @@ impl StateStore for SqliteStore {
             // After a power failure the holders of slots are gone, so slots need not be on the disk.
             let needs = if slots.len() == takes.len() { Durability::Writing } else { Durability::Keeping };
             let messages = self.messages.clone();
-            let taken = self.ask(
+            let taken = self.run_job(
                 needs,
                 move |database, home| limits::acquire(database, home, since_epoch(now), &takes),
                 move |answer| {
@@ -227,11 +227,11 @@ impl StateStore for SqliteStore {
         })
     }
 
-    fn give_back(&self, key: &str) {
+    fn release(&self, key: &str) {
         let _ = self.messages.send(ThreadMessage::ReleaseSlot(key.to_owned()));
     }
 
-    fn slot_freed(&self) -> BoxFuture<'_, ()> {
+    fn slot_released(&self) -> BoxFuture<'_, ()> {
         // Created here and not on the first poll: no notification is missed from now on.
         let freed = self.slots.freed.notified();
         let others = self.slots.waiting.fetch_add(1, Ordering::SeqCst);
@@ -252,7 +252,7 @@ impl StateStore for SqliteStore {
         key: &'a str,
     ) -> StoreFuture<'a, CacheLookup> {
         let place = CachePlace::new(space, key);
-        Box::pin(self.ask(
+        Box::pin(self.run_job(
             Durability::Writing,
             move |database, _| cache::get(database, now, &place),
             |lookup| lookup,
@@ -273,14 +273,18 @@ impl StateStore for SqliteStore {
                 let entry = (size.map(|_| &entry), units(size.unwrap_or(0)));
                 cache::put(database, home.capacity.cached, &place, entry, generation)
             };
-            self.ask(Durability::Writing, put, |()| ()).await
+            self.run_job(Durability::Writing, put, |()| ()).await
         })
     }
 
     fn cache_clear<'a>(&'a self, space: &'a str) -> StoreFuture<'a, ()> {
         let space = space.to_owned();
         // A cleared result must not come back after a power failure.
-        Box::pin(self.ask(Durability::Keeping, move |database, _| cache::clear(database, &space), |()| ()))
+        Box::pin(self.run_job(
+            Durability::Keeping,
+            move |database, _| cache::clear(database, &space),
+            |()| (),
+        ))
     }
 
     fn record<'a>(&'a self, key: RecordKey<'a>) -> StoreFuture<'a, Option<Record>> {
@@ -288,7 +292,7 @@ impl StateStore for SqliteStore {
         let get = move |database: &Connection, _: &DatabaseFile| {
             records::get(database, RecordKey { space: &space, key: &key })
         };
-        Box::pin(self.ask(Durability::ReadOnly, get, |record| record))
+        Box::pin(self.run_job(Durability::ReadOnly, get, |record| record))
     }
 
     fn write_record<'a>(&'a self, now: Timestamp, write: ConditionalWrite<'a>) -> StoreFuture<'a, bool> {
@@ -306,7 +310,7 @@ impl StateStore for SqliteStore {
             let write = move |database: &Connection, home: &DatabaseFile| {
                 records::write(database, home.capacity.records, now, &written)
             };
-            self.ask(Durability::Keeping, write, |written| written).await?
+            self.run_job(Durability::Keeping, write, |written| written).await?
         })
     }
 
@@ -320,13 +324,13 @@ impl StateStore for SqliteStore {
         let page = move |database: &Connection, _: &DatabaseFile| {
             records::page(database, &space, after.as_deref(), limit)
         };
-        Box::pin(self.ask(Durability::ReadOnly, page, |page| page))
+        Box::pin(self.run_job(Durability::ReadOnly, page, |page| page))
     }
 
     fn has_lost_records<'a>(&'a self, account: &'a Account) -> StoreFuture<'a, bool> {
         let account = *account;
         let has_lost = move |database: &Connection, _: &DatabaseFile| records::has_lost(database, &account);
-        Box::pin(self.ask(Durability::ReadOnly, has_lost, |lost| lost))
+        Box::pin(self.run_job(Durability::ReadOnly, has_lost, |lost| lost))
     }
 
     fn is_shared(&self) -> bool {

@@ -11,14 +11,14 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::error::{SqliteStoreError, damaged_message, database_message, named_store};
 use super::file_identity::FileIdentity;
-use super::schema::{APPLICATION_ID, CHECKED_TABLES, FORMAT, TABLES};
+use super::schema::{APPLICATION_ID, CHECKED_TABLES, FORMAT_VERSION, TABLES};
 use super::slot_owners::{self, SlotOwner, owner_only};
 use super::{DatabaseFile, FileBounds};
 use crate::file_access::{PermissionError, check_private_directory, check_private_file};
 
 /// How long a process waits for the locks of others. Shorter than the timeout of a store operation, so that the caller
 /// receives the reason.
-const PATIENCE: Duration = Duration::from_secs(4);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Why a file can't be opened as a state store. A file of another program is never changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,22 +47,22 @@ pub fn open(path: &Path, bounds: FileBounds) -> Result<(Connection, DatabaseFile
     let _alone = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
 
     let given = path;
-    let path = made(given)?;
+    let path = create_if_missing(given)?;
     // A user who can write the directory of a symbolic link can redirect it.
     check_private_directory(given).map_err(SqliteOpenError::exposed)?;
     check_files(&path)?;
     let fails = |error: rusqlite::Error| SqliteOpenError(database_message(&error, &named_store(&path)));
-    peek(&path)?;
+    check_owner(&path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut database = Connection::open_with_flags(&path, flags).map_err(fails)?;
-    database.busy_timeout(PATIENCE).map_err(fails)?;
+    database.busy_timeout(BUSY_TIMEOUT).map_err(fails)?;
     if database.is_readonly("main").map_err(fails)? {
         return Err(SqliteOpenError(format!(
             "`{}` can't be written; give this user write permission for it",
             path.display()
         )));
     }
-    prepare(&mut database, &path, bounds)?;
+    initialise(&mut database, &path, bounds)?;
     // SQLite has created its own files by now, or found files that were placed there in the meantime.
     check_files(&path)?;
 
@@ -78,7 +78,7 @@ pub fn open(path: &Path, bounds: FileBounds) -> Result<(Connection, DatabaseFile
 }
 
 /// Creates the file if it is missing. Returns its absolute path.
-fn made(path: &Path) -> Result<PathBuf, SqliteOpenError> {
+fn create_if_missing(path: &Path) -> Result<PathBuf, SqliteOpenError> {
     let shown = path.display();
     let fails = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => SqliteOpenError(format!(
@@ -133,7 +133,7 @@ enum FileOwner {
 }
 
 /// Determines the owner of the file without locks, journals or changes, because it may belong to another program.
-fn peek(path: &Path) -> Result<(), SqliteOpenError> {
+fn check_owner(path: &Path) -> Result<(), SqliteOpenError> {
     if fs::metadata(path).is_ok_and(|found| found.len() == 0) {
         return Ok(());
     }
@@ -145,8 +145,8 @@ fn peek(path: &Path) -> Result<(), SqliteOpenError> {
     };
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let database = Connection::open_with_flags(unchanged(path), flags).map_err(fails)?;
-    match judge(&database, path, fails)? {
+    let database = Connection::open_with_flags(immutable_url(path), flags).map_err(fails)?;
+    match read_owner(&database, path, fails)? {
         FileOwner::Callgate => Ok(()),
         // The first page of a state store identifies it from its creation on.
         FileOwner::Nobody => Err(of_another_kind()),
@@ -154,7 +154,7 @@ fn peek(path: &Path) -> Result<(), SqliteOpenError> {
 }
 
 /// The URL with which SQLite opens a file as immutable.
-fn unchanged(path: &Path) -> String {
+fn immutable_url(path: &Path) -> String {
     let mut url = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -167,7 +167,7 @@ fn unchanged(path: &Path) -> String {
     url + "?immutable=1"
 }
 
-fn judge(
+fn read_owner(
     database: &Connection,
     path: &Path,
     fails: impl Fn(rusqlite::Error) -> SqliteOpenError,
@@ -176,10 +176,10 @@ fn judge(
     let application = number("PRAGMA application_id")?;
     let format = number("PRAGMA user_version")?;
     match (application, format) {
-        (APPLICATION_ID, FORMAT) => Ok(FileOwner::Callgate),
+        (APPLICATION_ID, FORMAT_VERSION) => Ok(FileOwner::Callgate),
         (0, 0) if number("SELECT COUNT(*) FROM sqlite_schema")? == 0 => Ok(FileOwner::Nobody),
         (APPLICATION_ID, _) => Err(SqliteOpenError(format!(
-            "the state store `{}` has format {format}, but this version reads format {FORMAT}; use the version that created it, \
+            "the state store `{}` has format {format}, but this version reads format {FORMAT_VERSION}; use the version that created it, \
              or choose another file",
             path.display()
         ))),
@@ -191,18 +191,18 @@ fn judge(
 }
 
 /// Initialises and checks the database.
-fn prepare(database: &mut Connection, path: &Path, bounds: FileBounds) -> Result<(), SqliteOpenError> {
+fn initialise(database: &mut Connection, path: &Path, bounds: FileBounds) -> Result<(), SqliteOpenError> {
     let fails = |error: rusqlite::Error| SqliteOpenError(database_message(&error, &named_store(path)));
     // In one transaction: another process may create the tables between two queries.
     let looking = database.transaction_with_behavior(TransactionBehavior::Deferred).map_err(fails)?;
-    let whose = judge(&looking, path, fails)?;
+    let whose = read_owner(&looking, path, fails)?;
     looking.commit().map_err(fails)?;
     if whose == FileOwner::Nobody {
         let making = database.transaction_with_behavior(TransactionBehavior::Exclusive).map_err(fails)?;
         // Another process may have done it in the meantime.
-        if judge(&making, path, fails)? == FileOwner::Nobody {
+        if read_owner(&making, path, fails)? == FileOwner::Nobody {
             making.pragma_update(None, "application_id", APPLICATION_ID).map_err(fails)?;
-            making.pragma_update(None, "user_version", FORMAT).map_err(fails)?;
+            making.pragma_update(None, "user_version", FORMAT_VERSION).map_err(fails)?;
             making.execute_batch(TABLES).map_err(fails)?;
         }
         making.commit().map_err(fails)?;
@@ -230,7 +230,7 @@ fn prepare(database: &mut Connection, path: &Path, bounds: FileBounds) -> Result
 /// the first switch needs an exclusive lock for a moment.
 fn enable_wal(database: &Connection) -> rusqlite::Result<()> {
     const PAUSE: Duration = Duration::from_millis(20);
-    let mut left = PATIENCE.as_millis() / PAUSE.as_millis();
+    let mut left = BUSY_TIMEOUT.as_millis() / PAUSE.as_millis();
     loop {
         let mode = database.query_row("PRAGMA journal_mode = WAL", (), |row| row.get::<_, String>(0));
         match mode {

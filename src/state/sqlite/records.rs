@@ -28,7 +28,7 @@ pub struct SerializedWrite {
 pub fn get(database: &Connection, key: RecordKey<'_>) -> Result<Option<Record>, SqliteStoreError> {
     let mut select =
         database.prepare_cached("SELECT key, value, version FROM records WHERE space = ?1 AND key = ?2")?;
-    let found = select.query_row((key.space, key.key), raw).optional()?;
+    let found = select.query_row((key.space, key.key), read_row).optional()?;
     Ok(found.map(|raw| read(key.space, raw)).transpose()?.map(|(_, record)| record))
 }
 
@@ -143,14 +143,14 @@ pub fn page(
             page.more = true;
             break;
         }
-        page.records.push(read(space, raw(row)?)?);
+        page.records.push(read(space, read_row(row)?)?);
     }
     Ok(page)
 }
 
 type RecordRow = (String, String, u64);
 
-fn raw(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
+fn read_row(row: &Row<'_>) -> rusqlite::Result<RecordRow> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 

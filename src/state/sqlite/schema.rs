@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 pub const APPLICATION_ID: i32 = 0x436c_6774;
 
 /// The format of the tables. A file with a newer format is not opened.
-pub const FORMAT: i32 = 2;
+pub const FORMAT_VERSION: i32 = 2;
 
 /// The tables. Keys compare byte by byte. Times are microseconds since the epoch; those of cached results are text, which
 /// preserves every digit.
@@ -47,13 +47,13 @@ pub const CHECKED_TABLES: [&str; 7] = ["counters", "limits", "owners", "slots", 
 #[derive(Clone, Copy, Debug)]
 pub enum SharedCounter {
     /// The latest known time of limits.
-    Now,
+    LatestTime,
     /// The latest version number of a record.
     Version,
     /// How often a cache was cleared.
     Cleared,
     /// The generation of every cache space that is not stored.
-    Elsewhere,
+    UnstoredGeneration,
     /// How often a cache was used.
     Used,
 }
@@ -61,10 +61,10 @@ pub enum SharedCounter {
 impl SharedCounter {
     fn name(self) -> &'static str {
         match self {
-            Self::Now => "now",
+            Self::LatestTime => "now",
             Self::Version => "version",
             Self::Cleared => "cleared",
-            Self::Elsewhere => "elsewhere",
+            Self::UnstoredGeneration => "elsewhere",
             Self::Used => "used",
         }
     }

@@ -17,7 +17,7 @@ const fn limits(of_one: usize) -> Capacity {
 
 fn store(bounds: FileBounds) -> (SqliteStore, TempDir) {
     let directory = tempfile::tempdir().unwrap();
-    (SqliteStore::bounded(&directory.path().join("state.db"), bounds).unwrap(), directory)
+    (SqliteStore::open_bounded(&directory.path().join("state.db"), bounds).unwrap(), directory)
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
@@ -72,10 +72,10 @@ fn a_full_disk_is_reported_and_loses_nothing() {
             cost: Amount::ZERO,
         },
     ];
-    assert!(run(store.take(at(0), &takes)).is_err());
+    assert!(run(store.acquire(at(0), &takes)).is_err());
     // Expired records are deleted to make room.
     assert_eq!(write(&store, 100, "later", &large, None), Ok(true));
-    assert_eq!(run(store.take(at(100), &takes)), Ok(Vec::new()));
+    assert_eq!(run(store.acquire(at(100), &takes)), Ok(Vec::new()));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_step_of_the_clock_counts_from_when_it_was_first_seen() {
     let limit = Amount::from_millionths(1);
     let take = |key: &str, now| {
         let allowance = Allowance::SlidingWindow { limit, per: std::time::Duration::from_secs(10) };
-        run(store.take(
+        run(store.acquire(
             at(now),
             &[LimitAcquisition { key: key.to_owned(), account: Account::NOBODY, allowance, cost: limit }],
         ))
@@ -182,13 +182,13 @@ proptest! {
                 cost: Amount::from_millionths(1),
             };
             let batch: Vec<LimitAcquisition> = batch.into_iter().map(one).collect();
-            if let Ok(answer) = run(small.take(at(now), &batch)) {
-                prop_assert_eq!(run(large.take(at(now), &batch)), Ok(answer));
+            if let Ok(answer) = run(small.acquire(at(now), &batch)) {
+                prop_assert_eq!(run(large.acquire(at(now), &batch)), Ok(answer));
             }
             if gives_back {
                 for take in &batch {
-                    small.give_back(&take.key);
-                    large.give_back(&take.key);
+                    small.release(&take.key);
+                    large.release(&take.key);
                 }
             }
         }
@@ -203,7 +203,7 @@ proptest! {
         for number in 0..30 {
             let allowance = Allowance::FixedWindow { limit, per };
             let take = LimitAcquisition { key: number.to_string(), account: Account::NOBODY, allowance, cost: limit };
-            prop_assert_eq!(run(store.take(at(number * step), &[take])), Ok(Vec::new()));
+            prop_assert_eq!(run(store.acquire(at(number * step), &[take])), Ok(Vec::new()));
         }
     }
 }

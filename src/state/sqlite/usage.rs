@@ -14,12 +14,12 @@ pub enum Pool {
 }
 
 /// The holder id of the total.
-const ALL: &[u8] = b"";
+const TOTAL: &[u8] = b"";
 
 impl Pool {
     /// The shares of a pool, without any holder yet.
     pub fn shares(self, database: &Connection, capacity: usize) -> rusqlite::Result<CapacityShares> {
-        Ok(CapacityShares::subset(capacity, self.held(database, ALL)?))
+        Ok(CapacityShares::subset(capacity, self.held(database, TOTAL)?))
     }
 
     /// Loads the usage of an account.
@@ -46,7 +46,7 @@ impl Pool {
             self.set(database, holder, held)?;
         }
         if after.used() != before.used() {
-            self.set(database, ALL, after.used())?;
+            self.set(database, TOTAL, after.used())?;
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ impl Pool {
         before: usize,
         now: usize,
     ) -> rusqlite::Result<()> {
-        for holder in [ALL, account.tenant(), account.caller()] {
+        for holder in [TOTAL, account.tenant(), account.caller()] {
             let held = self.held(database, holder)?;
             self.set(database, holder, held.saturating_sub(before).saturating_add(now))?;
         }

@@ -16,10 +16,10 @@ use super::{DatabaseFile, slot_owners};
 use crate::host::StoreError;
 
 /// The maximum number of jobs in one transaction.
-const TOGETHER: usize = 128;
+const MAX_JOBS: usize = 128;
 
 /// How often the file is checked for changes of other processes while someone waits for a slot.
-const PAUSE: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// One of this many checks also looks for processes that ended without releasing their slots.
 const CHECKS_PER_OWNER_CHECK: u32 = 20;
@@ -66,7 +66,7 @@ impl WriterThread {
             let mut works = Vec::new();
             let restless = !self.given_back.is_empty() || self.slots.waiting.load(Ordering::SeqCst) > 0;
             let first = if restless {
-                match messages.recv_timeout(PAUSE) {
+                match messages.recv_timeout(POLL_INTERVAL) {
                     Err(RecvTimeoutError::Disconnected) => break,
                     message => message.ok(),
                 }
@@ -76,7 +76,7 @@ impl WriterThread {
                     message => message.ok(),
                 }
             };
-            for message in first.into_iter().chain(messages.try_iter().take(TOGETHER)) {
+            for message in first.into_iter().chain(messages.try_iter().take(MAX_JOBS)) {
                 match message {
                     ThreadMessage::Work(work) => works.push(work),
                     ThreadMessage::ReleaseSlot(key) => self.given_back.push(key),
@@ -84,16 +84,16 @@ impl WriterThread {
                     ThreadMessage::End => ends = true,
                 }
             }
-            self.give_back();
-            self.together(works);
+            self.release_slots();
+            self.run_jobs(works);
             if self.slots.waiting.load(Ordering::SeqCst) > 0 {
-                self.look();
+                self.check_other_processes();
             }
         }
-        self.leave();
+        self.unregister();
     }
 
-    fn give_back(&mut self) {
+    fn release_slots(&mut self) {
         let keys = mem::take(&mut self.given_back);
         if keys.is_empty() {
             return;
@@ -110,7 +110,7 @@ impl WriterThread {
     }
 
     /// Runs jobs in one transaction, each in its own savepoint, and delivers their results after the commit.
-    fn together(&mut self, mut works: Vec<Box<dyn Job>>) {
+    fn run_jobs(&mut self, mut works: Vec<Box<dyn Job>>) {
         let Some(needs) = works.iter().map(|work| work.needs()).max() else { return };
         let kept = self.transaction(needs, |database, home| {
             // A job is skipped if its caller gave up while it waited for the file.
@@ -177,7 +177,7 @@ impl WriterThread {
     }
 
     /// Wakes the waiters if another process has written, or has ended.
-    fn look(&mut self) {
+    fn check_other_processes(&mut self) {
         let seen: Option<i64> = self.database.query_row("PRAGMA data_version", (), |row| row.get(0)).ok();
         if seen.is_none() || seen != self.seen {
             self.slots.freed.notify_waiters();
@@ -203,7 +203,7 @@ impl WriterThread {
     }
 
     /// Removes this owner. If that fails, other processes notice that its lock is gone.
-    fn leave(&mut self) {
+    fn unregister(&mut self) {
         const PATIENCE: Duration = Duration::from_millis(500);
         let _ = self.database.busy_timeout(PATIENCE);
         let _ =

@@ -80,7 +80,7 @@ impl CoveragePoints {
                 Some(places.add("unmatched", node.span, vec![BranchKind::Applied, BranchKind::Lifted]));
         }
         let nodes: HashMap<&str, &YamlNode> =
-            nodes(files).filter_map(|node| Some((node.get("id")?.as_str()?, node))).collect();
+            policy_nodes(files).filter_map(|node| Some((node.get("id")?.as_str()?, node))).collect();
         for policy in chains.policies().iter().filter(|policy| is_reachable(&policy.kind)) {
             let of_policy = places.of_policy(policy, nodes.get(policy.id.as_str()).copied());
             places.by_policy.insert(policy.id.clone(), of_policy);
@@ -115,7 +115,7 @@ impl CoveragePoints {
         let mut conditions = Vec::new();
         if let Some(condition) = &examined.condition {
             condition.visit(&mut |part| {
-                let place = what(part)
+                let place = form_name(part)
                     .map(|what| self.add(what, part.span, vec![BranchKind::True, BranchKind::False]));
                 conditions.push(place);
             });
@@ -148,7 +148,7 @@ impl CoveragePoints {
             PolicyKind::Redact(redact) => {
                 let detectors = list("detector", "detect", &[BranchKind::Found]);
                 let patterns = list("pattern", "patterns", &[BranchKind::Found]);
-                finders(redact, items(under("detect")), detectors, patterns)
+                single_detectors(redact, items(under("detect")), detectors, patterns)
             }
             _ => Vec::new(),
         };
@@ -174,7 +174,7 @@ impl CoveragePoints {
     fn declared_policies(&self, files: &[LoadedFile], chains: &CompiledPolicies) -> Vec<DeclaredPolicy> {
         let modes: HashMap<&str, Mode> =
             chains.policies().iter().map(|policy| (policy.id.as_str(), policy.mode)).collect();
-        let written = nodes(files).filter_map(|node| {
+        let written = policy_nodes(files).filter_map(|node| {
             let kind = KINDS.into_iter().find(|kind| node.get(kind.name).is_some())?;
             let id_node = node.get("id")?;
             let id = id_node.as_str()?;
@@ -198,7 +198,7 @@ fn is_reachable(kind: &PolicyKind) -> bool {
 }
 
 /// The name of a condition's form. Returns `None` if it is equivalent to its only part.
-fn what(condition: &ExaminedCondition<'_>) -> Option<&'static str> {
+fn form_name(condition: &ExaminedCondition<'_>) -> Option<&'static str> {
     match &condition.form {
         ExaminedForm::All(parts) | ExaminedForm::Any(parts) if parts.len() == 1 => None,
         ExaminedForm::All(_) => Some("all"),
@@ -240,7 +240,7 @@ fn kind_branches(policy: &Policy) -> Vec<BranchKind> {
 }
 
 /// Each detector and each pattern by itself, with its coverage point.
-fn finders(
+fn single_detectors(
     redact: &Redact,
     detectors: &[YamlNode],
     mut at: usize,
@@ -263,6 +263,6 @@ fn items(node: Option<&YamlNode>) -> &[YamlNode] {
     node.map(|node| node.items().unwrap_or(std::slice::from_ref(node))).unwrap_or_default()
 }
 
-fn nodes(files: &[LoadedFile]) -> impl Iterator<Item = &YamlNode> {
+fn policy_nodes(files: &[LoadedFile]) -> impl Iterator<Item = &YamlNode> {
     files.iter().flat_map(|file| items(file.root.get("policies")))
 }

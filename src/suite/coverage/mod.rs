@@ -38,15 +38,15 @@ use crate::source::LoadedFile;
 /// ```
 #[derive(Debug)]
 pub struct Coverage {
-    places: CoveragePoints,
+    points: CoveragePoints,
     counts: Mutex<BranchCounts>,
 }
 
 impl Coverage {
     /// Creates empty counts for a bundle that was compiled from these files.
     pub fn new(chains: &CompiledPolicies, files: &[LoadedFile]) -> Self {
-        let places = CoveragePoints::new(chains, files);
-        let counts = Mutex::new(BranchCounts::new(&places));
-        Self { places, counts }
+        let points = CoveragePoints::new(chains, files);
+        let counts = Mutex::new(BranchCounts::new(&points));
+        Self { points, counts }
     }
 }

@@ -28,16 +28,18 @@ impl BranchCounts {
 }
 
 impl EventListener for Coverage {
-    fn hear(&self, event: &Event<'_>) {
+    fn on_event(&self, event: &Event<'_>) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut count = BranchCounter { places: &self.places, counts: &mut counts };
+        let mut count = BranchCounter { places: &self.points, counts: &mut counts };
         // The remaining events concern policies outside the bundle, or no branch.
         let _ = match event {
-            Event::Asking(asking) if asking.layer == 0 && asking.phase.is_some() => count.asked(asking),
-            Event::Asking(asking) if asking.layer == 0 => count.budget(asking),
+            Event::PolicyEvaluated(asking) if asking.layer == 0 && asking.phase.is_some() => {
+                count.asked(asking)
+            }
+            Event::PolicyEvaluated(asking) if asking.layer == 0 => count.budget(asking),
             Event::Decided(decision) => count.decided(decision),
-            Event::Limit(limit) if limit.layer == 0 => count.limit(limit),
-            Event::Error(asked) if asked.layer == 0 => count.error(asked),
+            Event::LimitChecked(limit) if limit.layer == 0 => count.limit(limit),
+            Event::ErrorMatched(asked) if asked.layer == 0 => count.error(asked),
             Event::Ended(outcome) if !outcome.replayed => count.ended(outcome),
             _ => None,
         };
@@ -80,7 +82,7 @@ impl<'c> BranchCounter<'c> {
     fn asked(&mut self, asking: &PolicyEvaluated<'_>) -> Option<()> {
         let policy = asking.policy;
         let places = self.policy_points(&policy.id)?;
-        if let MatchStatus::Unasked(_) = asking.said {
+        if let MatchStatus::Skipped(_) = asking.status {
             return None;
         }
         let matches = asking.matches();
@@ -88,11 +90,11 @@ impl<'c> BranchCounter<'c> {
         let examined = asking.examine();
         let truth = |fits| if fits { BranchKind::True } else { BranchKind::False };
         for (place, pattern) in (places.tools..).zip(&examined.tools) {
-            self.note(place, truth(pattern.fits));
+            self.note(place, truth(pattern.matches));
         }
         if examined.matches_tool() {
             for (place, pattern) in (places.servers..).zip(&examined.servers) {
-                self.note(place, truth(pattern.fits));
+                self.note(place, truth(pattern.matches));
             }
         }
         if let (Some(condition), true) =
@@ -114,7 +116,7 @@ impl<'c> BranchCounter<'c> {
                 }
             }
             PolicyKind::Redact(redact) if matches => self.finds(redact, places, &asking.view),
-            _ => self.note(places.kind?, said(asking)?)?,
+            _ => self.note(places.kind?, verdict_branch(asking)?)?,
         }
         Some(())
     }
@@ -163,7 +165,10 @@ impl<'c> BranchCounter<'c> {
     }
 
     fn limit(&mut self, asked: &LimitChecked<'_>) -> Option<()> {
-        self.count_kind(&asked.policy.id, if asked.enough { BranchKind::Enough } else { BranchKind::UsedUp })
+        self.count_kind(
+            &asked.policy.id,
+            if asked.is_enough { BranchKind::Enough } else { BranchKind::UsedUp },
+        )
     }
 
     fn budget(&mut self, asking: &PolicyEvaluated<'_>) -> Option<()> {
@@ -210,7 +215,7 @@ impl<'c> BranchCounter<'c> {
 }
 
 /// The branch of its kind that the evaluation of a policy takes.
-fn said(asking: &PolicyEvaluated<'_>) -> Option<BranchKind> {
+fn verdict_branch(asking: &PolicyEvaluated<'_>) -> Option<BranchKind> {
     match (&asking.policy.kind, asking.verdict?) {
         (PolicyKind::Validate(_), _) if asking.problem.is_some() => Some(BranchKind::Misfits),
         (PolicyKind::Validate(_), _) => Some(BranchKind::Fits),

@@ -158,20 +158,20 @@ impl Coverage {
     /// The coverage so far. `sources`: the files that the bundle was read from.
     pub fn report(&self, sources: &SourceMap) -> CoverageReport {
         let files: Vec<CoveredFile> =
-            self.places.files.iter().filter_map(|source| self.file(*source, sources)).collect();
-        let [covered, total] = count(files.iter().flat_map(CoveredFile::points));
+            self.points.files.iter().filter_map(|source| self.file_report(*source, sources)).collect();
+        let [covered, total] = count_branches(files.iter().flat_map(CoveredFile::points));
         CoverageReport { percent: percent(covered, total), covered, total, files }
     }
 
-    fn file(&self, source: SourceId, sources: &SourceMap) -> Option<CoveredFile> {
+    fn file_report(&self, source: SourceId, sources: &SourceMap) -> Option<CoveredFile> {
         let file = sources.get(source)?.name().to_owned();
-        let written = || self.places.written.iter().filter(|written| written.span.source == source);
+        let written = || self.points.written.iter().filter(|written| written.span.source == source);
         let counted = written().filter(|written| written.not_counted.is_none());
         let policies: Vec<CoveredPolicy> = counted
             .filter_map(|written| {
-                let of_policy = self.places.by_policy.get(&written.id)?;
+                let of_policy = self.points.by_policy.get(&written.id)?;
                 let places = self.covered_points(of_policy.policy..of_policy.end, sources);
-                let [covered, total] = count(places.iter());
+                let [covered, total] = count_branches(places.iter());
                 let mode = if written.mode == Mode::Shadow { "shadow" } else { "enforce" };
                 Some(CoveredPolicy {
                     id: written.id.clone(),
@@ -183,7 +183,7 @@ impl Coverage {
                 })
             })
             .collect();
-        let unmatched = self.places.unmatched.map_or(0..0, |place| place..place + 1);
+        let unmatched = self.points.unmatched.map_or(0..0, |place| place..place + 1);
         let mut defaults = self.covered_points(unmatched, sources);
         defaults.retain(|default| default.place.file == file);
         let not_counted = written().filter_map(|written| {
@@ -196,7 +196,8 @@ impl Coverage {
             })
         });
         let not_counted = not_counted.collect();
-        let [covered, total] = count(defaults.iter().chain(policies.iter().flat_map(|one| &one.places)));
+        let [covered, total] =
+            count_branches(defaults.iter().chain(policies.iter().flat_map(|one| &one.places)));
         let percent = percent(covered, total);
         Some(CoveredFile { file, percent, covered, total, defaults, policies, not_counted })
     }
@@ -204,7 +205,7 @@ impl Coverage {
     /// The coverage points of this range: the policy as a whole first, then the others in file order.
     fn covered_points(&self, range: Range<usize>, sources: &SourceMap) -> Vec<CoveredPoint> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = self.places.all.iter().zip(counts.sides.iter().zip(&counts.undecided));
+        let all = self.points.all.iter().zip(counts.sides.iter().zip(&counts.undecided));
         let mut found: Vec<_> = all.skip(range.start).take(range.len()).collect();
         found.sort_by_key(|(place, _)| (place.what != "policy", place.span.start));
         let covered = found.into_iter().filter_map(|(place, (times, undecided))| {
@@ -232,7 +233,7 @@ fn span_text(span: Span, sources: &SourceMap) -> String {
 }
 
 /// The numbers of covered branches and of all branches.
-fn count<'p>(places: impl Iterator<Item = &'p CoveredPoint>) -> [usize; 2] {
+fn count_branches<'p>(places: impl Iterator<Item = &'p CoveredPoint>) -> [usize; 2] {
     places
         .flat_map(|place| &place.sides)
         .fold([0, 0], |[covered, total], side| [covered + usize::from(side.times > 0), total + 1])

@@ -47,13 +47,13 @@ pub enum GenerateError {
     NoCalls,
     /// Redacted values can't be searched for in the rest of the calls.
     #[error("redacted values can't be searched for in the calls: {0}")]
-    Secrets(String),
+    Redaction(String),
     /// The generated text is not a valid test file.
     #[error("the generated test file is invalid:\n{0}")]
-    Unreadable(String),
+    InvalidTestFile(String),
     /// The generated tests fail.
     #[error("the outcomes of these calls differ from run to run:\n{0}")]
-    Fails(String),
+    Unstable(String),
 }
 
 /// Generates a test file: one case for each session, which expects the current outcomes of its calls. The file passes under these
@@ -72,14 +72,14 @@ pub fn generate(
     let calls = records.len();
     let (hidden, redacted_by) = record_redaction::redact_records(records.clone(), chains)?;
     let tools = origin.tools.map_or(&[][..], |(_, tools)| tools);
-    let sessions: Vec<GeneratedSession> = sessions(&records)
+    let sessions: Vec<GeneratedSession> = group_by_session(&records)
         .iter()
         .map(|places| {
-            let rounds_of = rounds(places, &hidden);
+            let rounds_of = select_rounds(places, &hidden);
             let came = run_recorded(chains, tools, &rounds_of);
             let before = match redacted_by.is_empty() {
                 true => Vec::new(),
-                false => run_recorded(chains, tools, &rounds(places, &records)),
+                false => run_recorded(chains, tools, &select_rounds(places, &records)),
             };
             let name = rounds_of.iter().flatten().next().and_then(|record| record.session.clone());
             GeneratedSession { name, rounds: rounds_of, came, before }
@@ -89,13 +89,13 @@ pub fn generate(
     let report = run_generated(&text, chains, tools)?;
     match report.passed() {
         true => Ok(GeneratedTests { text, cases: sessions.len(), calls, redacted_by }),
-        false => Err(GenerateError::Fails(super::render::text(&report, false))),
+        false => Err(GenerateError::Unstable(super::render::text(&report, false))),
     }
 }
 
 /// The sessions in the order of their first calls, each with the indices of its calls by round; calls without a session share
 /// one.
-fn sessions(records: &[CallRecord]) -> Vec<Vec<Vec<usize>>> {
+fn group_by_session(records: &[CallRecord]) -> Vec<Vec<Vec<usize>>> {
     let mut known: HashMap<&Option<String>, usize> = HashMap::new();
     let mut sessions: Vec<Vec<Vec<usize>>> = Vec::new();
     for (place, record) in records.iter().enumerate() {
@@ -116,7 +116,7 @@ fn sessions(records: &[CallRecord]) -> Vec<Vec<Vec<usize>>> {
     sessions
 }
 
-fn rounds(places: &[Vec<usize>], records: &[CallRecord]) -> RecordedRounds {
+fn select_rounds(places: &[Vec<usize>], records: &[CallRecord]) -> RecordedRounds {
     let records =
         |round: &Vec<usize>| round.iter().filter_map(|place| records.get(*place)).cloned().collect();
     places.iter().map(records).collect()
@@ -134,7 +134,11 @@ fn run_generated(
     let mut loaded = load_texts([("generated.test.yaml", without_tools)]);
     loaded.check_against(chains);
     if loaded.diagnostics.has_errors() {
-        return Err(GenerateError::Unreadable(render::text(&loaded.diagnostics, &loaded.sources, false)));
+        return Err(GenerateError::InvalidTestFile(render::text(
+            &loaded.diagnostics,
+            &loaded.sources,
+            false,
+        )));
     }
     for file in &mut loaded.suite.files {
         file.tools = Arc::new(tools.to_vec());

@@ -119,7 +119,7 @@ impl RedactedSecrets {
                 self.policies.push(policy.id.clone());
                 let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 let (before, after) = (words(before), words(after));
-                self.find(middle(&before, &after));
+                self.find(differing_parts(&before, &after));
                 // Each of several secrets in one string may occur alone elsewhere.
                 for word in before.split(|c: char| c.is_whitespace() || ",;\"'()<>".contains(c)) {
                     let shown = redact.redactor.redact_text(word);
@@ -143,7 +143,7 @@ impl RedactedSecrets {
         texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
         let pattern = |texts: &[&String]| {
             let texts: Vec<String> = texts.iter().map(|text| regex::escape(text)).collect();
-            Regex::new(&texts.join("|")).map_err(|error| GenerateError::Secrets(error.to_string()))
+            Regex::new(&texts.join("|")).map_err(|error| GenerateError::Redaction(error.to_string()))
         };
         texts.chunks(SECRETS_PER_PATTERN).map(pattern).collect()
     }
@@ -161,7 +161,7 @@ impl RedactedSecrets {
 }
 
 /// The parts of two strings between their common prefix and suffix.
-fn middle(before: &str, after: &str) -> (String, String) {
+fn differing_parts(before: &str, after: &str) -> (String, String) {
     let (before, after): (Vec<char>, Vec<char>) = (before.chars().collect(), after.chars().collect());
     let start = before.iter().zip(&after).take_while(|(one, other)| one == other).count();
     let rest = before.len().min(after.len()) - start;
@@ -233,7 +233,7 @@ mod tests {
             ("aa", "aaa", ("", "a")),
             ("", "[x]", ("", "[x]")),
         ] {
-            let (secret, shown) = middle(before, after);
+            let (secret, shown) = differing_parts(before, after);
             assert_eq!((secret.as_str(), shown.as_str()), expected, "{before} {after}");
         }
     }

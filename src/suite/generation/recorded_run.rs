@@ -39,7 +39,7 @@ pub(super) fn run_recorded(
             .iter()
             .map(|record| {
                 number += 1;
-                step(record, number)
+                to_step(record, number)
             })
             .collect();
         let tools = StubbedTools::new(&steps, &[], &clock);
@@ -58,7 +58,7 @@ pub(super) fn run_recorded(
     came
 }
 
-fn step(record: &CallRecord, number: usize) -> CallStep {
+fn to_step(record: &CallRecord, number: usize) -> CallStep {
     let call = ToolCall { id: format!("call_{number}"), options: Value::Null, ..record.call.clone() };
     let result = record.recorded.as_ref().map(|recorded| match recorded {
         RecordedResult::Output(output) => Ok(output.clone()),

@@ -49,7 +49,7 @@ pub(super) fn write_test_file(
         page.extend(yaml_writer::entry("tools", &file.into(), usize::MAX));
     }
     let records = || sessions.iter().flat_map(|session| session.rounds.iter().flatten());
-    let shared = common(records());
+    let shared = common_context(records());
     if !shared.is_empty() {
         page.extend(yaml_writer::entry("context", &shared.clone().into(), MAX_WIDTH));
     }
@@ -59,8 +59,8 @@ pub(super) fn write_test_file(
         if place > 0 {
             page.push(String::new());
         }
-        let name = name(session, sessions.len(), &mut names);
-        let lines = case(session, &name, &shared);
+        let name = unique_name(session, sessions.len(), &mut names);
+        let lines = write_case(session, &name, &shared);
         page.extend(
             yaml_writer::list_item(lines).into_iter().map(|line| format!("  {line}").trim_end().to_owned()),
         );
@@ -70,7 +70,7 @@ pub(super) fn write_test_file(
 }
 
 /// The members of the context that all of these calls share.
-fn common<'r>(records: impl Iterator<Item = &'r CallRecord>) -> Map {
+fn common_context<'r>(records: impl Iterator<Item = &'r CallRecord>) -> Map {
     let mut records = records.map(|record| record.call.context.as_object());
     let mut shared = records.next().flatten().cloned().unwrap_or_default();
     for context in records {
@@ -82,7 +82,7 @@ fn common<'r>(records: impl Iterator<Item = &'r CallRecord>) -> Map {
 }
 
 /// A case name that is not taken.
-fn name(session: &GeneratedSession, sessions: usize, taken: &mut BTreeSet<String>) -> String {
+fn unique_name(session: &GeneratedSession, sessions: usize, taken: &mut BTreeSet<String>) -> String {
     let name = match &session.name {
         Some(name) if name.trim().is_empty() => "session without a name".to_owned(),
         Some(name) => format!("session {name}"),
@@ -98,10 +98,10 @@ fn name(session: &GeneratedSession, sessions: usize, taken: &mut BTreeSet<String
     free
 }
 
-fn case(session: &GeneratedSession, name: &str, above: &Map) -> Vec<String> {
+fn write_case(session: &GeneratedSession, name: &str, above: &Map) -> Vec<String> {
     let mut lines = yaml_writer::entry("name", &name.into(), usize::MAX);
-    let shared = common(session.rounds.iter().flatten());
-    let own = without(&shared, above);
+    let shared = common_context(session.rounds.iter().flatten());
+    let own = without_members(&shared, above);
     if !own.is_empty() {
         lines.extend(yaml_writer::entry("context", &own.into(), MAX_WIDTH - 4));
     }
@@ -126,7 +126,7 @@ fn case(session: &GeneratedSession, name: &str, above: &Map) -> Vec<String> {
         }
         for (record, call) in round.iter().zip(calls.by_ref()) {
             lines.extend(call.comments().into_iter().map(|line| format!("{indent}{line}")));
-            let step = yaml_writer::list_item(step(call.step(record), width));
+            let step = yaml_writer::list_item(write_step(call.step(record), width));
             lines.extend(step.into_iter().map(|line| format!("{indent}{line}")));
         }
     }
@@ -134,7 +134,7 @@ fn case(session: &GeneratedSession, name: &str, above: &Map) -> Vec<String> {
 }
 
 /// A step, on one line if it is short.
-fn step(members: Map, width: usize) -> Vec<String> {
+fn write_step(members: Map, width: usize) -> Vec<String> {
     let members = Value::Object(members);
     let flow = yaml_writer::flow(&members);
     match members.as_object() {
@@ -181,7 +181,8 @@ impl GeneratedCall<'_> {
         if !call.input.as_object().is_some_and(Map::is_empty) {
             members.insert("input".to_owned(), call.input.clone());
         }
-        let own = call.context.as_object().map(|context| without(context, self.shared)).unwrap_or_default();
+        let own =
+            call.context.as_object().map(|context| without_members(context, self.shared)).unwrap_or_default();
         if !own.is_empty() {
             members.insert("context".to_owned(), own.into());
         }
@@ -252,7 +253,7 @@ fn is_default_code(outcome: &Outcome) -> bool {
     usual.contains(&outcome.reason.code.as_str())
 }
 
-fn without(context: &Map, above: &Map) -> Map {
+fn without_members(context: &Map, above: &Map) -> Map {
     let new = context.iter().filter(|(key, value)| !above.get(*key).is_some_and(|other| other == *value));
     new.map(|(key, value)| (key.clone(), value.clone())).collect()
 }

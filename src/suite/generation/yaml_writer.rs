@@ -27,7 +27,7 @@ pub(super) fn lines(value: &Value, width: usize) -> Vec<String> {
 
 /// `key: value` on one line, or the value below its key.
 pub(super) fn entry(key: &str, value: &Value, width: usize) -> Vec<String> {
-    let key = text(key);
+    let key = quoted_string(key);
     let room = width.saturating_sub(key.chars().count() + 2);
     let inline = flow(value);
     let is_nested = matches!(value, Value::Object(_) | Value::Array(_));
@@ -47,11 +47,12 @@ pub(super) fn list_item(lines: Vec<String>) -> Vec<String> {
 /// The value on one line.
 pub(super) fn flow(value: &Value) -> String {
     match value {
-        Value::String(string) => text(string),
+        Value::String(string) => quoted_string(string),
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         Value::Object(members) if members.is_empty() => "{}".to_owned(),
         Value::Object(members) => {
-            let members = members.iter().map(|(key, value)| format!("{}: {}", text(key), flow(value)));
+            let members =
+                members.iter().map(|(key, value)| format!("{}: {}", quoted_string(key), flow(value)));
             format!("{{ {} }}", members.collect::<Vec<_>>().join(", "))
         }
         other => other.to_string(),
@@ -59,7 +60,7 @@ pub(super) fn flow(value: &Value) -> String {
 }
 
 /// A string, in quotes if it needs them.
-fn text(string: &str) -> String {
+fn quoted_string(string: &str) -> String {
     let starts = string.starts_with(|c: char| c.is_ascii_alphabetic());
     let plain = |c: char| c.is_alphanumeric() || "_-./@+$()%=".contains(c) || c == ' ';
     let is_word = NON_STRING_WORDS.iter().any(|word| string.eq_ignore_ascii_case(word));

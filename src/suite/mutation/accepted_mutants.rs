@@ -58,7 +58,7 @@ impl<'a> AcceptanceComments<'a> {
         for (comment, used) in &self.comments {
             for ((span, word), used) in comment.words.iter().zip(used) {
                 let message = match find_mutation(word) {
-                    None => format!("unknown mutation `{word}`{}", meant(word)),
+                    None => format!("unknown mutation `{word}`{}", suggestion(word)),
                     Some(_) if !used && tried_all => {
                         format!(
                             "no `{word}` survives here; remove it from the comment, so that it can't hide one later"
@@ -86,7 +86,7 @@ fn find_mutation(word: &str) -> Option<&'static Mutation> {
     MUTATIONS.iter().find(|mutation| mutation.name == word)
 }
 
-fn meant(word: &str) -> String {
+fn suggestion(word: &str) -> String {
     match closest_match(word, MUTATIONS.iter().map(|mutation| mutation.name)) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => {

@@ -22,7 +22,8 @@ const SIMILAR_OPERATORS: [(&str, &[&str]); 8] = [
 ];
 
 /// Operators with a list of values.
-const LISTS: [&str; 8] = ["in", "not_in", "starts_with", "ends_with", "type", "inside", "host", "domain"];
+const LIST_OPERATORS: [&str; 8] =
+    ["in", "not_in", "starts_with", "ends_with", "type", "inside", "host", "domain"];
 
 /// Mutates the conditions below `where`, `all` (`needed`) or `any`; a single condition counts as a list of one. The maximum nesting of
 /// rules files bounds the recursion of these functions.
@@ -36,11 +37,11 @@ pub(super) fn mutate_conditions(node: &YamlNode, needed: bool, finder: &mut Muta
             let case = match needed {
                 true => format!(
                     "a case in which {} does not hold, and all conditions beside it do",
-                    shown(item, finder)
+                    condition_text(item, finder)
                 ),
                 false => format!(
                     "a case in which {} holds, and none of the conditions beside it",
-                    shown(item, finder)
+                    condition_text(item, finder)
                 ),
             };
             finder.remove(TEST_REMOVED, item.span, edit, case);
@@ -50,13 +51,13 @@ pub(super) fn mutate_conditions(node: &YamlNode, needed: bool, finder: &mut Muta
 }
 
 fn mutate_single_condition(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
-    let case = format!("a case in which {} does not hold", shown(node, finder));
+    let case = format!("a case in which {} does not hold", condition_text(node, finder));
     finder.replace(TEST_REMOVED, node.span, "{ expr: \"true\" }", case);
     mutate_condition(node, finder);
 }
 
 /// A condition in one line, truncated.
-fn shown(node: &YamlNode, finder: &MutantGenerator<'_>) -> String {
+fn condition_text(node: &YamlNode, finder: &MutantGenerator<'_>) -> String {
     let text = finder.span_text(node.span);
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
@@ -74,7 +75,7 @@ fn mutate_condition(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
             "not" => mutate_negation(entry, finder),
             "expr" => expression_mutations::mutate_operators(&entry.value, EXPRESSION, finder),
             "path" => expression_mutations::mutate_filters(&entry.value, finder),
-            _ => of_test(node, entry, finder),
+            _ => mutate_test(node, entry, finder),
         }
     }
 }
@@ -94,9 +95,9 @@ fn mutate_group(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
 /// `not: X` becomes `all: [ X ]`.
 fn mutate_negation(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     let inner = &entry.value;
-    let case = format!("a case whose result depends on {}", shown(inner, finder));
+    let case = format!("a case whose result depends on {}", condition_text(inner, finder));
     let written = finder.span_text(inner.span);
-    let key = Edit { span: entry.key_span, text: "all".to_owned() };
+    let key = Edit { span: entry.key_span, replacement: "all".to_owned() };
     let edits = if written.starts_with(['{', '*']) {
         // An anchor may precede it.
         let behind_colon = finder
@@ -105,16 +106,16 @@ fn mutate_negation(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
             .and_then(|gap| gap.find(':'));
         let Some(colon) = behind_colon else { return };
         let at = |place: usize| Span { start: place, end: place, ..inner.span };
-        let open = Edit { span: at(entry.key_span.end + colon + 1), text: " [".to_owned() };
-        vec![key, open, Edit { span: at(inner.span.end), text: " ]".to_owned() }]
+        let open = Edit { span: at(entry.key_span.end + colon + 1), replacement: " [".to_owned() };
+        vec![key, open, Edit { span: at(inner.span.end), replacement: " ]".to_owned() }]
     } else {
-        vec![key, Edit { span: inner.span, text: format!("[ {} ]", inner.to_json()) }]
+        vec![key, Edit { span: inner.span, replacement: format!("[ {} ]", inner.to_json()) }]
     };
     finder.edit(NEGATION, entry.key_span, edits, case);
     mutate_condition(inner, finder);
 }
 
-fn of_test(test: &YamlNode, entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
+fn mutate_test(test: &YamlNode, entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     let path = test.get("path").and_then(YamlNode::as_str).unwrap_or("the path").to_owned();
     let (key, value) = (entry.key.as_str(), &entry.value);
     if let Some((_, others)) = SIMILAR_OPERATORS.iter().find(|(operator, _)| *operator == key) {
@@ -142,7 +143,7 @@ fn of_test(test: &YamlNode, entry: &MappingEntry, finder: &mut MutantGenerator<'
                 format!("a case in which `{path}` is absent, and one in which it is present"),
             );
         }
-        "each" => of_each(value, &path, finder),
+        "each" => mutate_quantifier(value, &path, finder),
         "absent" => {
             let other = if value.as_str() == Some("match") { "no_match" } else { "match" };
             finder.replace(ABSENCE, value.span, other, format!("a case in which `{path}` is absent"));
@@ -159,12 +160,12 @@ fn of_test(test: &YamlNode, entry: &MappingEntry, finder: &mut MutantGenerator<'
         "matches" => pattern_mutations::remove_anchors(value, ANCHOR, finder),
         _ => {}
     }
-    if LISTS.contains(&key) {
+    if LIST_OPERATORS.contains(&key) {
         mutate_values(value, &path, finder);
     }
 }
 
-fn of_each(value: &YamlNode, path: &str, finder: &mut MutantGenerator<'_>) {
+fn mutate_quantifier(value: &YamlNode, path: &str, finder: &mut MutantGenerator<'_>) {
     let other = if value.as_str() == Some("any") { "every" } else { "any" };
     let case = format!("a case in which some of `{path}` pass the test, and not all");
     finder.replace(QUANTIFIER, value.span, other, case);
@@ -208,7 +209,7 @@ fn mutate_values(value: &YamlNode, path: &str, finder: &mut MutantGenerator<'_>)
     let YamlValue::Sequence(items) = &value.value else { return };
     for (index, item) in items.iter().enumerate() {
         if let Some(edit) = item_removal(finder.file_text(item.span), items, index) {
-            let case = format!("a case in which `{path}` matches {}", shown(item, finder));
+            let case = format!("a case in which `{path}` matches {}", condition_text(item, finder));
             finder.remove(ITEM_REMOVED, item.span, edit, case);
         }
     }

@@ -32,7 +32,7 @@ pub(super) fn mutate_operators(node: &YamlNode, mutation: Mutation, finder: &mut
     let quotes = usize::from(text.style == StringStyle::Quoted);
     let written = finder.span_text(node.span);
     let Some(inside) = written.get(quotes..written.len().saturating_sub(quotes)) else { return };
-    let found: Vec<(usize, &str, &str)> = operators(inside);
+    let found: Vec<(usize, &str, &str)> = find_operators(inside);
     for (at, operator, other) in found {
         let start = node.span.start + quotes + at;
         let place = Span { start, end: start + operator.len(), ..node.span };
@@ -49,14 +49,14 @@ pub(super) fn mutate_filters(node: &YamlNode, finder: &mut MutantGenerator<'_>) 
 }
 
 /// The operators outside strings and comments: position, operator, replacement.
-fn operators(text: &str) -> Vec<(usize, &'static str, &'static str)> {
+fn find_operators(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         let at = text.len() - rest.len();
         let known = OPERATORS.iter().find(|(operator, _)| rest.starts_with(operator));
         let length = match (character, known) {
-            ('"' | '\'' | '`', _) => text_length(rest, character),
+            ('"' | '\'' | '`', _) => quoted_length(rest, character),
             (_, Some(("//", _))) => rest.find('\n').unwrap_or(rest.len()),
             (_, Some((operator, other))) => {
                 if operator != other {
@@ -72,7 +72,7 @@ fn operators(text: &str) -> Vec<(usize, &'static str, &'static str)> {
 }
 
 /// The length of the quoted string at the start of `rest`, including both quotes.
-fn text_length(rest: &str, quote: char) -> usize {
+fn quoted_length(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, character) in rest.char_indices().skip(1) {
         match character {
@@ -100,7 +100,8 @@ mod tests {
             ("\"never closed && ", &[]),
             ("ä == ö", &[(3, "==")]),
         ] {
-            let found: Vec<_> = operators(text).into_iter().map(|(at, operator, _)| (at, operator)).collect();
+            let found: Vec<_> =
+                find_operators(text).into_iter().map(|(at, operator, _)| (at, operator)).collect();
             assert_eq!(found, expected, "{text}");
         }
     }

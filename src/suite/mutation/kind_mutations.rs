@@ -31,7 +31,7 @@ enum KeyMutation {
 use KeyMutation::{RemoveItem, RemoveKey, ReplaceKeyword, ReplaceOperators, Scale, Step};
 
 /// The mutated keys of each kind, with their operations.
-const KEYS: [(&str, &[(&str, KeyMutation)]); 10] = [
+const KEY_MUTATIONS: [(&str, &[(&str, KeyMutation)]); 10] = [
     (
         "rate_limit",
         &[
@@ -76,15 +76,15 @@ const KEYS: [(&str, &[(&str, KeyMutation)]); 10] = [
 /// Adds the mutations of a kind's value.
 pub(super) fn mutate_kind(kind: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     if kind.key == "timeout" {
-        return stretch(&kind.value, finder);
+        return mutate_duration(&kind.value, finder);
     }
-    let keys = KEYS.iter().find(|(name, _)| *name == kind.key).map_or(&[][..], |(_, keys)| *keys);
+    let keys = KEY_MUTATIONS.iter().find(|(name, _)| *name == kind.key).map_or(&[][..], |(_, keys)| *keys);
     let entries = kind.value.entries().unwrap_or_default();
     for (index, entry) in entries.iter().enumerate() {
         for (_, operation) in keys.iter().filter(|(key, _)| *key == entry.key) {
             match operation {
-                Step => step(entry, finder),
-                Scale => stretch(&entry.value, finder),
+                Step => mutate_number(entry, finder),
+                Scale => mutate_duration(&entry.value, finder),
                 RemoveItem => remove_items(entry, finder),
                 ReplaceKeyword(words) => replace_keyword(entry, words, finder),
                 RemoveKey => remove_key(entries, index, finder),
@@ -94,7 +94,7 @@ pub(super) fn mutate_kind(kind: &MappingEntry, finder: &mut MutantGenerator<'_>)
     }
 }
 
-fn step(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
+fn mutate_number(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     let Some(number) = entry.value.as_number() else { return };
     let Some((less, more)) = adjacent_numbers(&number.text()) else { return };
     let case = format!("a case that reaches `{}: {}`, and exceeds it by one", entry.key, number);
@@ -103,7 +103,7 @@ fn step(entry: &MappingEntry, finder: &mut MutantGenerator<'_>) {
     }
 }
 
-fn stretch(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
+fn mutate_duration(node: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let Some(text) = node.as_str() else { return };
     let Some(time) = durations::parse(text) else { return };
     for (other, passes) in [(time / 2, "almost"), (time.saturating_mul(2), "a little more than")] {

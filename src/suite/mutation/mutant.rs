@@ -34,14 +34,14 @@ impl Mutant {
         if self.is_removal {
             let before = line_at(text, self.place.start)?;
             let more = text.get(self.place.start..self.place.end)?.contains('\n');
-            return Some((format!("{}{}", clipped(before, 0), if more { " …" } else { "" }), None));
+            return Some((format!("{}{}", truncate_around(before, 0), if more { " …" } else { "" }), None));
         }
         let at = self.fix.edits.iter().map(|edit| edit.span.start).min()?;
         let changed = self.apply(sources)?;
         let start = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
         let column = text.get(start..at)?.trim_start().chars().count();
         let (before, after) = (line_at(text, at)?, line_at(&changed, at)?);
-        Some((clipped(before, column), Some(clipped(after, column))))
+        Some((truncate_around(before, column), Some(truncate_around(after, column))))
     }
 }
 
@@ -51,19 +51,19 @@ fn line_at(text: &str, at: usize) -> Option<&str> {
 }
 
 /// The maximum length of a displayed line, in characters.
-const SHOWN: usize = 110;
+const MAX_LINE: usize = 110;
 
 /// The part of a line around a column, for display.
-fn clipped(line: &str, column: usize) -> String {
+fn truncate_around(line: &str, column: usize) -> String {
     let line = line.trim();
     let length = line.chars().count();
-    if length <= SHOWN {
+    if length <= MAX_LINE {
         return line.to_owned();
     }
-    let first = column.saturating_sub(SHOWN / 2).min(length - SHOWN);
-    let shown: String = line.chars().skip(first).take(SHOWN).collect();
+    let first = column.saturating_sub(MAX_LINE / 2).min(length - MAX_LINE);
+    let shown: String = line.chars().skip(first).take(MAX_LINE).collect();
     let dots = |cut| if cut { "…" } else { "" };
-    format!("{}{}{}", dots(first > 0), shown.trim(), dots(first + SHOWN < length))
+    format!("{}{}{}", dots(first > 0), shown.trim(), dots(first + MAX_LINE < length))
 }
 
 /// The edit that removes one item of a list. Returns `None` if it is the only item, or if an anchor would be removed with it.
@@ -95,5 +95,5 @@ fn removal(text: &str, span: Span) -> Option<Edit> {
     if anchored.is_some_and(anchors) || removed.split_whitespace().any(anchors) {
         return None;
     }
-    Some(Edit { span, text: String::new() })
+    Some(Edit { span, replacement: String::new() })
 }

@@ -24,30 +24,30 @@ pub(super) fn generate_mutants(built: &LoadedBundle, only: Option<&str>) -> Vec<
             MutantGenerator { sources: &built.sources, policy: None, head: None, found: Vec::new() };
         let whole_file = wanted(source.name());
         if whole_file {
-            defaults(&file.root, &mut finder);
+            mutate_defaults(&file.root, &mut finder);
         }
         for policy in file.root.get("policies").and_then(YamlNode::items).unwrap_or_default() {
             let id = policy.get("id").and_then(YamlNode::as_str).unwrap_or_default();
             if whole_file || wanted(id) {
                 finder.policy = Some(id.to_owned());
                 finder.head = Some(policy.span);
-                of_policy(policy, &mut finder);
+                mutate_policy(policy, &mut finder);
             }
         }
         found.append(&mut finder.found);
     }
     // The node of an anchor is visited at each of its aliases.
     let mut known = BTreeSet::new();
-    found.retain(|change| known.insert(key(change)));
+    found.retain(|change| known.insert(edits_key(change)));
     found.sort_by_key(|change| change.place);
     found
 }
 
-fn key(change: &Mutant) -> Vec<(Span, String)> {
-    change.fix.edits.iter().map(|edit| (edit.span, edit.text.clone())).collect()
+fn edits_key(change: &Mutant) -> Vec<(Span, String)> {
+    change.fix.edits.iter().map(|edit| (edit.span, edit.replacement.clone())).collect()
 }
 
-fn defaults(root: &YamlNode, finder: &mut MutantGenerator<'_>) {
+fn mutate_defaults(root: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let Some(defaults) = root.get("defaults") else { return };
     for (name, words, case) in [
         (
@@ -67,13 +67,13 @@ fn defaults(root: &YamlNode, finder: &mut MutantGenerator<'_>) {
     }
 }
 
-fn of_policy(policy: &YamlNode, finder: &mut MutantGenerator<'_>) {
+fn mutate_policy(policy: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let mode = policy.get("mode");
     let word = mode.and_then(YamlNode::as_str);
     if word == Some("off") {
         return;
     }
-    removed(policy, finder);
+    remove_policy(policy, finder);
     if let (Some(mode), Some("shadow")) = (mode, word) {
         let case = "a case whose call the policy would change or stop, with its outcome in shadow mode";
         finder.replace(SHADOW_ENFORCED, mode.span, "enforce", case);
@@ -93,16 +93,19 @@ fn of_policy(policy: &YamlNode, finder: &mut MutantGenerator<'_>) {
 }
 
 /// Removes a policy by `mode: off`, which has the same effect and leaves the rest of the file unchanged.
-fn removed(policy: &YamlNode, finder: &mut MutantGenerator<'_>) {
+fn remove_policy(policy: &YamlNode, finder: &mut MutantGenerator<'_>) {
     let Some(first) = policy.entries().and_then(<[_]>::first) else { return };
     let edit = match policy.get("mode") {
-        Some(mode) => Edit { span: mode.span, text: "off".to_owned() },
+        Some(mode) => Edit { span: mode.span, replacement: "off".to_owned() },
         None => {
             let at = first.key_span.start;
             let flow = finder.span_text(policy.span).starts_with('{');
             let column = finder.sources.get(policy.span.source).map_or(1, |source| source.position(at).1);
             let between = if flow { ", ".to_owned() } else { format!("\n{}", " ".repeat(column - 1)) };
-            Edit { span: Span { start: at, end: at, ..policy.span }, text: format!("mode: off{between}") }
+            Edit {
+                span: Span { start: at, end: at, ..policy.span },
+                replacement: format!("mode: off{between}"),
+            }
         }
     };
     let case =
@@ -140,7 +143,7 @@ impl MutantGenerator<'_> {
         text: impl Into<String>,
         noticed_by: impl Into<String>,
     ) {
-        let edits = vec![Edit { span: place, text: text.into() }];
+        let edits = vec![Edit { span: place, replacement: text.into() }];
         self.edit(mutation, place, edits, noticed_by);
     }
 
@@ -163,7 +166,7 @@ impl MutantGenerator<'_> {
         edit: Edit,
         noticed_by: impl Into<String>,
     ) {
-        let across_lines = edit.text.is_empty() && self.span_text(edit.span).contains('\n');
+        let across_lines = edit.replacement.is_empty() && self.span_text(edit.span).contains('\n');
         let is_removal = across_lines || mutation == POLICY_REMOVED;
         self.add(mutation, place, vec![edit], is_removal, noticed_by.into());
     }

@@ -14,7 +14,7 @@ use crate::suite::runner::case_passes;
 use crate::suite::{Suite, SuiteReport};
 
 /// The time limit of a case; one that takes longer against changed rules has noticed the change.
-const MAX_TIME: Duration = Duration::from_secs(5);
+const MUTANT_TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// The result of testing a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl<'a> MutantRunner<'a> {
         let texts: Vec<(&str, &str)> = built.files.iter().filter_map(name_and_text).collect();
         let nothing = || SuiteReport { files: Vec::new(), revision: String::new() };
         let chains = policy::build_replacements(texts.clone(), &built.sources)
-            .chains
+            .policies
             .map(Arc::new)
             .ok_or_else(nothing)?;
         let report = suite.run(&chains);
@@ -117,7 +117,7 @@ impl<'a> MutantRunner<'a> {
             let text = if Some(*file) == name { changed.as_str() } else { text };
             (*file, text)
         });
-        let Some(chains) = policy::build_replacements(texts, self.sources).chains.map(Arc::new) else {
+        let Some(chains) = policy::build_replacements(texts, self.sources).policies.map(Arc::new) else {
             return MutantVerdict::Invalid;
         };
         if chains.revision() == self.revision {
@@ -132,7 +132,7 @@ impl<'a> MutantRunner<'a> {
         let others = (0..self.cases.len()).filter(|index| !first.contains(index));
         let noticing = first.iter().copied().chain(others).find(|index| {
             self.cases.get(*index).is_some_and(|(file, case)| {
-                !case_passes(Arc::clone(chains), Arc::clone(&file.tools), case, MAX_TIME)
+                !case_passes(Arc::clone(chains), Arc::clone(&file.tools), case, MUTANT_TIME_LIMIT)
             })
         });
         if let Some(case) = noticing {

@@ -88,8 +88,9 @@ pub(super) fn build_report(
 ) -> MutationReport {
     let mut acceptances = AcceptanceComments::of(built);
     let survived = changes.iter().zip(verdicts).filter(|(_, verdict)| **verdict == MutantVerdict::Survived);
-    let survivors: Vec<Survivor> =
-        survived.filter_map(|(change, _)| survivor(built, change, acceptances.reason(change))).collect();
+    let survivors: Vec<Survivor> = survived
+        .filter_map(|(change, _)| build_survivor(built, change, acceptances.reason(change)))
+        .collect();
     let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count();
     let accepted = survivors.iter().filter(|survivor| survivor.accepted.is_some()).count();
     MutationReport {
@@ -103,7 +104,7 @@ pub(super) fn build_report(
     }
 }
 
-fn survivor(built: &LoadedBundle, change: &Mutant, accepted: Option<String>) -> Option<Survivor> {
+fn build_survivor(built: &LoadedBundle, change: &Mutant, accepted: Option<String>) -> Option<Survivor> {
     let place = built.sources.locate(change.place)?;
     let (before, after) = change.lines_before_and_after(&built.sources)?;
     Some(Survivor {

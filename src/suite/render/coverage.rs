@@ -5,7 +5,7 @@ use crate::diagnostic::{Location, render};
 use crate::suite::{CoverageReport, CoveredFile, CoveredPoint};
 
 /// The maximum length of a coverage point's text, in characters.
-const MAX_SHOWN: usize = 60;
+const MAX_TEXT: usize = 60;
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
@@ -47,7 +47,7 @@ pub fn coverage_annotations(report: &CoverageReport) -> String {
             "warning",
             Some(&place.place),
             "not covered by tests",
-            &format!("{}: {missing}", shown(&place.text)),
+            &format!("{}: {missing}", truncated(&place.text)),
         ))
     };
     report.points().filter_map(command).collect()
@@ -87,7 +87,12 @@ impl CoverageWriter {
                 times => format!(" (undecided {times}×)"),
             };
             let missing = place.missing()?;
-            Some([format!("{}:{line}:{column}", escape_invisible(file)), shown(&place.text), missing, open])
+            Some([
+                format!("{}:{line}:{column}", escape_invisible(file)),
+                truncated(&place.text),
+                missing,
+                open,
+            ])
         });
         let rows: Vec<[String; 4]> = rows.collect();
         let longest = |texts: &mut dyn Iterator<Item = &String>| {
@@ -109,9 +114,9 @@ impl CoverageWriter {
     }
 }
 
-fn shown(text: &str) -> String {
+fn truncated(text: &str) -> String {
     let text = escape_invisible(text);
-    match text.char_indices().nth(MAX_SHOWN) {
+    match text.char_indices().nth(MAX_TEXT) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
     }

@@ -76,7 +76,7 @@ struct DiffWriter {
 enum AlignedPair<'v> {
     Both(&'v Value, &'v Value),
     Expected(&'v Value),
-    Came(&'v Value),
+    Actual(&'v Value),
 }
 
 impl DiffWriter {
@@ -118,7 +118,7 @@ impl DiffWriter {
             None => (key, AlignedPair::Expected(value)),
         });
         let added = came.iter().filter(|(key, _)| !expected.contains_key(*key));
-        let all = both.chain(added.map(|(key, value)| (key, AlignedPair::Came(value))));
+        let all = both.chain(added.map(|(key, value)| (key, AlignedPair::Actual(value))));
         self.run(indent, all.map(|(key, pair)| (format!("{}: ", Value::from(key.as_str())), pair)));
     }
 
@@ -138,7 +138,7 @@ impl DiffWriter {
                 AlignedPair::Expected(value) => {
                     self.push(DiffSide::Expected, indent, format!("{key}{}", format_short(value)))
                 }
-                AlignedPair::Came(value) => {
+                AlignedPair::Actual(value) => {
                     self.push(DiffSide::Came, indent, format!("{key}{}", format_short(value)))
                 }
             }
@@ -168,7 +168,7 @@ fn align<'v>(expected: &'v [Value], came: &'v [Value]) -> Vec<AlignedPair<'v>> {
             pairs.extend(match (ones.get(index), others.get(index)) {
                 (Some(one), Some(other)) => Some(AlignedPair::Both(one, other)),
                 (Some(one), None) => Some(AlignedPair::Expected(one)),
-                (None, other) => other.map(AlignedPair::Came),
+                (None, other) => other.map(AlignedPair::Actual),
             });
         }
         pairs.extend(expected.get(at).zip(came.get(other)).map(|(one, other)| AlignedPair::Both(one, other)));

@@ -74,7 +74,7 @@ impl JunitSuite {
         let Self { file, tests, failures, errors, time, .. } = self;
         format!(
             "name=\"{}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\" time=\"{:.3}\"",
-            attribute(file),
+            escape_attribute(file),
             time.as_secs_f64()
         )
     }
@@ -113,18 +113,19 @@ impl JunitSuite {
     /// Adds a test case. `ended`: the element, its message, its type and its text.
     fn test(&mut self, named: JunitTestName<'_>, ended: Option<(&str, &str, &str, &str)>) {
         self.tests += 1;
-        let file = attribute(&self.file);
+        let file = escape_attribute(&self.file);
         let line = named.line.map_or_else(String::new, |line| format!(" line=\"{line}\""));
         let _ = write!(
             self.cases,
             "    <testcase name=\"{}\" classname=\"{file}\" file=\"{file}\"{line} time=\"{:.3}\"",
-            attribute(named.name),
+            escape_attribute(named.name),
             named.time.as_secs_f64()
         );
         match ended {
             None => self.cases.push_str("/>\n"),
             Some((element, message, kind, text)) => {
-                let (message, kind, text) = (attribute(message), attribute(kind), content(text));
+                let (message, kind, text) =
+                    (escape_attribute(message), escape_attribute(kind), escape_content(text));
                 let _ = writeln!(
                     self.cases,
                     ">\n      <{element} message=\"{message}\" type=\"{kind}\">{text}</{element}>\n    </testcase>"
@@ -152,12 +153,12 @@ pub(super) fn failure_summary(failure: &Failure) -> String {
 }
 
 /// Escapes an attribute's value. Characters that XML does not allow are dropped; control and invisible characters are made visible.
-fn attribute(text: &str) -> String {
-    content(&escape_invisible(text)).replace('"', "&quot;").replace('\'', "&apos;")
+fn escape_attribute(text: &str) -> String {
+    escape_content(&escape_invisible(text)).replace('"', "&quot;").replace('\'', "&apos;")
 }
 
 /// Escapes the text of an element.
-fn content(text: &str) -> String {
+fn escape_content(text: &str) -> String {
     text.chars().filter(|c| is_allowed(*c)).fold(String::with_capacity(text.len()), |mut xml, c| {
         match c {
             '&' => xml.push_str("&amp;"),
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn escapes_markup_and_drops_invalid_characters() {
-        assert_eq!(attribute("a\"b'<c>&\n\u{0}\u{ffff}é"), "a&quot;b&apos;&lt;c&gt;&amp;\\n\\u{0}é");
-        assert_eq!(content("]]>\u{1b}[31m\t\u{7f}\n<x>&amp;"), "]]&gt;[31m\t\n&lt;x&gt;&amp;amp;");
+        assert_eq!(escape_attribute("a\"b'<c>&\n\u{0}\u{ffff}é"), "a&quot;b&apos;&lt;c&gt;&amp;\\n\\u{0}é");
+        assert_eq!(escape_content("]]>\u{1b}[31m\t\u{7f}\n<x>&amp;"), "]]&gt;[31m\t\n&lt;x&gt;&amp;amp;");
     }
 }

@@ -12,12 +12,12 @@ pub fn lcov(report: &CoverageReport) -> String {
     let mut text = String::new();
     for file in report.files.iter().filter(|file| file.total > 0) {
         // Writing into a string does not fail.
-        let _ = record(file, &mut text);
+        let _ = write_record(file, &mut text);
     }
     text
 }
 
-fn record(file: &CoveredFile, text: &mut String) -> std::fmt::Result {
+fn write_record(file: &CoveredFile, text: &mut String) -> std::fmt::Result {
     // The name extends to the end of its line.
     writeln!(text, "TN:\nSF:{}", file.file.replace(['\n', '\r'], " "))?;
     let functions: Vec<(usize, &str, u64)> = file

@@ -8,7 +8,7 @@ use crate::safe_text::is_hidden;
 use crate::suite::{CallReport, CaseReport, Failure, FileReport, SuiteReport};
 
 /// The maximum length of a displayed value, in characters.
-const MAX_SHOWN: usize = 400;
+const MAX_VALUE: usize = 400;
 /// The maximum length of a line about a preceding call, in characters.
 const MAX_CALL_LINE: usize = 160;
 
@@ -111,7 +111,7 @@ impl ReportWriter {
         let place = format!("{}:{}:{}", escape_invisible(&place.file), place.line, place.column);
         let call = failure.call.and_then(|number| Some((number, case.calls.get(number.checked_sub(1)?)?)));
         let what = match call {
-            Some((number, call)) => format!("`{}` of call {number}, {}", failure.field, who(call)),
+            Some((number, call)) => format!("`{}` of call {number}, {}", failure.field, call_label(call)),
             None => failure.note.as_deref().map_or_else(String::new, escape_invisible),
         };
         self.line(4, &format!("{}: {what}", self.paint(CYAN, &place)));
@@ -119,7 +119,7 @@ impl ReportWriter {
             return;
         }
         if failure.differences.is_empty() {
-            let (expected, came) = diff::truncate_pair(&expected(failure), &came(failure));
+            let (expected, came) = diff::truncate_pair(&expected_text(failure), &actual_text(failure));
             let (expected, came) =
                 (self.paint(GREEN, &escape_invisible(&expected)), self.paint(RED, &escape_invisible(&came)));
             self.line(6, &format!("expected: {expected}"));
@@ -130,7 +130,7 @@ impl ReportWriter {
             diff::diff(&failure.expected, &failure.actual).iter().for_each(|line| self.compared(line));
         }
         if let Some(note) = &failure.note {
-            self.line(6, &shown(note));
+            self.line(6, &truncated_value(note));
         }
     }
 
@@ -151,13 +151,13 @@ impl ReportWriter {
 pub(super) fn expected_and_actual(failure: &Failure) -> (String, String) {
     let (expected, came) = match failure.differences.first() {
         Some(_) => (diff::format_short(&failure.expected), diff::format_short(&failure.actual)),
-        None => diff::truncate_pair(&expected(failure), &came(failure)),
+        None => diff::truncate_pair(&expected_text(failure), &actual_text(failure)),
     };
     (escape_invisible(&expected), escape_invisible(&came))
 }
 
-fn expected(failure: &Failure) -> String {
-    let named = |verb: &str| format!("{} {verb}", plain(&failure.expected));
+fn expected_text(failure: &Failure) -> String {
+    let named = |verb: &str| format!("{} {verb}", plain_text(&failure.expected));
     match (failure.field.as_str(), &failure.expected) {
         ("policies", _) => named("takes part"),
         ("not_policies", _) => named("takes no part"),
@@ -165,25 +165,25 @@ fn expected(failure: &Failure) -> String {
             let tests = tests.iter().map(|(test, text)| format!("a string that {test} {text}"));
             tests.collect::<Vec<_>>().join(", ")
         }
-        _ => plain(&failure.expected),
+        _ => plain_text(&failure.expected),
     }
 }
 
-fn came(failure: &Failure) -> String {
+fn actual_text(failure: &Failure) -> String {
     match (failure.field.as_str(), &failure.actual) {
         ("policies" | "not_policies", Value::Array(ids)) if ids.is_empty() => {
             "no policy took part".to_owned()
         }
         ("policies" | "not_policies", Value::Array(ids)) => {
-            format!("{} took part", ids.iter().map(plain).collect::<Vec<_>>().join(", "))
+            format!("{} took part", ids.iter().map(plain_text).collect::<Vec<_>>().join(", "))
         }
         (_, Value::Null) => "nothing".to_owned(),
-        _ => plain(&failure.actual),
+        _ => plain_text(&failure.actual),
     }
 }
 
 /// The call's tool, and the answer to its approval request.
-fn who(call: &CallReport) -> String {
+fn call_label(call: &CallReport) -> String {
     let said = call.reply.as_ref().map_or_else(String::new, |reply| {
         let said = match reply.said.as_str() {
             "approve" => "approved",
@@ -203,21 +203,21 @@ fn who(call: &CallReport) -> String {
 /// A call's outcome and reason, on one line.
 fn call_summary(call: &CallReport) -> String {
     let by = call.policy.as_ref().map_or_else(String::new, |policy| format!(" by {policy}"));
-    let line = format!("{}: {}{by} ({}): {}", who(call), call.outcome, call.code, call.message);
-    cut(&line, MAX_CALL_LINE)
+    let line = format!("{}: {}{by} ({}): {}", call_label(call), call.outcome, call.code, call.message);
+    truncate(&line, MAX_CALL_LINE)
 }
 
 /// A string without quotes, or any other value as JSON.
-fn plain(value: &Value) -> String {
+fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The string on one line, with control characters escaped, truncated if very long.
-fn shown(text: &str) -> String {
-    cut(text, MAX_SHOWN)
+fn truncated_value(text: &str) -> String {
+    truncate(text, MAX_VALUE)
 }
 
-fn cut(text: &str, length: usize) -> String {
+fn truncate(text: &str, length: usize) -> String {
     match text.char_indices().nth(length) {
         Some((end, _)) => format!("{}…", escape_invisible(text.get(..end).unwrap_or_default())),
         None => escape_invisible(text),
