@@ -12,9 +12,13 @@ use crate::policy::Policy;
 use crate::template::Template;
 
 impl GateResult {
-    /// Why the call does not run. Returns `None` if it runs.
-    pub(super) fn reason(&self, subject: &CallScope<'_>, view: CallView<'_>) -> Option<Reason> {
-        let cause = self.cause.as_ref()?;
+    /// The reason of a call that does not run, from its cause.
+    pub(super) fn describe(
+        &self,
+        cause: &DecisionCause,
+        subject: &CallScope<'_>,
+        view: CallView<'_>,
+    ) -> Option<Reason> {
         let shown = RedactedCall::new(subject, view);
         let (code, policy, message) = match cause {
             DecisionCause::Failure(reason) => {

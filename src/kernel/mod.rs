@@ -6,7 +6,6 @@
 
 mod approval_request;
 mod approval_requirements;
-mod argument_checks;
 mod argument_suggestions;
 mod decision;
 mod decision_reason;
@@ -133,7 +132,7 @@ impl<'k> Kernel<'k> {
             true => wrapper_selection::select(&subject, &view, &mut gate),
             false => SmallVec::new(),
         };
-        let reason = gate.reason(&subject, view);
+        let reason = gate.cause.as_ref().and_then(|cause| gate.describe(cause, &subject, view));
         let GateResult {
             effect, permitted_by, approved, approvals, unmatched, answer, limits, trace, ..
         } = gate;
