@@ -94,7 +94,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
             match ledger.find(&key).await {
                 Ok(None) => return LedgerLookup::New(key),
                 Ok(Some(entry)) if entry.is_for_call(call) => return LedgerLookup::Known(key),
-                Ok(Some(_)) => key.occurrence = self.state.unique_call_id(&call.id),
+                Ok(Some(_)) => key.occurrence_id = self.state.unique_call_id(&call.id),
                 Err(error) => return LedgerLookup::Unavailable(key, error),
             }
         }
@@ -329,7 +329,7 @@ impl<'r, E: ToolExecutor> CallRunner<'r, E> {
         let stored = if is_recorded { self.save_state().await } else { Ok(()) };
         if outcome.outcome == OutcomeKind::Suspended {
             if let Some(request) = &outcome.approval {
-                let key = LedgerKey { occurrence: occurrence_of(request), ..attempt.key.clone() };
+                let key = LedgerKey { occurrence_id: occurrence_of(request), ..attempt.key.clone() };
                 // If the store does not answer, it is better to notify twice than never.
                 if ledger.mark_notified(&key, false).await.unwrap_or(true) {
                     self.context.services.notify(|observer| observer.on_request(request));

@@ -84,7 +84,7 @@ impl Caller {
         let principal = self.context.get("principal");
         let principal = match PrincipalValue::from_value(principal, comparison) {
             PrincipalValue::Principal(principal) => Value::from(principal.key()),
-            PrincipalValue::Nobody | PrincipalValue::Invalid(_) => json!([principal]),
+            PrincipalValue::Missing | PrincipalValue::Invalid(_) => json!([principal]),
         };
         json::digest(&json!([self.issuer, self.context.get("tenant"), principal, comparison])).to_string()
     }
