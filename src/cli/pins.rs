@@ -220,7 +220,8 @@ fn inspect(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, CommandEr
         rules: None,
     });
     let gateway = Gateway::new(Engine::new(rules), specs).with_log(|message| print_warning(message));
-    runtime.block_on(Arc::new(gateway).list_tools()).map(Some).map_err(CommandError::Trouble)
+    let tools = runtime.block_on(Arc::new(gateway).list_tools());
+    tools.map(Some).map_err(|error| CommandError::Trouble(error.to_string()))
 }
 
 fn compare(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {

@@ -149,7 +149,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         let served = async {
             match door {
                 Some(door) => door.serve().await,
-                None => gateway.serve_stdio(stdin, mcp::stdout()).await,
+                None => gateway.serve_stdio(stdin, mcp::stdout()).await.map_err(|error| error.to_string()),
             }
         };
         tokio::select! {

@@ -22,6 +22,9 @@ mod identity;
 mod tool_inventory;
 mod line_codec;
 mod connection;
+mod continuations;
+mod routes;
+mod tool_cache;
 mod tool_list;
 mod multiplexing;
 mod method;
@@ -52,4 +55,4 @@ pub use pins::{
 pub use stdio_streams::{stdin, stdout};
 pub use stdio_upstream::StdioSpec;
 pub use tool_inventory::ToolInventory;
-pub use upstream_server::{ServerSpec, Transport};
+pub use upstream_server::{ServerSpec, Transport, UpstreamError};

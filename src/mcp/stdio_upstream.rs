@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::jsonrpc::JsonRpcMessage;
 use super::line_codec::{self, Line, LineReader};
 use super::malformed_recovery;
-use super::upstream_server::{ConnectionClosed, UpstreamEvent, UpstreamEventSender};
+use super::upstream_server::{UpstreamError, UpstreamEvent, UpstreamEventSender};
 
 /// How long a server has to exit after its input is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
@@ -47,7 +47,7 @@ impl StdioUpstream {
         spec: &StdioSpec,
         events: UpstreamEventSender,
         limit: usize,
-    ) -> Result<Self, ConnectionClosed> {
+    ) -> Result<Self, UpstreamError> {
         let mut command = Command::new(&spec.command);
         command.args(&spec.args).envs(spec.env.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = &spec.cwd {
@@ -59,12 +59,9 @@ impl StdioUpstream {
         command.process_group(0);
         let mut child = command
             .spawn()
-            .map_err(|error| ConnectionClosed(format!("`{}` can't be started: {error}", spec.command)))?;
+            .map_err(|error| UpstreamError(format!("`{}` can't be started: {error}", spec.command)))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(ConnectionClosed(format!(
-                "the stdin and stdout of `{}` can't be opened",
-                spec.command
-            )));
+            return Err(UpstreamError(format!("the stdin and stdout of `{}` can't be opened", spec.command)));
         };
         let (to, outgoing) = mpsc::channel(QUEUE_CAPACITY);
         let (tell_ended, ended) = watch::channel(false);
@@ -99,13 +96,13 @@ impl StdioUpstream {
                 }
             };
             let _ = tell_ended.send(true);
-            let _ = events.send(UpstreamEvent::Gone(ConnectionClosed(why))).await;
+            let _ = events.send(UpstreamEvent::Closed(UpstreamError(why))).await;
         });
         Ok(Self { to, ended, _keep_alive: wanted })
     }
 
-    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), ConnectionClosed> {
-        self.to.send(frame).await.map_err(|_| ConnectionClosed("it accepts no more messages".to_owned()))
+    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), UpstreamError> {
+        self.to.send(frame).await.map_err(|_| UpstreamError("it accepts no more messages".to_owned()))
     }
 
     /// Closes the server's input after writing all queued messages. The server must then exit, and is killed if it does not.
@@ -123,7 +120,7 @@ async fn hear(stdout: ChildStdout, events: &UpstreamEventSender, limit: usize) -
     loop {
         let event = match lines.next().await {
             Line::Text(text) => match JsonRpcMessage::parse(&text) {
-                Ok(frame) => UpstreamEvent::Frame { frame, about: None },
+                Ok(frame) => UpstreamEvent::Message { message: frame, about: None },
                 Err(why) => UpstreamEvent::Malformed {
                     why: why.message,
                     answers: malformed_recovery::recover_response_ids(&text),

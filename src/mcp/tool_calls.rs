@@ -4,17 +4,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::approval_channels::{self, ApprovalChannel, ApprovedContinuation, ClientReply};
+use super::approval_channels::{self, ApprovalChannel, ClientReply};
 use super::binary_content::DetachedBinary;
 use super::call_result;
 use super::client_sender::ClientSender;
-use super::connection::{ClientConnection, LATE_RESPONSE_WINDOW};
+use super::connection::{ClientConnection, LATE_RESPONSE_WINDOW, Upstream};
+use super::continuations::ApprovedContinuation;
 use super::jsonrpc::{JsonRpcMessage, RequestId, code};
 use super::method;
 use super::pending_messages;
 use super::pins::PinStatus;
 use super::tool_list;
-use super::upstream_server::ConnectionClosed;
+use super::upstream_server::UpstreamError;
 use crate::call::{Outcome, OutcomeKind, ToolCall};
 use crate::host::{ToolError, ToolExecutor, ToolResponse};
 use crate::json::{Map, Value};
@@ -26,34 +27,33 @@ const MAX_APPROVAL_REQUESTS: usize = 8;
 
 /// Runs a call and returns the response. Returns `None` if the client cancelled it and the server did not answer.
 pub(super) async fn call_tool(
-    link: &ClientConnection,
-    mut frame: JsonRpcMessage,
+    connection: &ClientConnection,
+    mut message: JsonRpcMessage,
     id: &RequestId,
-    outlet: &ClientSender,
+    sender: &ClientSender,
     cancelled: watch::Receiver<bool>,
 ) -> Option<JsonRpcMessage> {
-    let returned = approval_channels::take_reply(&mut frame);
+    let returned = approval_channels::take_reply(&mut message);
     let refused =
         |message: &str| Some(JsonRpcMessage::error_response(Some(id), code::INVALID_PARAMS, message, None));
-    let Some(name) = frame.param("name").and_then(Value::as_str) else {
+    let Some(name) = message.param("name").and_then(Value::as_str) else {
         return refused("`name` must be a string, the name of a tool");
     };
     if let Some(member) =
-        method::find_ambiguous_member(frame.params().into_iter().flatten(), &["name", "arguments"])
+        method::find_ambiguous_member(message.params().into_iter().flatten(), &["name", "arguments"])
     {
         return refused(&format!(
             "ambiguous parameter `{}`: some parsers read it as another one",
             escape_controls(member)
         ));
     }
-    let Some((index, tool)) = link.route(name) else {
+    let Some((upstream, tool)) = connection.upstreams.route(name) else {
         return refused(&format!("unknown tool `{}`", escape_controls(name)));
     };
-    let Some(server) = link.server(index) else { return refused("unknown server") };
-    tool_list::load_tools(link, index, &frame).await;
+    tool_list::load_tools(&connection.session, upstream, &message).await;
     // A server with lenient name matching would run a tool that policies did not evaluate.
-    if !server.tools.has(tool)
-        && let Some(meant) = server.tools.similar(tool)
+    if !upstream.tools().has(tool)
+        && let Some(meant) = upstream.tools().similar(tool)
     {
         return refused(&format!(
             "unknown tool `{}`; did you mean `{}`?",
@@ -61,35 +61,43 @@ pub(super) async fn call_tool(
             escape_controls(&meant)
         ));
     }
-    if let Some(argument) = server.tools.ambiguous_argument(tool, &arguments(&frame)) {
+    if let Some(argument) = upstream.tools().ambiguous_argument(tool, &arguments(&message)) {
         return refused(&format!(
             "ambiguous argument `{}`: some parsers read it as another argument of `{}`",
             escape_controls(&argument),
             escape_controls(name)
         ));
     }
-    if let Some(refusal) = quarantined(link, index, tool) {
-        return Some(JsonRpcMessage::response(id, call_result::adapt_to_protocol(&frame, refusal)));
+    if let Some(refusal) = quarantine_result(connection, upstream, tool) {
+        return Some(JsonRpcMessage::response(id, call_result::adapt_to_protocol(&message, refusal)));
     }
-    let mut call = ToolCall::new(link.new_call_id(), tool, arguments(&frame)).with_server(&server.spec.name);
-    call.context.clone_from(&link.context);
-    let runner =
-        UpstreamExecutor { link, index, frame: &frame, id, tool, outlet, cancelled, kept: Mutex::default() };
+    let mut call = ToolCall::new(connection.requests.new_call_id(), tool, arguments(&message))
+        .with_server(upstream.name());
+    call.context.clone_from(&connection.context);
+    let runner = UpstreamExecutor {
+        connection,
+        upstream,
+        message: &message,
+        id,
+        tool,
+        sender,
+        cancelled,
+        kept: Mutex::default(),
+    };
     let answer = runner.run(call, returned).await;
     // The client cancelled the call, and the server did not answer it.
     if runner.kept().is_given_up {
         return None;
     }
-    link.cancel_pending(id).await;
+    connection.upstreams.cancel_pending(id).await;
     Some(answer)
 }
 
 /// The result of a call whose tool is not reviewed. Returns `None` if the tool is accepted.
-fn quarantined(link: &ClientConnection, index: usize, tool: &str) -> Option<Value> {
-    link.gateway.pins.as_ref()?;
-    let server = link.server(index)?;
-    let described = server.tools.get(tool).unwrap_or_default();
-    let why = match link.gateway.pin_status(&server.spec.name, tool, &described) {
+fn quarantine_result(connection: &ClientConnection, upstream: &Upstream, tool: &str) -> Option<Value> {
+    connection.gateway.pins.as_ref()?;
+    let described = upstream.tools().get(tool).unwrap_or_default();
+    let why = match connection.gateway.pin_status(upstream.name(), tool, &described) {
         PinStatus::Accepted => return None,
         PinStatus::New => "has not been reviewed",
         PinStatus::Changed => "has changed since it was reviewed",
@@ -100,8 +108,8 @@ fn quarantined(link: &ClientConnection, index: usize, tool: &str) -> Option<Valu
 }
 
 /// The arguments as policies see them. Servers treat missing arguments as an empty object.
-fn arguments(frame: &JsonRpcMessage) -> Value {
-    match frame.param("arguments") {
+fn arguments(message: &JsonRpcMessage) -> Value {
+    match message.param("arguments") {
         None | Some(Value::Null) => Value::Object(Map::new()),
         Some(arguments) => arguments.clone(),
     }
@@ -109,15 +117,15 @@ fn arguments(frame: &JsonRpcMessage) -> Value {
 
 /// Executes one call on its server.
 pub(super) struct UpstreamExecutor<'c> {
-    pub(super) link: &'c ClientConnection,
-    index: usize,
+    pub(super) connection: &'c ClientConnection,
+    upstream: &'c Upstream,
     /// The call as the client sent it.
-    pub(super) frame: &'c JsonRpcMessage,
+    pub(super) message: &'c JsonRpcMessage,
     id: &'c RequestId,
     /// The tool's own name.
     tool: &'c str,
     /// The queue for messages that belong to the call.
-    pub(super) outlet: &'c ClientSender,
+    pub(super) sender: &'c ClientSender,
     cancelled: watch::Receiver<bool>,
     kept: Mutex<UpstreamResponse>,
 }
@@ -152,9 +160,8 @@ impl ToolExecutor for UpstreamExecutor<'_> {
             self.kept().is_given_up = true;
             return Err(ToolError::new("the client cancelled the call").with_kind("cancelled"));
         }
-        let begun =
-            self.link.start_request_for_client(self.index, self.upstream_request(call), self.id).await;
-        let asked = begun.map_err(|ConnectionClosed(why)| {
+        let begun = self.upstream.start_request_for_client(self.upstream_request(call), self.id).await;
+        let asked = begun.map_err(|UpstreamError(why)| {
             self.kept().is_given_up = *self.cancelled.borrow();
             ToolError::new(why).with_kind("unavailable")
         })?;
@@ -196,10 +203,7 @@ impl ToolExecutor for UpstreamExecutor<'_> {
         }
         if result.get("inputRequests").is_some_and(approval_channels::imitates_callgate) {
             // Only the gateway may ask in its own name.
-            self.link.log_server(
-                self.index,
-                "it imitates an approval request of Callgate; the request is not forwarded",
-            );
+            self.upstream.log("it imitates an approval request of Callgate; the request is not forwarded");
             let why = "the server imitates an approval request of Callgate";
             return Err(ToolError::new(why).with_kind("imitation"));
         }
@@ -215,7 +219,7 @@ impl UpstreamExecutor<'_> {
     ///
     /// Executions are boxed: their futures are large, and would be copied with each future around them.
     async fn run(&self, mut call: ToolCall, returned: ClientReply) -> JsonRpcMessage {
-        let session = &self.link.session;
+        let session = &self.connection.session;
         let mut was_asked = false;
         let mut outcome = match &returned.question {
             Some(question) => {
@@ -232,35 +236,39 @@ impl UpstreamExecutor<'_> {
             };
             let question = RequestPart::from(&request);
             let way = match session.anyone_may_answer(&question) && !returned.is_dismissed {
-                true => ApprovalChannel::select(self.frame, &self.link.client),
-                false => ApprovalChannel::None,
+                true => ApprovalChannel::select(self.message, &self.connection.client),
+                false => ApprovalChannel::Unavailable,
             };
             call.id.clone_from(&request.tool_call_id);
             let answer = match way {
-                ApprovalChannel::Result => match self.link.take_continuation(&call, self.frame, &question) {
-                    Some(going_on) => Some(going_on.answer(&question)),
-                    None => return JsonRpcMessage::response(self.id, self.input_required_result(&question)),
-                },
+                ApprovalChannel::InputRequired => {
+                    match self.connection.continuations.take(&call, self.message, &question) {
+                        Some(approved) => Some(approved.answer(&question)),
+                        None => {
+                            return JsonRpcMessage::response(self.id, self.input_required_result(&question));
+                        }
+                    }
+                }
                 ApprovalChannel::Elicitation => {
                     was_asked = true;
                     self.elicit(&question).await
                 }
-                ApprovalChannel::None => None,
+                ApprovalChannel::Unavailable => None,
             };
             let Some(answer) = answer else { break };
             outcome = Box::pin(session.resume_call(call.clone(), &question, &[answer], self)).await;
         }
         if let Some(request) = &outcome.approval {
-            let gateway = &self.link.gateway;
+            let gateway = &self.connection.gateway;
             if !outcome.replayed {
                 gateway.log_pending(request);
             }
             let client = match was_asked || returned.is_dismissed {
-                true => pending_messages::ClientPrompt::Silent,
+                true => pending_messages::ClientPrompt::Unanswered,
                 false => pending_messages::ClientPrompt::NotAsked,
             };
             let askers = session.askers(&RequestPart::from(request)).unwrap_or_default();
-            let is_answerable = gateway.answered_in.is_some();
+            let is_answerable = gateway.approval_state.is_some();
             outcome.error = Some(pending_messages::agent_message(
                 &askers,
                 client,
@@ -270,12 +278,12 @@ impl UpstreamExecutor<'_> {
         }
         let approved = outcome.approved.clone();
         let answer = self.answer(&call, outcome);
-        self.link.tasks.record(&call, &answer);
+        self.connection.tasks.record(&call, &answer);
         if let Some(approved) =
             approved.filter(|approved| ApprovedContinuation::is_possible(approved, &answer))
             && let Some(question) = session.question(&approved.approval_id).await
         {
-            self.link.add_continuation(ApprovedContinuation::new(call, question, &answer));
+            self.connection.continuations.add(ApprovedContinuation::new(call, question, &answer));
         }
         answer
     }
@@ -286,14 +294,14 @@ impl UpstreamExecutor<'_> {
 
     /// The call as the server receives it: as the client sent it, with the changes of policies.
     fn upstream_request(&self, call: &ToolCall) -> JsonRpcMessage {
-        let mut frame = self.frame.clone();
-        if self.frame.param("name").and_then(Value::as_str) != Some(self.tool) {
-            frame.set_param("name", self.tool.into());
+        let mut message = self.message.clone();
+        if self.message.param("name").and_then(Value::as_str) != Some(self.tool) {
+            message.set_param("name", self.tool.into());
         }
-        if arguments(self.frame) != call.input {
-            frame.set_param("arguments", call.input.clone());
+        if arguments(self.message) != call.input {
+            message.set_param("arguments", call.input.clone());
         }
-        frame
+        message
     }
 
     /// Converts an outcome to the response for the client.
@@ -304,7 +312,7 @@ impl UpstreamExecutor<'_> {
             (kept.failure.take(), set_aside, kept.answer.take(), kept.is_odd)
         };
         let said = said.map(|mut said| {
-            said.extension_members().for_each(|member| self.link.session.redact(call, member));
+            said.extension_members().for_each(|member| self.connection.session.redact(call, member));
             said
         });
         let answered = |member: &str, value| match said.clone() {
@@ -318,7 +326,7 @@ impl UpstreamExecutor<'_> {
                     Some(_) if is_odd => output,
                     Some(_) => call_result::from_output(output),
                     // The output comes from a policy or a cache.
-                    None => call_result::adapt_to_protocol(self.frame, call_result::from_output(output)),
+                    None => call_result::adapt_to_protocol(self.message, call_result::from_output(output)),
                 };
                 set_aside.reattach(&mut result);
                 answered("result", result)
@@ -330,11 +338,11 @@ impl UpstreamExecutor<'_> {
                 {
                     match failure {
                         ToolFailure::Result(mut result) => {
-                            self.link.session.redact(call, &mut result);
+                            self.connection.session.redact(call, &mut result);
                             answered("result", result)
                         }
                         ToolFailure::Error(mut error) => {
-                            self.link.session.redact(call, &mut error);
+                            self.connection.session.redact(call, &mut error);
                             answered("error", error)
                         }
                     }
@@ -348,13 +356,13 @@ impl UpstreamExecutor<'_> {
     fn refusal(&self, outcome: &Outcome) -> JsonRpcMessage {
         JsonRpcMessage::response(
             self.id,
-            call_result::adapt_to_protocol(self.frame, call_result::from_rejection(outcome)),
+            call_result::adapt_to_protocol(self.message, call_result::from_rejection(outcome)),
         )
     }
 
     fn hidden(&self, call: &ToolCall, text: &str) -> String {
         let mut value = Value::from(text);
-        self.link.session.redact(call, &mut value);
+        self.connection.session.redact(call, &mut value);
         value.as_str().unwrap_or_default().to_owned()
     }
 }

@@ -22,7 +22,7 @@ use crate::mcp::gateway::Gateway;
 use crate::mcp::identity::Caller;
 use crate::mcp::jsonrpc::JsonRpcMessage;
 use crate::mcp::requester::{self, ClientSource};
-use crate::mcp::upstream_server::ConnectionClosed;
+use crate::mcp::upstream_server::UpstreamError;
 
 /// A client without requests for this long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -60,10 +60,14 @@ impl SessionNameSource {
     ///
     /// # Errors
     /// The name is too long or not a string.
-    pub(super) fn read(&self, headers: &HeaderMap, frame: &JsonRpcMessage) -> Result<Option<String>, String> {
+    pub(super) fn read(
+        &self,
+        headers: &HeaderMap,
+        message: &JsonRpcMessage,
+    ) -> Result<Option<String>, String> {
         let name = match self {
             Self::Header(name) => single_value(headers, name)?.map(str::to_owned),
-            Self::Meta(key) => match frame.meta(key) {
+            Self::Meta(key) => match message.meta(key) {
                 None | Some(Value::Null) => None,
                 Some(Value::String(text)) => Some(text.clone()),
                 Some(_) => return Err(format!("`{key}` in `_meta` must be a string")),
@@ -85,7 +89,7 @@ enum ClientKey {
 
 /// A connected client.
 pub(super) struct ConnectedClient {
-    pub(super) link: Arc<ClientConnection>,
+    pub(super) connection: Arc<ClientConnection>,
     account: Account,
     /// The digest of its verified context.
     context_digest: String,
@@ -137,12 +141,12 @@ impl ConnectedClient {
     }
 
     fn is_busy(&self) -> bool {
-        self.under_way.load(Ordering::SeqCst) > 0 || self.link.is_busy()
+        self.under_way.load(Ordering::SeqCst) > 0 || self.connection.is_busy()
     }
 
     async fn close(self: Arc<Self>) {
         self.closed.send_replace(true);
-        self.link.close().await;
+        self.connection.close().await;
     }
 }
 
@@ -290,22 +294,22 @@ impl ClientRegistry {
             let victim = table.victim(&account).ok_or(ClientError::TooManyClients)?;
             self.disconnect(table, &victim);
         }
-        let (outlet, general) = ClientSender::lossy();
+        let (sender, general) = ClientSender::lossy();
         // Only sessions have a general stream.
         let has_stream = matches!(key, ClientKey::Session(_));
         let general = has_stream.then(|| Arc::new(tokio::sync::Mutex::new(general)));
         let unnamed = ClientSource::Http { session: conversation.name.as_deref() };
         let requester = requester::name(&context, unnamed);
         let name = format!("http-{}", json::digest(&json!([conversation.caller, conversation.name])));
-        let who = ClientContext { context: context.clone(), session: Some(name), requester };
+        let client_context = ClientContext { context: context.clone(), session: Some(name), requester };
         let session = table.conversations.session(conversation, account, |beginning| {
-            self.gateway.open_session(&who, beginning == ConversationStart::MayBeEvicted)
+            self.gateway.open_session(&client_context, beginning == ConversationStart::MayBeEvicted)
         });
         session.set_context(context.clone());
-        let link = ClientConnection::open_in_session(&self.gateway, session, context, outlet)
-            .map_err(|ConnectionClosed(why)| ClientError::Failed(why))?;
+        let connection = ClientConnection::open_in_session(&self.gateway, session, context, sender)
+            .map_err(|UpstreamError(why)| ClientError::Failed(why))?;
         let client = Arc::new(ConnectedClient {
-            link,
+            connection,
             account,
             context_digest: caller.context_digest(),
             general,

@@ -86,7 +86,7 @@ impl ServerState {
             MessageKind::Notification => {
                 return match self.alone(&frame, headers, caller) {
                     Ok(client) => {
-                        client.link.handle_client_message(frame, &ClientSender::new().0).await;
+                        client.connection.handle_client_message(frame, &ClientSender::new().0).await;
                         empty(202)
                     }
                     Err(response) => *response,
@@ -103,7 +103,7 @@ impl ServerState {
             Ok(client) => client,
             Err(response) => return *response,
         };
-        if let Some(repeated) = tool_list::header_arguments(&client.link, &frame).await
+        if let Some(repeated) = tool_list::header_arguments(&client.connection, &frame).await
             && let Some(why) = headers::find_argument_mismatch(headers, &frame, &repeated)
         {
             return refused(&frame, code::HEADER_MISMATCH, &why);
@@ -152,7 +152,7 @@ impl ServerState {
                 .await
             }
             _ => {
-                client.link.handle_client_message(frame, &ClientSender::new().0).await;
+                client.connection.handle_client_message(frame, &ClientSender::new().0).await;
                 empty(202)
             }
         }
@@ -194,12 +194,12 @@ impl ServerState {
 
     /// Sends a request to the servers, and waits for the first message that belongs to it.
     async fn begin(&self, frame: JsonRpcMessage, asked: ActiveRequest, patience: Duration) -> StartedRequest {
-        let (outlet, mut messages, given_up) = ClientSender::with_timeout();
+        let (sender, mut messages, given_up) = ClientSender::with_timeout();
         // A subscription is answered when it ends, if ever.
         let goes_on = frame.method() == method::LISTEN;
-        let link = Arc::clone(&asked.client.link);
+        let connection = Arc::clone(&asked.client.connection);
         // In a task of its own, so that a client that disconnects can't interrupt it halfway.
-        tokio::spawn(async move { link.handle_client_message(frame, &outlet).await });
+        tokio::spawn(async move { connection.handle_client_message(frame, &sender).await });
         let mut closed = asked.client.closed();
         let first = tokio::select! {
             first = tokio::time::timeout(patience, messages.recv()) => first.ok().flatten(),
@@ -255,12 +255,12 @@ impl Drop for ActiveRequest {
         if !self.is_alone || self.is_answered {
             return;
         }
-        let (link, id) = (Arc::clone(&self.client.link), self.names.own.clone());
+        let (connection, id) = (Arc::clone(&self.client.connection), self.names.own.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let cancelled = json!({ "requestId": id.to_json(), "reason": "the client disconnected" });
                 let frame = JsonRpcMessage::notification(method::CANCELLED, cancelled);
-                link.handle_client_message(frame, &ClientSender::new().0).await;
+                connection.handle_client_message(frame, &ClientSender::new().0).await;
             });
         }
     }

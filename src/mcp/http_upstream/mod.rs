@@ -20,7 +20,7 @@ use crate::json::json;
 use crate::mcp::http_headers::{EVENT_STREAM, JSON};
 use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::mcp::method;
-use crate::mcp::upstream_server::{ConnectionClosed, UpstreamEvent, UpstreamEventSender};
+use crate::mcp::upstream_server::{UpstreamError, UpstreamEvent, UpstreamEventSender};
 
 pub use http_client::HttpSpec;
 
@@ -63,10 +63,10 @@ impl HttpUpstream {
         spec: &HttpSpec,
         events: UpstreamEventSender,
         limit: usize,
-    ) -> Result<Self, ConnectionClosed> {
+    ) -> Result<Self, UpstreamError> {
         let (closing, closed) = watch::channel(false);
         let talk = SharedConnection {
-            wire: HttpClient::new(spec).map_err(ConnectionClosed)?,
+            wire: HttpClient::new(spec).map_err(UpstreamError)?,
             peer: ServerSession::default(),
             events,
             limit,
@@ -80,7 +80,7 @@ impl HttpUpstream {
     }
 
     /// Sends a message. The failure of a request is reported as its response; it does not end the connection.
-    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), ConnectionClosed> {
+    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), UpstreamError> {
         let talk = &self.talk;
         match frame.kind().clone() {
             MessageKind::Request(id) => talk.send_request(frame, id),
@@ -132,11 +132,11 @@ impl SharedConnection {
     }
 
     async fn say(&self, frame: JsonRpcMessage, about: Option<&RequestId>) {
-        let _ = self.events.send(UpstreamEvent::Frame { frame, about: about.cloned() }).await;
+        let _ = self.events.send(UpstreamEvent::Message { message: frame, about: about.cloned() }).await;
     }
 
     async fn trouble(&self, why: String) {
-        let _ = self.events.send(UpstreamEvent::Trouble(why)).await;
+        let _ = self.events.send(UpstreamEvent::Problem(why)).await;
     }
 
     /// Answers a request with an error on behalf of the server.
