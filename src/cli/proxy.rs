@@ -92,9 +92,11 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
             }
         };
         let reach = match server.reach {
-            Transport::Child(child) => {
-                Transport::Child(child.with_supervision(supervise::NAME).map_err(CommandError::new)?)
-            }
+            Transport::Child(child) => Transport::Child(
+                child
+                    .with_supervision(supervise::NAME)
+                    .map_err(|error| CommandError::new(error.to_string()))?,
+            ),
             over_http => over_http,
         };
         servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach, rules });

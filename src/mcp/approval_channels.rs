@@ -8,10 +8,11 @@
 use data_encoding::BASE64URL_NOPAD;
 
 use super::client_info::ClientInfo;
+use super::client_sender::ClientSender;
+use super::connection::RequestTable;
 use super::continuations::INPUT_REQUIRED;
 use super::jsonrpc::JsonRpcMessage;
 use super::method;
-use super::tool_calls::UpstreamExecutor;
 use crate::card::Card;
 use crate::json::{self, Map, Value, json};
 use crate::message::{RequestPart, ResponsePart, approval_response};
@@ -29,7 +30,7 @@ const PRESERVED_PARAMS: [&str; 2] = ["requestState", "inputResponses"];
 /// The answers that a client sends with a repeated call.
 #[derive(Debug, Default)]
 pub(super) struct ClientReply {
-    pub(super) question: Option<RequestPart>,
+    pub(super) request: Option<RequestPart>,
     pub(super) answers: Vec<ResponsePart>,
     /// A person dismissed the request without an answer.
     pub(super) is_dismissed: bool,
@@ -47,21 +48,21 @@ pub(super) fn take_reply(message: &mut JsonRpcMessage) -> ClientReply {
     let answer = given.as_ref().and_then(|given| given.get(APPROVAL_KEY));
     let state = BASE64URL_NOPAD.decode(state.as_bytes()).ok();
     let state = state.and_then(|bytes| json::parse(&String::from_utf8(bytes).ok()?).ok()).unwrap_or_default();
-    let question = state.get("question").and_then(RequestPart::from_json);
-    let is_dismissed = question.is_some()
+    let request = state.get("question").and_then(RequestPart::from_json);
+    let is_dismissed = request.is_some()
         && answer.is_some_and(|answer| answer.get("action").and_then(Value::as_str) == Some("cancel"));
-    let answers = match (&question, answer) {
-        (Some(question), Some(answer)) => parse_answer(question, answer).into_iter().collect(),
+    let answers = match (&request, answer) {
+        (Some(request), Some(answer)) => parse_answer(request, answer).into_iter().collect(),
         _ => Vec::new(),
     };
     // The input that the server had requested before.
-    let carried = state.get("carried").and_then(Value::as_object);
+    let preserved = state.get("carried").and_then(Value::as_object);
     for (name, value) in
-        carried.into_iter().flatten().filter(|(name, _)| PRESERVED_PARAMS.contains(&name.as_str()))
+        preserved.into_iter().flatten().filter(|(name, _)| PRESERVED_PARAMS.contains(&name.as_str()))
     {
         message.set_param(name, value.clone());
     }
-    ClientReply { question, answers, is_dismissed }
+    ClientReply { request, answers, is_dismissed }
 }
 
 /// The channel by which the client asks a person.
@@ -94,40 +95,38 @@ fn supports_forms(capabilities: &Value) -> bool {
     members.is_some_and(|members| members.is_empty() || members.contains_key("form"))
 }
 
-impl UpstreamExecutor<'_> {
-    /// Creates a result that requests approval.
-    pub(super) fn input_required_result(&self, question: &RequestPart) -> Value {
-        let mut state = Map::from_iter([("question".to_owned(), question.to_json())]);
-        let carried: Map = PRESERVED_PARAMS
-            .into_iter()
-            .filter_map(|name| Some((name.to_owned(), self.message.param(name)?.clone())))
-            .collect();
-        if !carried.is_empty() {
-            state.insert("carried".to_owned(), Value::Object(carried));
-        }
-        let state = BASE64URL_NOPAD.encode(Value::Object(state).to_string().as_bytes());
-        json!({
-            "resultType": INPUT_REQUIRED,
-            "inputRequests": { APPROVAL_KEY: { "method": method::ELICIT, "params": approval_form(question, true) } },
-            "requestState": format!("{STATE_PREFIX}{state}"),
-        })
+/// Creates a result that requests approval of a call.
+pub(super) fn input_required_result(call: &JsonRpcMessage, request: &RequestPart) -> Value {
+    let mut state = Map::from_iter([("question".to_owned(), request.to_json())]);
+    let preserved: Map = PRESERVED_PARAMS
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), call.param(name)?.clone())))
+        .collect();
+    if !preserved.is_empty() {
+        state.insert("carried".to_owned(), Value::Object(preserved));
     }
+    let state = BASE64URL_NOPAD.encode(Value::Object(state).to_string().as_bytes());
+    json!({
+        "resultType": INPUT_REQUIRED,
+        "inputRequests": { APPROVAL_KEY: { "method": method::ELICIT, "params": approval_form(request, true) } },
+        "requestState": format!("{STATE_PREFIX}{state}"),
+    })
+}
 
-    /// Asks by an elicitation while the call is open. Returns `None` if the client gives no answer.
-    pub(super) async fn elicit(&self, question: &RequestPart) -> Option<ResponsePart> {
-        let answer = self
-            .connection
-            .requests
-            .request_client(method::ELICIT, approval_form(question, false), self.sender)
-            .await?;
-        parse_answer(question, answer.result_value()?)
-    }
+/// Asks by an elicitation while the call is open. Returns `None` if the client gives no answer.
+pub(super) async fn elicit(
+    requests: &RequestTable,
+    sender: &ClientSender,
+    request: &RequestPart,
+) -> Option<ResponsePart> {
+    let response = requests.request_client(method::ELICIT, approval_form(request, false), sender).await?;
+    parse_answer(request, response.result_value()?)
 }
 
 /// The elicitation form of an approval request.
-fn approval_form(question: &RequestPart, has_mode: bool) -> Value {
+fn approval_form(request: &RequestPart, has_mode: bool) -> Value {
     let mut form = json!({
-        "message": format!("{HEADING}\n\n{}", Card::pending(question).to_text()),
+        "message": format!("{HEADING}\n\n{}", Card::pending(request).to_text()),
         "requestedSchema": {
             "type": "object",
             "properties": {
@@ -149,7 +148,7 @@ fn approval_form(question: &RequestPart, has_mode: bool) -> Value {
 }
 
 /// Converts the client's response to an approval. Returns `None` if it neither approves nor denies.
-fn parse_answer(question: &RequestPart, answer: &Value) -> Option<ResponsePart> {
+fn parse_answer(request: &RequestPart, answer: &Value) -> Option<ResponsePart> {
     let content = |name: &str| answer.get("content")?.get(name)?.as_str();
     let approved = match (answer.get("action")?.as_str()?, content("decision")) {
         ("accept", Some("approve")) => true,
@@ -158,15 +157,15 @@ fn parse_answer(question: &RequestPart, answer: &Value) -> Option<ResponsePart> 
     };
     Some(ResponsePart {
         reason: content("reason").filter(|reason| !reason.trim().is_empty()).map(str::to_owned),
-        approval_token: question.approval_token.clone(),
-        ..approval_response(&question.approval_id, approved)
+        approval_token: request.approval_token.clone(),
+        ..approval_response(&request.approval_id, approved)
     })
 }
 
 /// Whether a server's text could be mistaken for an approval request of the gateway.
-pub(super) fn imitates_callgate(said: &Value) -> bool {
+pub(super) fn imitates_callgate(content: &Value) -> bool {
     let heading: String = method::plain("callgate").collect();
-    match said {
+    match content {
         Value::String(text) => method::plain(text).collect::<String>().contains(&heading),
         Value::Array(items) => items.iter().any(imitates_callgate),
         Value::Object(members) => members

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use self::request_table::RequestTable;
 use self::upstream::UpstreamContext;
 use self::upstreams::Upstreams;
 use super::client_info::ClientInfo;
@@ -26,6 +25,7 @@ use crate::json::{Value, json};
 use crate::session::ConcurrentSession;
 
 pub(super) use self::client_messages::LATE_RESPONSE_WINDOW;
+pub(super) use self::request_table::RequestTable;
 pub(super) use self::upstream::Upstream;
 
 /// The client of a connection, as far as its transport has verified it.

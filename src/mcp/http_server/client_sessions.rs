@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use axum::http::HeaderMap;
 use data_encoding::BASE64URL_NOPAD;
 use ring::rand::{SecureRandom, SystemRandom};
+use thiserror::Error;
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
 use super::conversations::{ConversationKey, ConversationStart, Conversations};
-use super::headers::single_value;
+use super::headers::{HeaderError, single_value};
 use crate::host::Account;
 use crate::json::{self, Map, Value, json};
 use crate::mcp::client_sender::ClientSender;
@@ -40,17 +41,31 @@ pub enum SessionNameSource {
     Meta(String),
 }
 
+/// A location of a session name that is neither `header:NAME` nor `meta:KEY`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is not a valid location of a session name: write `header:NAME` or `meta:KEY`")]
+pub struct SessionNameSourceError(String);
+
+/// The reason why the session name of a request is rejected.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum SessionNameError {
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+    #[error("`{0}` in `_meta` must be a string")]
+    NotString(String),
+    #[error("the session name is too long")]
+    TooLong,
+}
+
 impl FromStr for SessionNameSource {
-    type Err = String;
+    type Err = SessionNameSourceError;
 
     /// Parses `header:NAME` or `meta:KEY`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once(':') {
             Some(("header", name)) if !name.is_empty() => Ok(Self::Header(name.to_ascii_lowercase())),
             Some(("meta", key)) if !key.is_empty() => Ok(Self::Meta(key.to_owned())),
-            _ => Err(format!(
-                "`{text}` is not a valid location of a session name: write `header:NAME` or `meta:KEY`"
-            )),
+            _ => Err(SessionNameSourceError(text.to_owned())),
         }
     }
 }
@@ -64,17 +79,17 @@ impl SessionNameSource {
         &self,
         headers: &HeaderMap,
         message: &JsonRpcMessage,
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Option<String>, SessionNameError> {
         let name = match self {
             Self::Header(name) => single_value(headers, name)?.map(str::to_owned),
             Self::Meta(key) => match message.meta(key) {
                 None | Some(Value::Null) => None,
                 Some(Value::String(text)) => Some(text.clone()),
-                Some(_) => return Err(format!("`{key}` in `_meta` must be a string")),
+                Some(_) => return Err(SessionNameError::NotString(key.clone())),
             },
         };
         match name {
-            Some(name) if name.len() > LONGEST_NAME => Err("the session name is too long".to_owned()),
+            Some(name) if name.len() > LONGEST_NAME => Err(SessionNameError::TooLong),
             name => Ok(name),
         }
     }

@@ -1,24 +1,32 @@
 //! Reads the headers of a request, and validates them against its body.
 
 use axum::http::{HeaderMap, header};
+use thiserror::Error;
 
 use crate::json::Value;
 use crate::mcp::http_headers::{self, EVENT_STREAM, HeaderArguments, JSON};
 use crate::mcp::jsonrpc::{JsonRpcMessage, code};
 use crate::mcp::method;
 
+/// The reason why a header is rejected.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub(super) enum HeaderError {
+    #[error("the header `{0}` is not valid text")]
+    NotText(String),
+    #[error("duplicate header `{0}`")]
+    Duplicate(String),
+}
+
 /// The value of a header that may occur once.
 ///
 /// # Errors
 /// There are several values, or the value is not text.
-pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, String> {
+pub(super) fn single_value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, HeaderError> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(value), None) => {
-            value.to_str().map(Some).map_err(|_| format!("the header `{name}` is not valid text"))
-        }
-        (Some(_), Some(_)) => Err(format!("duplicate header `{name}`")),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| HeaderError::NotText(name.to_owned())),
+        (Some(_), Some(_)) => Err(HeaderError::Duplicate(name.to_owned())),
     }
 }
 
@@ -68,7 +76,7 @@ pub(super) fn find_mismatch(headers: &HeaderMap, frame: &JsonRpcMessage) -> Opti
     for (name, body, is_required) in of_body {
         let value = match single_value(headers, name) {
             Ok(value) => value,
-            Err(why) => return mismatch(why),
+            Err(error) => return mismatch(error.to_string()),
         };
         let Some(value) = value else {
             if is_required {
@@ -96,7 +104,7 @@ pub(super) fn find_argument_mismatch(
     repeated.headers(arguments).find_map(|(name, body)| {
         let value = match single_value(headers, name) {
             Ok(value) => value,
-            Err(why) => return Some(why),
+            Err(error) => return Some(error.to_string()),
         };
         match (value, body) {
             (None, None) => None,

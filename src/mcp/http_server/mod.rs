@@ -22,6 +22,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use axum::routing::any;
+use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -34,7 +35,7 @@ use crate::mcp::identity::{
     AuthenticationError, Authenticator, Caller, IdentityFile, ReloadableAuthenticator, WatchedFile,
 };
 
-pub use client_sessions::SessionNameSource;
+pub use client_sessions::{SessionNameSource, SessionNameSourceError};
 pub use conversations::DEFAULT_MAX_CONVERSATIONS;
 
 /// The default maximum number of connected clients.
@@ -47,6 +48,17 @@ const MIN_CONNECTIONS: usize = 48;
 pub const PATH: &str = "/mcp";
 /// How long requests may take to complete at shutdown.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
+
+/// The reason why an HTTP server can't serve.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The address is not allowed.
+    #[error("{0}")]
+    Address(String),
+    /// The socket fails.
+    #[error("the socket fails: {0}")]
+    Socket(#[from] std::io::Error),
+}
 
 /// An HTTP server in front of a gateway.
 pub struct HttpServer {
@@ -171,10 +183,9 @@ impl HttpServer {
         self,
         listener: TcpListener,
         end: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), String> {
-        let trouble = |error: std::io::Error| format!("the socket fails: {error}");
-        let address = listener.local_addr().map_err(trouble)?;
-        self.check_address(address)?;
+    ) -> Result<(), ServeError> {
+        let address = listener.local_addr()?;
+        self.check_address(address).map_err(ServeError::Address)?;
         let clients = ClientRegistry::new(&self.gateway, self.most_clients, self.most_conversations);
         let identity = self.identity.map(Arc::new);
         let following = identity.clone().zip(self.followed).map(|(identity, followed)| {
@@ -223,7 +234,7 @@ async fn enter(State(entrance): State<Arc<ServerState>>, request: Request<Body>)
     let origin = request.headers().get(header::ORIGIN).cloned();
     let mut response = match entrance.visitors.check(request.headers()) {
         Ok(()) => Arc::clone(&entrance).serve(request).await,
-        Err(why) => return rejection(403, &why),
+        Err(error) => return rejection(403, &error.to_string()),
     };
     // Allowed pages may also read the response.
     if let Some(origin) = origin {
@@ -279,7 +290,7 @@ impl ServerState {
         let said = headers::single_value(request.headers(), header::AUTHORIZATION.as_str());
         let known = match said {
             Ok(said) => identity.authenticate(said),
-            Err(why) => Err(AuthenticationError::Refused(why)),
+            Err(error) => Err(AuthenticationError::Refused(error.to_string())),
         };
         known.map_err(|unknown| {
             let challenge = match unknown {

@@ -35,7 +35,7 @@ impl ServerState {
                 400,
                 "the header `mcp-session-id` is missing; begin a session with `initialize`",
             ))),
-            Err(why) => Err(Box::new(rejection(400, &why))),
+            Err(error) => Err(Box::new(rejection(400, &error.to_string()))),
         }
     }
 
@@ -62,7 +62,7 @@ impl ServerState {
             Ok(Some(name)) if self.clients.end_session(name, caller).await => empty(200),
             Ok(Some(_)) => client_error_response(&ClientError::Unknown),
             Ok(None) => rejection(400, "the header `mcp-session-id` is missing"),
-            Err(why) => rejection(400, &why),
+            Err(error) => rejection(400, &error.to_string()),
         }
     }
 }

@@ -56,7 +56,7 @@ impl ServerState {
         };
         let said = match headers::single_value(&headers, http_headers::VERSION) {
             Ok(said) => said,
-            Err(why) => return refused(&frame, code::HEADER_MISMATCH, &why),
+            Err(error) => return refused(&frame, code::HEADER_MISMATCH, &error.to_string()),
         };
         let in_body = http_headers::protocol_version(&frame);
         let is_modern = said.is_some_and(http_headers::is_stateless_version)
@@ -129,7 +129,9 @@ impl ServerState {
         headers: &HeaderMap,
     ) -> Result<Option<String>, Box<Response>> {
         let name = self.session_from.as_ref().map(|from| from.read(headers, frame)).transpose();
-        Ok(name.map_err(|why| Box::new(refused(frame, code::INVALID_PARAMS, &why)))?.flatten())
+        Ok(name
+            .map_err(|error| Box::new(refused(frame, code::INVALID_PARAMS, &error.to_string())))?
+            .flatten())
     }
 
     /// Handles a message of a session, or the `initialize` that begins one.

@@ -66,7 +66,7 @@ impl HttpUpstream {
     ) -> Result<Self, UpstreamError> {
         let (closing, closed) = watch::channel(false);
         let talk = SharedConnection {
-            wire: HttpClient::new(spec).map_err(UpstreamError)?,
+            wire: HttpClient::new(spec)?,
             peer: ServerSession::default(),
             events,
             limit,
@@ -154,14 +154,14 @@ impl SharedConnection {
                 self.trouble(format!("it rejects {what}: {}", reply.status_text())).await;
                 false
             }
-            Err(why) => {
+            Err(UpstreamError(why)) => {
                 self.trouble(why).await;
                 false
             }
         }
     }
 
-    async fn post(&self, frame: &JsonRpcMessage) -> Result<http_client::HttpResponse, String> {
+    async fn post(&self, frame: &JsonRpcMessage) -> Result<http_client::HttpResponse, UpstreamError> {
         let own = self.peer.headers(frame);
         let repeated = self.peer.argument_headers(frame);
         let mut headers =

@@ -13,7 +13,7 @@ use crate::json::{Value, json};
 use crate::mcp::http_headers::{EVENT_STREAM, LAST_EVENT, read_message};
 use crate::mcp::jsonrpc::{JsonRpcMessage, MessageKind, RequestId, code};
 use crate::mcp::method;
-use crate::mcp::upstream_server::UpstreamEvent;
+use crate::mcp::upstream_server::{UpstreamError, UpstreamEvent};
 
 /// The maximum number of reconnections to a broken stream without new events.
 const MAX_RESUMPTIONS: u32 = 5;
@@ -43,7 +43,7 @@ impl SharedConnection {
     async fn exchange(self: &Arc<Self>, frame: &JsonRpcMessage, id: &RequestId) {
         let reply = match self.post_in_session(frame).await {
             Ok(reply) => reply,
-            Err(why) => return self.fail(id, &why, None).await,
+            Err(UpstreamError(why)) => return self.fail(id, &why, None).await,
         };
         self.peer.store_session(frame, &reply);
         if !reply.is_success() {
@@ -56,7 +56,10 @@ impl SharedConnection {
     }
 
     /// Sends a request; if the server has lost the session, sends it again in a new one.
-    async fn post_in_session(self: &Arc<Self>, frame: &JsonRpcMessage) -> Result<HttpResponse, String> {
+    async fn post_in_session(
+        self: &Arc<Self>,
+        frame: &JsonRpcMessage,
+    ) -> Result<HttpResponse, UpstreamError> {
         let session = self.peer.session();
         let reply = self.post(frame).await?;
         match session {
@@ -133,7 +136,7 @@ impl SharedConnection {
             let before = cursor.last.clone();
             let why = match self.pass_on(request, id, reply, cursor).await {
                 Ok(()) => return None,
-                Err(why) => why,
+                Err(UpstreamError(why)) => why,
             };
             if server_session::is_stateless(request) || cursor.last.is_none() {
                 return Some(why);
@@ -163,7 +166,7 @@ impl SharedConnection {
         id: &RequestId,
         reply: HttpResponse,
         cursor: &mut StreamCursor,
-    ) -> Result<(), String> {
+    ) -> Result<(), UpstreamError> {
         let is_stream = reply.has_content_type(EVENT_STREAM);
         let mut messages = ResponseReader::new(reply, self.limit, cursor);
         loop {
@@ -178,24 +181,29 @@ impl SharedConnection {
                 ResponseItem::Frame(frame) if is_stream => self.say(frame, Some(id)).await,
                 ResponseItem::Frame(frame) => {
                     let error = frame.error_value().cloned();
-                    let Some(error) = error else { return Err("it responds to another request".to_owned()) };
+                    let Some(error) = error else {
+                        return Err(UpstreamError("it responds to another request".to_owned()));
+                    };
                     self.say(JsonRpcMessage::error_response_from(id, error), Some(id)).await;
                     return Ok(());
                 }
                 ResponseItem::Malformed(why) if is_stream => {
                     let _ = self.events.send(UpstreamEvent::Malformed { why, answers: Vec::new() }).await;
                 }
-                ResponseItem::Malformed(why) => return Err(format!("its response is malformed: {why}")),
+                ResponseItem::Malformed(why) => {
+                    return Err(UpstreamError(format!("its response is malformed: {why}")));
+                }
                 ResponseItem::End(Some(why)) => return Err(why),
                 ResponseItem::End(None) => {
-                    return Err("its HTTP response ended without a response to the request".to_owned());
+                    let why = "its HTTP response ended without a response to the request";
+                    return Err(UpstreamError(why.to_owned()));
                 }
             }
         }
     }
 
     /// Opens the stream of a session, or resumes it at the cursor.
-    pub(super) async fn open_stream(&self, cursor: &StreamCursor) -> Result<HttpResponse, String> {
+    pub(super) async fn open_stream(&self, cursor: &StreamCursor) -> Result<HttpResponse, UpstreamError> {
         let mut headers = vec![("accept", EVENT_STREAM.to_owned())];
         headers.extend(self.peer.session_headers());
         headers.extend(cursor.last.iter().map(|last| (LAST_EVENT, last.clone())));
@@ -203,17 +211,18 @@ impl SharedConnection {
     }
 
     /// Repeats the client's handshake after the server has lost the session `old`.
-    async fn renew_session(self: &Arc<Self>, old: &str) -> Result<(), String> {
+    async fn renew_session(self: &Arc<Self>, old: &str) -> Result<(), UpstreamError> {
         let _renewing = self.renewing.lock().await;
         if self.peer.session().is_some_and(|session| session != old) {
             return Ok(());
         }
-        let lost = || "it has lost the session".to_owned();
+        let lost = || UpstreamError("it has lost the session".to_owned());
         let initialize = self.peer.initialize().ok_or_else(lost)?;
         self.peer.forget_session();
         let reply = self.post(&initialize).await?;
         if !reply.is_success() {
-            return Err(format!("{}, and responds with {} to a new handshake", lost(), reply.status_text()));
+            let status = reply.status_text();
+            return Err(UpstreamError(format!("{}, and responds with {status} to a new handshake", lost())));
         }
         self.peer.store_session(&initialize, &reply);
         let mut cursor = StreamCursor::default();

@@ -6,6 +6,7 @@ use super::http_client::HttpResponse;
 use super::sse::{SseEvent, SseParser};
 use crate::mcp::http_headers::{self, EVENT_STREAM};
 use crate::mcp::jsonrpc::JsonRpcMessage;
+use crate::mcp::upstream_server::UpstreamError;
 
 /// The default delay before reconnecting to a broken stream.
 const DEFAULT_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -32,7 +33,7 @@ pub(super) enum ResponseItem {
     /// A malformed message: the problem.
     Malformed(String),
     /// The end of the response; with the reason if it broke off.
-    End(Option<String>),
+    End(Option<UpstreamError>),
 }
 
 /// Reads the messages of a response.
@@ -77,13 +78,13 @@ impl<'c> ResponseReader<'c> {
                 Ok(events) => self.waiting.extend(events),
                 Err(_) => {
                     let why = format!("a message is longer than {} bytes", self.limit);
-                    return self.end(Some(why));
+                    return self.end(Some(UpstreamError(why)));
                 }
             }
         }
     }
 
-    fn end(&mut self, why: Option<String>) -> ResponseItem {
+    fn end(&mut self, why: Option<UpstreamError>) -> ResponseItem {
         self.is_over = true;
         ResponseItem::End(why)
     }
@@ -120,11 +121,11 @@ impl<'c> ResponseReader<'c> {
 }
 
 /// Reads the whole body of a response.
-pub(super) async fn read_body(reply: &mut HttpResponse, limit: usize) -> Result<Vec<u8>, String> {
+pub(super) async fn read_body(reply: &mut HttpResponse, limit: usize) -> Result<Vec<u8>, UpstreamError> {
     let mut body = Vec::new();
     while let Some(bytes) = reply.next_chunk().await? {
         if body.len() + bytes.len() > limit {
-            return Err(format!("its response is longer than {limit} bytes"));
+            return Err(UpstreamError(format!("its response is longer than {limit} bytes")));
         }
         body.extend_from_slice(&bytes);
     }

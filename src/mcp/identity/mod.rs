@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ring::{digest, hmac as keyed, rand};
+use thiserror::Error;
 
 use crate::json::{self, Map, Value, json};
 use crate::principal::{PrincipalComparison, PrincipalValue};
@@ -101,6 +102,17 @@ impl Caller {
     }
 }
 
+/// The reason why a token is rejected, for the operator's log. It does not contain the token.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+struct TokenError(String);
+
+impl TokenError {
+    fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
 /// The reason why authentication failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AuthenticationError {
@@ -145,7 +157,8 @@ impl Authenticator {
         let mut caller = match found {
             Some(caller) => caller.clone(),
             None if self.issuers.is_empty() => return refused("the token is unknown"),
-            None => issuer::authenticate(&self.issuers, token).map_err(AuthenticationError::Refused)?,
+            None => issuer::authenticate(&self.issuers, token)
+                .map_err(|TokenError(why)| AuthenticationError::Refused(why))?,
         };
         caller.credential = Some(authorization.into());
         Ok(caller)
