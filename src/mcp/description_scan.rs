@@ -21,33 +21,33 @@ pub struct DescriptionFinding {
 /// characters, names of mixed scripts.
 pub fn scan_description(tool: &Value) -> Vec<DescriptionFinding> {
     let mut found = Vec::new();
-    look(tool, "$", 0, &mut found);
+    scan_value(tool, "$", 0, &mut found);
     found
 }
 
-fn look(value: &Value, place: &str, depth: usize, found: &mut Vec<DescriptionFinding>) {
+fn scan_value(value: &Value, place: &str, depth: usize, found: &mut Vec<DescriptionFinding>) {
     if depth > MAX_DEPTH {
         return;
     }
     match value {
-        Value::String(text) => look_at(text, place, found),
+        Value::String(text) => scan_text(text, place, found),
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                look(item, &format!("{place}[{index}]"), depth + 1, found);
+                scan_value(item, &format!("{place}[{index}]"), depth + 1, found);
             }
         }
         Value::Object(members) => {
             for (key, member) in members {
                 let place = format!("{place}.{}", escape_controls(key));
-                look_at(key, &place, found);
-                look(member, &place, depth + 1, found);
+                scan_text(key, &place, found);
+                scan_value(member, &place, depth + 1, found);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn look_at(text: &str, place: &str, found: &mut Vec<DescriptionFinding>) {
+fn scan_text(text: &str, place: &str, found: &mut Vec<DescriptionFinding>) {
     let mut before = None;
     for (at, c) in text.char_indices() {
         let what = match c {

@@ -14,10 +14,10 @@ use super::requester::{self, ClientSource};
 use super::upstream_server::UpstreamError;
 
 /// How long to wait for unanswered requests after the client has closed its input.
-const LAST_ANSWERS: Duration = Duration::from_secs(4);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(4);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Timeout for all servers to end, and then for the client to read the last messages.
-const ENDING: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Gateway {
     /// Serves one client until its input ends; its servers have ended when this returns.
@@ -31,7 +31,7 @@ impl Gateway {
     ) -> Result<(), UpstreamError> {
         let (sender, outgoing) = ClientSender::new();
         let mut writer = tokio::spawn(line_codec::write_messages(to, outgoing));
-        let unnamed = ClientSource::Lines { session: self.session.as_deref() };
+        let unnamed = ClientSource::Stdio { session: self.session.as_deref() };
         let client = ClientContext {
             requester: requester::name(&self.context, unnamed),
             context: self.context.clone(),
@@ -45,7 +45,7 @@ impl Gateway {
                     Ok(message) => connection.handle_client_message(message, &sender).await,
                     Err(why) => sender.send(why.to_response()).await,
                 },
-                Line::Unreadable { why, text } => {
+                Line::NotUtf8 { why, text } => {
                     sender.send(MessageError::unparsable(&text, why).to_response()).await;
                 }
                 Line::TooLong(why) => {
@@ -63,13 +63,13 @@ impl Gateway {
         let answered = async {
             while connection.is_busy() && !sender.is_closed() {
                 connection.fail_server_requests().await;
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
-        let _ = tokio::time::timeout(ENDING, connection.close()).await;
+        let _ = tokio::time::timeout(RESPONSE_TIMEOUT, answered).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, connection.close()).await;
         drop((connection, sender));
-        if tokio::time::timeout(ENDING, &mut writer).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut writer).await.is_err() {
             writer.abort();
         }
         Ok(())

@@ -16,7 +16,7 @@ use super::malformed_recovery;
 use super::upstream_server::{UpstreamError, UpstreamEvent, UpstreamEventSender};
 
 /// How long a server has to exit after its input is closed, and again after SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Capacity of the queue of messages to write.
 const QUEUE_CAPACITY: usize = 256;
 
@@ -35,7 +35,7 @@ pub struct StdioSpec {
 
 /// A running server process.
 pub(super) struct StdioUpstream {
-    to: mpsc::Sender<JsonRpcMessage>,
+    sender: mpsc::Sender<JsonRpcMessage>,
     ended: watch::Receiver<bool>,
     /// Dropping it shuts the server down.
     _keep_alive: oneshot::Sender<Infallible>,
@@ -63,7 +63,7 @@ impl StdioUpstream {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(UpstreamError(format!("the stdin and stdout of `{}` can't be opened", spec.command)));
         };
-        let (to, outgoing) = mpsc::channel(QUEUE_CAPACITY);
+        let (sender, outgoing) = mpsc::channel(QUEUE_CAPACITY);
         let (tell_ended, ended) = watch::channel(false);
         tokio::spawn(line_codec::write_messages(stdin, outgoing));
         let (wanted, unwanted) = oneshot::channel();
@@ -89,7 +89,7 @@ impl StdioUpstream {
                         ended = &mut ending => {
                             // Its descendants would keep its output open.
                             group.signal(Signal::KILL);
-                            let _ = tokio::time::timeout(GRACE, heard).await;
+                            let _ = tokio::time::timeout(EXIT_TIMEOUT, heard).await;
                             ended
                         }
                     }
@@ -98,11 +98,11 @@ impl StdioUpstream {
             let _ = tell_ended.send(true);
             let _ = events.send(UpstreamEvent::Closed(UpstreamError(why))).await;
         });
-        Ok(Self { to, ended, _keep_alive: wanted })
+        Ok(Self { sender, ended, _keep_alive: wanted })
     }
 
     pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), UpstreamError> {
-        self.to.send(frame).await.map_err(|_| UpstreamError("it accepts no more messages".to_owned()))
+        self.sender.send(frame).await.map_err(|_| UpstreamError("it accepts no more messages".to_owned()))
     }
 
     /// Closes the server's input after writing all queued messages. The server must then exit, and is killed if it does not.
@@ -126,7 +126,7 @@ async fn hear(stdout: ChildStdout, events: &UpstreamEventSender, limit: usize) -
                     answers: malformed_recovery::recover_response_ids(&text),
                 },
             },
-            Line::Unreadable { why, text } => {
+            Line::NotUtf8 { why, text } => {
                 UpstreamEvent::Malformed { why, answers: malformed_recovery::recover_response_ids(&text) }
             }
             Line::TooLong(why) => return Err(MessageTooLong(why)),
@@ -159,7 +159,7 @@ impl Drop for ProcessGroup {
 /// Waits for a server to exit, with SIGTERM and then SIGKILL to its group if it does not; returns how it ended.
 async fn end(child: &mut Child, group: &ProcessGroup) -> String {
     for signal in [Signal::TERM, Signal::KILL] {
-        match tokio::time::timeout(GRACE, child.wait()).await {
+        match tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await {
             Ok(Ok(status)) if status.success() => return "it exited".to_owned(),
             Ok(Ok(status)) => return format!("it ended with {status}"),
             Ok(Err(error)) => return format!("waiting for it failed: {error}"),

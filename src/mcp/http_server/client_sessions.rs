@@ -30,7 +30,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The interval of the search for idle clients.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 /// The maximum length of a session name that a client chooses, in bytes.
-const LONGEST_NAME: usize = 256;
+const MAX_SESSION_NAME_LENGTH: usize = 256;
 
 /// Where requests name the caller's session that they belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl SessionNameSource {
             },
         };
         match name {
-            Some(name) if name.len() > LONGEST_NAME => Err(SessionNameError::TooLong),
+            Some(name) if name.len() > MAX_SESSION_NAME_LENGTH => Err(SessionNameError::TooLong),
             name => Ok(name),
         }
     }
@@ -110,9 +110,9 @@ pub(super) struct ConnectedClient {
     context_digest: String,
     /// The messages that belong to none of its requests.
     general: Option<Arc<tokio::sync::Mutex<mpsc::Receiver<JsonRpcMessage>>>>,
-    requests: AtomicU64,
-    under_way: AtomicUsize,
-    last: Mutex<Instant>,
+    request_counter: AtomicU64,
+    pending_requests: AtomicUsize,
+    last_used: Mutex<Instant>,
     closed: watch::Sender<bool>,
 }
 
@@ -129,14 +129,14 @@ impl std::ops::Deref for ClientGuard {
 
 impl Drop for ClientGuard {
     fn drop(&mut self) {
-        *locked(&self.0.last) = Instant::now();
-        self.0.under_way.fetch_sub(1, Ordering::SeqCst);
+        *lock(&self.0.last_used) = Instant::now();
+        self.0.pending_requests.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl ConnectedClient {
-    fn serve(self: &Arc<Self>) -> ClientGuard {
-        self.under_way.fetch_add(1, Ordering::SeqCst);
+    fn guard(self: &Arc<Self>) -> ClientGuard {
+        self.pending_requests.fetch_add(1, Ordering::SeqCst);
         ClientGuard(Arc::clone(self))
     }
 
@@ -147,7 +147,7 @@ impl ConnectedClient {
 
     /// A number unique among its requests.
     pub(super) fn next_request_number(&self) -> u64 {
-        self.requests.fetch_add(1, Ordering::Relaxed)
+        self.request_counter.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Becomes true when it is closed.
@@ -156,7 +156,7 @@ impl ConnectedClient {
     }
 
     fn is_busy(&self) -> bool {
-        self.under_way.load(Ordering::SeqCst) > 0 || self.connection.is_busy()
+        self.pending_requests.load(Ordering::SeqCst) > 0 || self.connection.is_busy()
     }
 
     async fn close(self: Arc<Self>) {
@@ -165,7 +165,7 @@ impl ConnectedClient {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every update is a single step, so a panic elsewhere leaves the data consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -173,7 +173,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// All connected clients.
 pub(super) struct ClientRegistry {
     gateway: Arc<Gateway>,
-    most: usize,
+    max_clients: usize,
     table: Mutex<ClientTable>,
 }
 
@@ -185,7 +185,7 @@ struct ClientTable {
 impl ClientTable {
     /// The idle client to close for a new one of an account: the longest idle one of the heaviest tenant's heaviest caller. Tenants with no
     /// more clients than the account's own lose none, nor do such callers of the same tenant.
-    fn victim(&self, account: &Account) -> Option<ClientKey> {
+    fn eviction_candidate(&self, account: &Account) -> Option<ClientKey> {
         let mut tenants: HashMap<&[u8], usize> = HashMap::new();
         let mut callers: HashMap<&[u8], usize> = HashMap::new();
         for client in self.connected.values() {
@@ -206,7 +206,8 @@ impl ClientTable {
             .connected
             .iter()
             .filter(|(_, client)| !client.is_busy() && account_to_evict(&client.account));
-        let victim = idle.min_by_key(|(_, client)| (Reverse(weight(&client.account)), *locked(&client.last)));
+        let victim =
+            idle.min_by_key(|(_, client)| (Reverse(weight(&client.account)), *lock(&client.last_used)));
         victim.map(|(key, _)| key.clone())
     }
 }
@@ -215,19 +216,19 @@ impl ClientTable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ClientError {
     /// The session does not exist, or belongs to another caller.
-    Unknown,
+    UnknownSession,
     /// The limit is reached, and all clients have pending requests.
     TooManyClients,
     /// A server can't be started or reached.
-    Failed(String),
+    ServerUnavailable(String),
 }
 
 impl ClientRegistry {
-    /// Allows at most `most` connected clients, and keeps at most `most_conversations` of one caller.
-    pub(super) fn new(gateway: &Arc<Gateway>, most: usize, most_conversations: usize) -> Arc<Self> {
-        let conversations = Conversations::new(most_conversations);
+    /// Allows at most `max_clients` connected clients, and keeps at most `max_conversations` conversations of one caller.
+    pub(super) fn new(gateway: &Arc<Gateway>, max_clients: usize, max_conversations: usize) -> Arc<Self> {
+        let conversations = Conversations::new(max_conversations);
         let table = Mutex::new(ClientTable { connected: HashMap::new(), conversations });
-        Arc::new(Self { gateway: Arc::clone(gateway), most, table })
+        Arc::new(Self { gateway: Arc::clone(gateway), max_clients, table })
     }
 
     /// Begins a session with a handshake, in a conversation of its caller; returns the session id.
@@ -238,22 +239,23 @@ impl ClientRegistry {
     ) -> Result<(String, ClientGuard), ClientError> {
         let mut secret = [0; 24];
         let random = SystemRandom::new().fill(&mut secret);
-        random.map_err(|_| ClientError::Failed("the system provides no random bytes".to_owned()))?;
+        random
+            .map_err(|_| ClientError::ServerUnavailable("the system provides no random bytes".to_owned()))?;
         let session = BASE64URL_NOPAD.encode(&secret);
-        let conversation = ConversationKey { caller: self.name_of(caller), name };
-        let mut table = locked(&self.table);
+        let conversation = ConversationKey { caller: self.caller_name(caller), name };
+        let mut table = lock(&self.table);
         let client = self.connect(&mut table, ClientKey::Session(session.clone()), caller, &conversation)?;
         Ok((session, client))
     }
 
     /// The client of a session, if it belongs to this caller.
     pub(super) fn session(&self, name: &str, caller: &Caller) -> Result<ClientGuard, ClientError> {
-        let table = locked(&self.table);
+        let table = lock(&self.table);
         let key = ClientKey::Session(name.to_owned());
         let client =
             table.connected.get(&key).filter(|client| client.context_digest == caller.context_digest());
-        let client = client.ok_or(ClientError::Unknown)?;
-        Ok(client.serve())
+        let client = client.ok_or(ClientError::UnknownSession)?;
+        Ok(client.guard())
     }
 
     /// The shared client of a caller's conversation; connects it if necessary.
@@ -262,12 +264,12 @@ impl ClientRegistry {
         caller: &Caller,
         name: Option<String>,
     ) -> Result<ClientGuard, ClientError> {
-        let conversation = ConversationKey { caller: self.name_of(caller), name };
+        let conversation = ConversationKey { caller: self.caller_name(caller), name };
         let key = ClientKey::Shared(conversation.clone());
-        let mut table = locked(&self.table);
+        let mut table = lock(&self.table);
         if let Some(client) = table.connected.get(&key) {
             if client.context_digest == caller.context_digest() {
-                return Ok(client.serve());
+                return Ok(client.guard());
             }
             // The caller's verified context has changed. The conversation continues on a new connection.
             self.disconnect(&mut table, &key);
@@ -279,7 +281,7 @@ impl ClientRegistry {
     pub(super) async fn end_session(&self, name: &str, caller: &Caller) -> bool {
         let key = ClientKey::Session(name.to_owned());
         let client = {
-            let mut table = locked(&self.table);
+            let mut table = lock(&self.table);
             match table.connected.get(&key) {
                 Some(client) if client.context_digest == caller.context_digest() => {
                     table.connected.remove(&key)
@@ -303,10 +305,10 @@ impl ClientRegistry {
         caller: &Caller,
         conversation: &ConversationKey,
     ) -> Result<ClientGuard, ClientError> {
-        let context = self.context(caller);
+        let context = self.merged_context(caller);
         let account = Account::from_context(&context);
-        if table.connected.len() >= self.most {
-            let victim = table.victim(&account).ok_or(ClientError::TooManyClients)?;
+        if table.connected.len() >= self.max_clients {
+            let victim = table.eviction_candidate(&account).ok_or(ClientError::TooManyClients)?;
             self.disconnect(table, &victim);
         }
         let (sender, general) = ClientSender::lossy();
@@ -322,29 +324,29 @@ impl ClientRegistry {
         });
         session.set_context(context.clone());
         let connection = ClientConnection::open_in_session(&self.gateway, session, context, sender)
-            .map_err(|UpstreamError(why)| ClientError::Failed(why))?;
+            .map_err(|UpstreamError(why)| ClientError::ServerUnavailable(why))?;
         let client = Arc::new(ConnectedClient {
             connection,
             account,
             context_digest: caller.context_digest(),
             general,
-            requests: AtomicU64::new(1),
-            under_way: AtomicUsize::new(0),
-            last: Mutex::new(Instant::now()),
+            request_counter: AtomicU64::new(1),
+            pending_requests: AtomicUsize::new(0),
+            last_used: Mutex::new(Instant::now()),
             closed: watch::Sender::new(false),
         });
-        let served = client.serve();
+        let guard = client.guard();
         table.connected.insert(key, client);
-        Ok(served)
+        Ok(guard)
     }
 
     /// The caller's unique name, with principals compared as the rules define.
-    fn name_of(&self, caller: &Caller) -> String {
+    fn caller_name(&self, caller: &Caller) -> String {
         caller.name(self.gateway.engine.rules().defaults().principals)
     }
 
     /// The verified context of a caller: the operator's context, overridden by the caller's.
-    fn context(&self, caller: &Caller) -> Value {
+    fn merged_context(&self, caller: &Caller) -> Value {
         let mut context = match &self.gateway.context {
             Value::Object(context) => context.clone(),
             _ => Map::new(),
@@ -364,11 +366,11 @@ impl ClientRegistry {
     pub(super) async fn close_idle(self: Arc<Self>) {
         loop {
             tokio::time::sleep(IDLE_CHECK_INTERVAL).await;
-            let mut table = locked(&self.table);
+            let mut table = lock(&self.table);
             let is_idle = |client: &Arc<ConnectedClient>| {
                 // A client with an open stream is active.
                 let listens = client.general.as_ref().is_some_and(|general| general.try_lock().is_err());
-                !listens && !client.is_busy() && locked(&client.last).elapsed() > IDLE_TIMEOUT
+                !listens && !client.is_busy() && lock(&client.last_used).elapsed() > IDLE_TIMEOUT
             };
             let idle = table.connected.iter().filter(|(_, client)| is_idle(client));
             let idle: Vec<ClientKey> = idle.map(|(key, _)| key.clone()).collect();
@@ -381,7 +383,7 @@ impl ClientRegistry {
     /// Closes all clients; returns when their servers have ended.
     pub(super) async fn close_all(&self) {
         let clients: Vec<Arc<ConnectedClient>> =
-            locked(&self.table).connected.drain().map(|(_, client)| client).collect();
+            lock(&self.table).connected.drain().map(|(_, client)| client).collect();
         let closing: Vec<_> = clients.into_iter().map(|client| tokio::spawn(client.close())).collect();
         for closed in closing {
             let _ = closed.await;

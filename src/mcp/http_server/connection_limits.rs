@@ -22,7 +22,7 @@ use crate::state::CapacityShares;
 
 /// Timeout for the headers of a request, counted from the connection or the request before. Then the connection is closed, so that idle
 /// connections (slowloris) can't hold slots for long.
-const HEADERS: Duration = Duration::from_secs(30);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The delay before accepting again after a failure, such as too many open files.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -35,7 +35,7 @@ pub(super) async fn serve(
     end: impl Future<Output = ()> + Send,
 ) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
+    http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     let open = GracefulShutdown::new();
     let places = Arc::new(Mutex::new(ConnectionSlots::new(most)));
     let mut end = pin!(end);
@@ -106,7 +106,7 @@ impl ConnectionSlot {
     /// Returns `None` if the share of the address, or of its network, is used up.
     fn acquire(places: &Arc<Mutex<ConnectionSlots>>, address: IpAddr) -> Option<Self> {
         let account = account(address);
-        let mut all = locked(places);
+        let mut all = lock(places);
         if !all.open.admits(&account, 1) || !all.half_open.admits(&account, 1) {
             return None;
         }
@@ -116,8 +116,8 @@ impl ConnectionSlot {
     }
 
     fn request_arrived(&self) {
-        if std::mem::take(&mut *locked(&self.is_half_open)) {
-            locked(&self.places).half_open.release(&self.account, 1);
+        if std::mem::take(&mut *lock(&self.is_half_open)) {
+            lock(&self.places).half_open.release(&self.account, 1);
         }
     }
 }
@@ -125,12 +125,12 @@ impl ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.request_arrived();
-        locked(&self.places).open.release(&self.account, 1);
+        lock(&self.places).open.release(&self.account, 1);
     }
 }
 
 /// Ignores poisoning: every update is a single step that leaves the sums consistent.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -198,7 +198,7 @@ mod tests {
         let places = places(12);
         for sends in [false, true, false] {
             drop(flood(&places, "192.0.2.1", sends));
-            let all = locked(&places);
+            let all = lock(&places);
             assert_eq!((all.open.used(), all.half_open.used()), (0, 0));
         }
     }

@@ -28,9 +28,9 @@ use crate::mcp::tool_list;
 /// Timeout for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// A request that takes longer is answered by a stream, which sends keep-alives.
-const PATIENCE: Duration = Duration::from_secs(10);
+const STREAM_DELAY: Duration = Duration::from_secs(10);
 /// The same for `initialize`, whose response decides whether there is a session.
-const HANDSHAKE: Duration = Duration::from_secs(60);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl ServerState {
     pub(super) async fn handle_post(self: Arc<Self>, request: Request<Body>, caller: Caller) -> Response {
@@ -56,7 +56,7 @@ impl ServerState {
         };
         let said = match headers::single_value(&headers, http_headers::VERSION) {
             Ok(said) => said,
-            Err(error) => return refused(&frame, code::HEADER_MISMATCH, &error.to_string()),
+            Err(error) => return error_response(&frame, code::HEADER_MISMATCH, &error.to_string()),
         };
         let in_body = http_headers::protocol_version(&frame);
         let is_modern = said.is_some_and(http_headers::is_stateless_version)
@@ -68,7 +68,7 @@ impl ServerState {
             [in_body, said].into_iter().flatten().find(|version| !HANDSHAKE_VERSIONS.contains(version));
         match unknown {
             Some(version) => message(400, &http_headers::unsupported_version_error(&frame, version)),
-            None => self.post_in_session(frame, &headers, &caller).await,
+            None => self.handle_in_session(frame, &headers, &caller).await,
         }
     }
 
@@ -84,7 +84,7 @@ impl ServerState {
             // Clients cancel their requests by closing the streams. An id could belong to a request of another client.
             MessageKind::Notification if frame.method() == method::CANCELLED => return empty(202),
             MessageKind::Notification => {
-                return match self.alone(&frame, headers, caller) {
+                return match self.stateless_client(&frame, headers, caller) {
                     Ok(client) => {
                         client.connection.handle_client_message(frame, &ClientSender::new().0).await;
                         empty(202)
@@ -97,45 +97,51 @@ impl ServerState {
             }
         };
         if let Some((code, why)) = headers::find_mismatch(headers, &frame) {
-            return refused(&frame, code, &why);
+            return error_response(&frame, code, &why);
         }
-        let client = match self.alone(&frame, headers, caller) {
+        let client = match self.stateless_client(&frame, headers, caller) {
             Ok(client) => client,
             Err(response) => return *response,
         };
         if let Some(repeated) = tool_list::header_arguments(&client.connection, &frame).await
             && let Some(why) = headers::find_argument_mismatch(headers, &frame, &repeated)
         {
-            return refused(&frame, code::HEADER_MISMATCH, &why);
+            return error_response(&frame, code::HEADER_MISMATCH, &why);
         }
-        let (names, frame) = RequestIds::rewrite(frame, &id, client.next_request_number());
-        self.answer(frame, ActiveRequest { client, names, is_alone: true, is_answered: false }, caller).await
+        let (ids, frame) = RequestIds::rewrite(frame, &id, client.next_request_number());
+        self.respond(frame, ActiveRequest { client, ids, is_stateless: true, is_answered: false }, caller)
+            .await
     }
 
-    fn alone(
+    fn stateless_client(
         &self,
         frame: &JsonRpcMessage,
         headers: &HeaderMap,
         caller: &Caller,
     ) -> Result<ClientGuard, Box<Response>> {
-        let name = self.conversation(frame, headers)?;
+        let name = self.conversation_name(frame, headers)?;
         self.clients.shared_client(caller, name).map_err(|why| Box::new(client_error_response(&why)))
     }
 
     /// The name of the caller's conversation, if the request has one.
-    fn conversation(
+    fn conversation_name(
         &self,
         frame: &JsonRpcMessage,
         headers: &HeaderMap,
     ) -> Result<Option<String>, Box<Response>> {
         let name = self.session_from.as_ref().map(|from| from.read(headers, frame)).transpose();
         Ok(name
-            .map_err(|error| Box::new(refused(frame, code::INVALID_PARAMS, &error.to_string())))?
+            .map_err(|error| Box::new(error_response(frame, code::INVALID_PARAMS, &error.to_string())))?
             .flatten())
     }
 
     /// Handles a message of a session, or the `initialize` that begins one.
-    async fn post_in_session(&self, frame: JsonRpcMessage, headers: &HeaderMap, caller: &Caller) -> Response {
+    async fn handle_in_session(
+        &self,
+        frame: JsonRpcMessage,
+        headers: &HeaderMap,
+        caller: &Caller,
+    ) -> Response {
         if frame.method() == method::INITIALIZE && !headers.contains_key(SESSION) {
             return self.begin_session(frame, headers, caller).await;
         }
@@ -145,10 +151,10 @@ impl ServerState {
         };
         match frame.kind().clone() {
             MessageKind::Request(id) => {
-                let names = RequestIds::unchanged(&id);
-                self.answer(
+                let ids = RequestIds::unchanged(&id);
+                self.respond(
                     frame,
-                    ActiveRequest { client, names, is_alone: false, is_answered: false },
+                    ActiveRequest { client, ids, is_stateless: false, is_answered: false },
                     caller,
                 )
                 .await
@@ -164,7 +170,7 @@ impl ServerState {
         let MessageKind::Request(id) = frame.kind().clone() else {
             return rejection(400, "`initialize` must be a request with an `id`");
         };
-        let conversation = match self.conversation(&frame, headers) {
+        let conversation = match self.conversation_name(&frame, headers) {
             Ok(name) => name,
             Err(response) => return *response,
         };
@@ -172,16 +178,16 @@ impl ServerState {
             Ok(begun) => begun,
             Err(why) => return client_error_response(&why),
         };
-        let names = RequestIds::unchanged(&id);
-        let asked = ActiveRequest { client, names, is_alone: false, is_answered: false };
-        let begun = self.begin(frame, asked, HANDSHAKE).await;
-        if let Some(refusal) = begun.answer().filter(|answer| answer.error_value().is_some()).cloned() {
+        let ids = RequestIds::unchanged(&id);
+        let asked = ActiveRequest { client, ids, is_stateless: false, is_answered: false };
+        let begun = self.start_request(frame, asked, HANDSHAKE_TIMEOUT).await;
+        if let Some(refusal) = begun.response().filter(|answer| answer.error_value().is_some()).cloned() {
             // A failed handshake leaves no session.
             drop(begun);
             self.clients.end_session(&name, caller).await;
             return message(200, &refusal);
         }
-        let mut response = self.finish(begun, caller);
+        let mut response = self.finish_response(begun, caller);
         if let Ok(value) = HeaderValue::try_from(name) {
             response.headers_mut().insert(SESSION, value);
         }
@@ -189,16 +195,21 @@ impl ServerState {
     }
 
     /// Answers a request: by one message if nothing but the response arrives, else by a stream.
-    async fn answer(&self, frame: JsonRpcMessage, asked: ActiveRequest, caller: &Caller) -> Response {
-        let begun = self.begin(frame, asked, PATIENCE).await;
-        self.finish(begun, caller)
+    async fn respond(&self, frame: JsonRpcMessage, asked: ActiveRequest, caller: &Caller) -> Response {
+        let begun = self.start_request(frame, asked, STREAM_DELAY).await;
+        self.finish_response(begun, caller)
     }
 
     /// Sends a request to the servers, and waits for the first message that belongs to it.
-    async fn begin(&self, frame: JsonRpcMessage, asked: ActiveRequest, patience: Duration) -> StartedRequest {
+    async fn start_request(
+        &self,
+        frame: JsonRpcMessage,
+        asked: ActiveRequest,
+        patience: Duration,
+    ) -> StartedRequest {
         let (sender, mut messages, given_up) = ClientSender::with_timeout();
         // A subscription is answered when it ends, if ever.
-        let goes_on = frame.method() == method::LISTEN;
+        let is_subscription = frame.method() == method::LISTEN;
         let connection = Arc::clone(&asked.client.connection);
         // In a task of its own, so that a client that disconnects can't interrupt it halfway.
         tokio::spawn(async move { connection.handle_client_message(frame, &sender).await });
@@ -207,22 +218,27 @@ impl ServerState {
             first = tokio::time::timeout(patience, messages.recv()) => first.ok().flatten(),
             _ = closed.wait_for(|closed| *closed) => None,
         };
-        StartedRequest { answer: ResponseMessages { asked, first, messages }, goes_on, closed, given_up }
+        StartedRequest {
+            answer: ResponseMessages { asked, first, messages },
+            is_subscription,
+            closed,
+            given_up,
+        }
     }
 
     /// Responds by one message if the first message is the response and its server did not stream it, else by a stream.
-    fn finish(&self, begun: StartedRequest, caller: &Caller) -> Response {
-        if let Some(answer) = begun.answer().filter(|answer| !answer.is_stream_event()).cloned() {
+    fn finish_response(&self, begun: StartedRequest, caller: &Caller) -> Response {
+        if let Some(answer) = begun.response().filter(|answer| !answer.is_stream_event()).cloned() {
             let mut asked = begun.answer.asked;
             asked.is_answered = true;
-            let answer = asked.names.restore(answer);
-            return message(if asked.is_alone { http_status(&answer) } else { 200 }, &answer);
+            let answer = asked.ids.restore(answer);
+            return message(if asked.is_stateless { http_status(&answer) } else { 200 }, &answer);
         }
-        let StartedRequest { answer, goes_on, closed, given_up } = begun;
+        let StartedRequest { answer, is_subscription, closed, given_up } = begun;
         // The stream ends when the client's session is closed.
-        let ends = if goes_on { either(closed, self.closing.clone()) } else { closed };
-        let ends = either(either(ends, given_up), self.revoked(caller));
-        let lasts = goes_on.then(|| caller.remaining_validity()).flatten();
+        let ends = if is_subscription { either(closed, self.closing.clone()) } else { closed };
+        let ends = either(either(ends, given_up), self.watch_revocation(caller));
+        let lasts = is_subscription.then(|| caller.remaining_validity()).flatten();
         stream_response(answer, lasts, ends)
     }
 }
@@ -231,33 +247,33 @@ impl ServerState {
 struct StartedRequest {
     answer: ResponseMessages,
     /// A subscription: answered when it ends, if ever.
-    goes_on: bool,
+    is_subscription: bool,
     closed: watch::Receiver<bool>,
     given_up: watch::Receiver<bool>,
 }
 
 impl StartedRequest {
     /// The response, if it is the first message.
-    fn answer(&self) -> Option<&JsonRpcMessage> {
-        self.answer.first.as_ref().filter(|frame| self.answer.asked.names.is_response(frame))
+    fn response(&self) -> Option<&JsonRpcMessage> {
+        self.answer.first.as_ref().filter(|frame| self.answer.asked.ids.is_response(frame))
     }
 }
 
 /// A request in progress. Dropping it unanswered cancels it if it is stateless.
 struct ActiveRequest {
     client: ClientGuard,
-    names: RequestIds,
+    ids: RequestIds,
     /// It is stateless, so closing its stream cancels it.
-    is_alone: bool,
+    is_stateless: bool,
     is_answered: bool,
 }
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
-        if !self.is_alone || self.is_answered {
+        if !self.is_stateless || self.is_answered {
             return;
         }
-        let (connection, id) = (Arc::clone(&self.client.connection), self.names.own.clone());
+        let (connection, id) = (Arc::clone(&self.client.connection), self.ids.upstream_id.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let cancelled = json!({ "requestId": id.to_json(), "reason": "the client disconnected" });
@@ -285,13 +301,13 @@ impl MessageSource for ResponseMessages {
             None => ready!(self.messages.poll_recv(context)),
         };
         let Some(frame) = next else { return Poll::Ready(None) };
-        self.asked.is_answered = self.asked.names.is_response(&frame);
-        Poll::Ready(Some(self.asked.names.restore(frame)))
+        self.asked.is_answered = self.asked.ids.is_response(&frame);
+        Poll::Ready(Some(self.asked.ids.restore(frame)))
     }
 }
 
 /// The error response to an invalid message.
-fn refused(frame: &JsonRpcMessage, code: i64, why: &str) -> Response {
+fn error_response(frame: &JsonRpcMessage, code: i64, why: &str) -> Response {
     let id = match frame.kind() {
         MessageKind::Request(id) => Some(id),
         _ => None::<&RequestId>,

@@ -26,7 +26,8 @@ impl SharedConnection {
         loop {
             match self.open_stream(&cursor).await {
                 Ok(reply) if reply.is_success() && reply.has_content_type(EVENT_STREAM) => {
-                    failures = if self.hear(reply, &mut cursor).await { 0 } else { failures };
+                    failures =
+                        if self.forward_notifications(reply, &mut cursor).await { 0 } else { failures };
                 }
                 // It has no such stream, or has lost the session, which the next request detects. 429 (too many requests) is temporary.
                 Ok(reply) if reply.status() < 500 && reply.status() != 429 => return,
@@ -39,12 +40,16 @@ impl SharedConnection {
     }
 
     /// Forwards the messages of one response. Returns whether there were any.
-    async fn hear(&self, reply: super::http_client::HttpResponse, cursor: &mut StreamCursor) -> bool {
+    async fn forward_notifications(
+        &self,
+        reply: super::http_client::HttpResponse,
+        cursor: &mut StreamCursor,
+    ) -> bool {
         let mut messages = ResponseReader::new(reply, self.limit, cursor);
         let mut heard = false;
         loop {
             match messages.next().await {
-                ResponseItem::Frame(frame) => self.say(frame, None).await,
+                ResponseItem::Message(frame) => self.emit(frame, None).await,
                 ResponseItem::Malformed(why) => {
                     drop(self.events.send(UpstreamEvent::Malformed { why, answers: Vec::new() }).await)
                 }

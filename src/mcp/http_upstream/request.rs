@@ -24,43 +24,43 @@ impl SharedConnection {
     /// Sends a request; its response and messages go to the events.
     pub(super) fn send_request(self: &Arc<Self>, frame: JsonRpcMessage, id: RequestId) {
         let (stop, stopped) = oneshot::channel();
-        let is_modern = server_session::is_stateless(&frame);
-        self.under_way().insert(id.clone(), UpstreamRequest { is_modern, stop });
-        let talk = Arc::clone(self);
+        let is_stateless = server_session::is_stateless(&frame);
+        self.pending_requests().insert(id.clone(), UpstreamRequest { is_stateless, stop });
+        let shared = Arc::clone(self);
         tokio::spawn(async move {
             // Waits for the notification that completes the handshake.
-            drop(talk.order.read().await);
+            drop(shared.handshake_order.read().await);
             tokio::select! {
-                () = talk.exchange(&frame, &id) => {}
+                () = shared.exchange(&frame, &id) => {}
                 // Dropping the stream closes it.
                 Ok(()) = stopped => {}
-                () = talk.closed() => {}
+                () = shared.closed() => {}
             }
-            talk.under_way().remove(&id);
+            shared.pending_requests().remove(&id);
         });
     }
 
     async fn exchange(self: &Arc<Self>, frame: &JsonRpcMessage, id: &RequestId) {
-        let reply = match self.post_in_session(frame).await {
+        let reply = match self.post_with_renewal(frame).await {
             Ok(reply) => reply,
-            Err(UpstreamError(why)) => return self.fail(id, &why, None).await,
+            Err(UpstreamError(why)) => return self.emit_error(id, &why, None).await,
         };
-        self.peer.store_session(frame, &reply);
+        self.session.store_session(frame, &reply);
         if !reply.is_success() {
-            return self.refused(frame, id, reply).await;
+            return self.handle_http_error(frame, id, reply).await;
         }
         let mut cursor = StreamCursor::default();
         if let Some(why) = self.read_response(frame, id, reply, &mut cursor).await {
-            self.fail(id, &why, None).await;
+            self.emit_error(id, &why, None).await;
         }
     }
 
     /// Sends a request; if the server has lost the session, sends it again in a new one.
-    async fn post_in_session(
+    async fn post_with_renewal(
         self: &Arc<Self>,
         frame: &JsonRpcMessage,
     ) -> Result<HttpResponse, UpstreamError> {
-        let session = self.peer.session();
+        let session = self.session.session();
         let reply = self.post(frame).await?;
         match session {
             Some(session)
@@ -76,7 +76,7 @@ impl SharedConnection {
     }
 
     /// Handles an HTTP error: forwards its body if that is a JSON-RPC error, else creates one.
-    async fn refused(&self, request: &JsonRpcMessage, id: &RequestId, mut reply: HttpResponse) {
+    async fn handle_http_error(&self, request: &JsonRpcMessage, id: &RequestId, mut reply: HttpResponse) {
         let (status, text) = (reply.status(), reply.status_text());
         let body = response_reader::read_body(&mut reply, self.limit).await.unwrap_or_default();
         let answer = read_message(&body).ok();
@@ -84,7 +84,7 @@ impl SharedConnection {
             Some(error) if is_header_mismatch(error) && request.method() == method::TOOLS_CALL => {
                 self.retry_with_headers(request, id, error).await;
             }
-            Some(error) => self.say(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
+            Some(error) => self.emit(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
             None => {
                 let mut why = format!("it responds with {text}");
                 if let (300..=399, Some(place)) = (status, reply.header("location")) {
@@ -92,7 +92,7 @@ impl SharedConnection {
                         "{why}: a redirect to `{place}`, which is not followed; configure that URL instead"
                     );
                 }
-                self.fail(id, &why, Some(status)).await;
+                self.emit_error(id, &why, Some(status)).await;
             }
         }
     }
@@ -107,18 +107,18 @@ impl SharedConnection {
         let mut cursor = StreamCursor::default();
         if let Ok(reply) = self.post(&list).await {
             let mut messages = ResponseReader::new(reply, self.limit, &mut cursor);
-            while let ResponseItem::Frame(frame) = messages.next().await {
-                self.peer.store_result(&list, &frame);
+            while let ResponseItem::Message(frame) = messages.next().await {
+                self.session.store_result(&list, &frame);
             }
         }
         match self.post(request).await {
             Ok(reply) if reply.is_success() => {
                 if let Some(why) = self.read_response(request, id, reply, &mut StreamCursor::default()).await
                 {
-                    self.fail(id, &why, None).await;
+                    self.emit_error(id, &why, None).await;
                 }
             }
-            _ => self.say(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
+            _ => self.emit(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
         }
     }
 
@@ -134,7 +134,7 @@ impl SharedConnection {
         let mut failures = 0;
         loop {
             let before = cursor.last.clone();
-            let why = match self.pass_on(request, id, reply, cursor).await {
+            let why = match self.forward_messages(request, id, reply, cursor).await {
                 Ok(()) => return None,
                 Err(UpstreamError(why)) => why,
             };
@@ -160,7 +160,7 @@ impl SharedConnection {
     ///
     /// # Errors
     /// It ended without the response to the request.
-    async fn pass_on(
+    async fn forward_messages(
         &self,
         request: &JsonRpcMessage,
         id: &RequestId,
@@ -171,20 +171,20 @@ impl SharedConnection {
         let mut messages = ResponseReader::new(reply, self.limit, cursor);
         loop {
             match messages.next().await {
-                ResponseItem::Frame(frame) if *frame.kind() == MessageKind::Response(id.clone()) => {
-                    self.peer.store_result(request, &frame);
-                    self.say(frame, Some(id)).await;
+                ResponseItem::Message(frame) if *frame.kind() == MessageKind::Response(id.clone()) => {
+                    self.session.store_result(request, &frame);
+                    self.emit(frame, Some(id)).await;
                     let tail = async { while !matches!(messages.next().await, ResponseItem::End(_)) {} };
                     let _ = tokio::time::timeout(STREAM_END_TIMEOUT, tail).await;
                     return Ok(());
                 }
-                ResponseItem::Frame(frame) if is_stream => self.say(frame, Some(id)).await,
-                ResponseItem::Frame(frame) => {
+                ResponseItem::Message(frame) if is_stream => self.emit(frame, Some(id)).await,
+                ResponseItem::Message(frame) => {
                     let error = frame.error_value().cloned();
                     let Some(error) = error else {
                         return Err(UpstreamError("it responds to another request".to_owned()));
                     };
-                    self.say(JsonRpcMessage::error_response_from(id, error), Some(id)).await;
+                    self.emit(JsonRpcMessage::error_response_from(id, error), Some(id)).await;
                     return Ok(());
                 }
                 ResponseItem::Malformed(why) if is_stream => {
@@ -205,47 +205,47 @@ impl SharedConnection {
     /// Opens the stream of a session, or resumes it at the cursor.
     pub(super) async fn open_stream(&self, cursor: &StreamCursor) -> Result<HttpResponse, UpstreamError> {
         let mut headers = vec![("accept", EVENT_STREAM.to_owned())];
-        headers.extend(self.peer.session_headers());
+        headers.extend(self.session.session_headers());
         headers.extend(cursor.last.iter().map(|last| (LAST_EVENT, last.clone())));
-        self.wire.send(HttpMethod::Get, &headers, None).await
+        self.http.send(HttpMethod::Get, &headers, None).await
     }
 
     /// Repeats the client's handshake after the server has lost the session `old`.
     async fn renew_session(self: &Arc<Self>, old: &str) -> Result<(), UpstreamError> {
         let _renewing = self.renewing.lock().await;
-        if self.peer.session().is_some_and(|session| session != old) {
+        if self.session.session().is_some_and(|session| session != old) {
             return Ok(());
         }
         let lost = || UpstreamError("it has lost the session".to_owned());
-        let initialize = self.peer.initialize().ok_or_else(lost)?;
-        self.peer.forget_session();
+        let initialize = self.session.initialize().ok_or_else(lost)?;
+        self.session.forget_session();
         let reply = self.post(&initialize).await?;
         if !reply.is_success() {
             let status = reply.status_text();
             return Err(UpstreamError(format!("{}, and responds with {status} to a new handshake", lost())));
         }
-        self.peer.store_session(&initialize, &reply);
+        self.session.store_session(&initialize, &reply);
         let mut cursor = StreamCursor::default();
         let mut messages = ResponseReader::new(reply, self.limit, &mut cursor);
         loop {
             match messages.next().await {
-                ResponseItem::Frame(frame) if frame.result_value().is_some() => {
-                    self.peer.store_result(&initialize, &frame);
+                ResponseItem::Message(frame) if frame.result_value().is_some() => {
+                    self.session.store_result(&initialize, &frame);
                     break;
                 }
-                ResponseItem::Frame(frame) if frame.error_value().is_some() => return Err(lost()),
+                ResponseItem::Message(frame) if frame.error_value().is_some() => return Err(lost()),
                 ResponseItem::End(_) => return Err(lost()),
                 _ => {}
             }
         }
         drop(messages);
-        if self.tell(&JsonRpcMessage::notification(method::INITIALIZED, json!({}))).await {
-            let talk = Arc::clone(self);
-            tokio::spawn(async move { talk.read_notifications().await });
+        if self.post_notification(&JsonRpcMessage::notification(method::INITIALIZED, json!({}))).await {
+            let shared = Arc::clone(self);
+            tokio::spawn(async move { shared.read_notifications().await });
         }
-        self.trouble("it had lost the session; a new one was started".to_owned()).await;
+        self.emit_problem("it had lost the session; a new one was started".to_owned()).await;
         // A restarted server may have other tools.
-        self.say(JsonRpcMessage::notification(method::TOOLS_CHANGED, json!({})), None).await;
+        self.emit(JsonRpcMessage::notification(method::TOOLS_CHANGED, json!({})), None).await;
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct ClaimMapping {
     pub(super) roles: Option<String>,
     pub(super) tenant: Option<String>,
     /// Claims that are copied unchanged.
-    pub(super) shown: Vec<String>,
+    pub(super) copied_claims: Vec<String>,
     /// The fixed context of all callers.
     pub(super) context: Map,
 }
@@ -25,7 +25,7 @@ impl ClaimMapping {
     /// There is no principal, or a mapped claim has the wrong type.
     pub(super) fn map_claims(&self, claims: &Map) -> Result<Map, TokenError> {
         let mut context = self.context.clone();
-        let principal = text(claims, &self.principal)?.ok_or_else(|| {
+        let principal = string_claim(claims, &self.principal)?.ok_or_else(|| {
             TokenError::new(format!("the token lacks the claim `{}`, the principal", self.principal))
         })?;
         if Principal::parse(&principal, PrincipalComparison::Canonical).is_none() {
@@ -50,14 +50,17 @@ impl ClaimMapping {
         }
         if let Some(name) = &self.tenant {
             // Without a tenant, the call would count as one that belongs to no tenant.
-            let tenant = text(claims, name)?
+            let tenant = string_claim(claims, name)?
                 .ok_or_else(|| TokenError::new(format!("the token lacks the claim `{name}`, the tenant")))?;
             context.insert("tenant".to_owned(), tenant.into());
         }
-        let shown: Map =
-            self.shown.iter().filter_map(|name| Some((name.clone(), claim(claims, name)?.clone()))).collect();
-        if !self.shown.is_empty() {
-            context.insert("claims".to_owned(), Value::Object(shown));
+        let copied_claims: Map = self
+            .copied_claims
+            .iter()
+            .filter_map(|name| Some((name.clone(), claim(claims, name)?.clone())))
+            .collect();
+        if !self.copied_claims.is_empty() {
+            context.insert("claims".to_owned(), Value::Object(copied_claims));
         }
         Ok(context)
     }
@@ -72,7 +75,7 @@ fn claim<'c>(claims: &'c Map, name: &str) -> Option<&'c Value> {
     })
 }
 
-fn text(claims: &Map, name: &str) -> Result<Option<String>, TokenError> {
+fn string_claim(claims: &Map, name: &str) -> Result<Option<String>, TokenError> {
     match claim(claims, name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
@@ -92,7 +95,7 @@ mod tests {
             prefix: String::new(),
             roles: Some("realm_access.roles".into()),
             tenant: Some("https://example.com/tenant".into()),
-            shown: vec!["email".into()],
+            copied_claims: vec!["email".into()],
             context: Map::from_iter([("team".to_owned(), json!("red"))]),
         };
         mapping.map_claims(claims.as_object().unwrap()).map(Value::Object)

@@ -51,10 +51,10 @@ impl VerificationKey {
     /// Reads the public signature keys of a JSON Web Key Set. Skips all other keys.
     pub(super) fn from_jwks(text: &str) -> Result<Vec<Self>, String> {
         let set: JwkSet = crate::json::from_str(text).map_err(|error| error.to_string())?;
-        Ok(set.keys.iter().filter_map(Self::of_jwk).collect())
+        Ok(set.keys.iter().filter_map(Self::from_jwk).collect())
     }
 
-    fn of_jwk(jwk: &Jwk) -> Option<Self> {
+    fn from_jwk(jwk: &Jwk) -> Option<Self> {
         let common = &jwk.common;
         let signs = matches!(common.public_key_use, None | Some(PublicKeyUse::Signature));
         let key = DecodingKey::from_jwk(jwk).ok().filter(|_| signs)?;

@@ -18,11 +18,11 @@ pub(super) fn claims(token: &str) -> Result<Map, TokenError> {
     else {
         return Err(TokenError::new("the token is neither a configured token nor a JWT"));
     };
-    object("header", header)?;
-    object("claims", claims)
+    decode_object("header", header)?;
+    decode_object("claims", claims)
 }
 
-fn object(what: &str, segment: &str) -> Result<Map, TokenError> {
+fn decode_object(what: &str, segment: &str) -> Result<Map, TokenError> {
     let bytes = BASE64URL_NOPAD.decode(segment.as_bytes()).ok();
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     let text =
