@@ -110,7 +110,7 @@ struct ToolReview {
 
 fn places<S: serde::Serializer>(flags: &[DescriptionFinding], serializer: S) -> Result<S::Ok, S::Error> {
     let list =
-        flags.iter().map(|flag| json!({ "place": flag.place, "what": flag.what, "excerpt": flag.excerpt }));
+        flags.iter().map(|flag| json!({ "place": flag.path, "what": flag.problem, "excerpt": flag.excerpt }));
     serializer.collect_seq(list)
 }
 
@@ -277,7 +277,7 @@ fn write_text(reviewed: &[ToolReview], path: &Path, output: &mut Output) -> Resu
         );
         writeln!(output, "{}", output.paint(style, &head).into_owned())?;
         for flag in &tool.flags {
-            let line = format!("    ! {} in {}: {}", flag.what, flag.place, flag.excerpt);
+            let line = format!("    ! {} in {}: {}", flag.problem, flag.path, flag.excerpt);
             writeln!(output, "{}", output.paint(RED, &line).into_owned())?;
         }
         if tool.standing != "gone" {

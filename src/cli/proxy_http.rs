@@ -100,7 +100,7 @@ impl ReadyHttpServer {
         let listener = listener.map_err(|error| format!("can't listen on `{}`: {error}", self.address))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         print_note(format!("listening on http://{address}/mcp"));
-        self.door.serve(listener, wait_for_shutdown()).await.map_err(|error| error.to_string())
+        self.door.serve(listener, wait_for_shutdown()).await
     }
 }
 

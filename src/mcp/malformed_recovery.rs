@@ -11,7 +11,7 @@ use crate::json::Value;
 ///
 /// Looks only at the members of the message itself. A message with a method answers nothing.
 pub(super) fn recover_response_ids(text: &str) -> Vec<RequestId> {
-    scan_messages(text).into_iter().flat_map(PartialMessage::answers).collect()
+    scan_messages(text).into_iter().flat_map(PartialMessage::response_ids).collect()
 }
 
 /// The id of the request that malformed text was meant to be. Returns `None` unless it is unambiguous: one message with a method, and one
@@ -19,7 +19,7 @@ pub(super) fn recover_response_ids(text: &str) -> Vec<RequestId> {
 pub(super) fn recover_request_id(text: &str) -> Option<RequestId> {
     let [message] = <[PartialMessage; 1]>::try_from(scan_messages(text)).ok()?;
     // Invalid UTF-8 was replaced by this character.
-    message.asks().filter(|id| !is_batch(text) && !id.to_string().contains('\u{fffd}'))
+    message.request_id().filter(|id| !is_batch(text) && !id.to_string().contains('\u{fffd}'))
 }
 
 fn is_batch(text: &str) -> bool {
@@ -50,7 +50,7 @@ fn scan_messages(text: &str) -> Vec<PartialMessage> {
             '"' => {
                 let string = text.get(at..skip_string(&mut chars, text.len())).unwrap_or_default();
                 if is_id {
-                    message.ids.extend(id(string));
+                    message.ids.extend(parse_id(string));
                 } else if depth == outermost && key.is_none() {
                     key = member_name(string);
                     message.add_member(key.as_deref());
@@ -60,7 +60,7 @@ fn scan_messages(text: &str) -> Vec<PartialMessage> {
                 while chars.next_if(|(_, c)| c.is_ascii_alphanumeric() || ".+-".contains(*c)).is_some() {}
                 // A number at the end of the text may be truncated.
                 if let Some((end, _)) = chars.peek() {
-                    message.ids.extend(id(text.get(at..*end).unwrap_or_default()));
+                    message.ids.extend(parse_id(text.get(at..*end).unwrap_or_default()));
                 }
             }
             // Some parsers read these as the start of a comment or a string, which can contain anything.
@@ -98,7 +98,7 @@ impl PartialMessage {
     }
 
     /// The ids that it answers. A truncated message without a result may be a request.
-    fn answers(self) -> Vec<RequestId> {
+    fn response_ids(self) -> Vec<RequestId> {
         match !self.has_method && (self.is_complete || self.has_result_or_error) {
             true => self.ids,
             false => Vec::new(),
@@ -106,7 +106,7 @@ impl PartialMessage {
     }
 
     /// The id that it requests under, if it is unambiguous.
-    fn asks(self) -> Option<RequestId> {
+    fn request_id(self) -> Option<RequestId> {
         let is_sure =
             self.has_method && !self.has_result_or_error && self.id_members == 1 && !self.is_ambiguous;
         let [id] = <[RequestId; 1]>::try_from(self.ids).ok().filter(|_| is_sure)?;
@@ -132,7 +132,7 @@ fn skip_string(chars: &mut Peekable<CharIndices<'_>>, length: usize) -> usize {
     chars.peek().map_or(length, |(end, _)| *end)
 }
 
-fn id(text: &str) -> Option<RequestId> {
+fn parse_id(text: &str) -> Option<RequestId> {
     RequestId::from_value(&crate::json::from_str::<Value>(text).ok()?)
 }
 

@@ -39,16 +39,13 @@ mod tasks;
 mod malformed_recovery;
 mod http_upstream;
 
-pub use call_result::{OUTCOME, QUARANTINED};
+pub use call_result::{OUTCOME_META_KEY, QUARANTINED};
 pub use child_supervision::{SupervisionError, exec_server};
 pub use config::{Config, ConfigError, ConfiguredServer, config_record};
 pub use connection::ClientContext;
 pub use description_scan::{DescriptionFinding, scan_description};
 pub use gateway::{DEFAULT_MAX_MESSAGE_SIZE, Gateway};
-pub use http_server::{
-    DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, HttpServer, ServeError, SessionNameSource,
-    SessionNameSourceError,
-};
+pub use http_server::{DEFAULT_MAX_CLIENTS, DEFAULT_MAX_CONVERSATIONS, HttpServer, SessionNameSource};
 pub use http_upstream::HttpSpec;
 pub use identity::{Authenticator, IdentityError, IdentityFile, identity_record};
 pub use pins::{

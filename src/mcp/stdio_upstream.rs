@@ -69,27 +69,27 @@ impl StdioUpstream {
         let (wanted, unwanted) = oneshot::channel();
         tokio::spawn(async move {
             let group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
-            let mut heard = pin!(hear(stdout, &events, limit));
-            let all_heard = tokio::select! {
-                heard = &mut heard => Some(heard),
+            let mut forwarded = pin!(forward_messages(stdout, &events, limit));
+            let forwarded_all = tokio::select! {
+                forwarded = &mut forwarded => Some(forwarded),
                 _ = unwanted => None,
             };
-            let why = match all_heard {
-                Some(Ok(())) => end(&mut child, &group).await,
+            let why = match forwarded_all {
+                Some(Ok(())) => wait_for_exit(&mut child, &group).await,
                 Some(Err(MessageTooLong(why))) => {
                     group.signal(Signal::KILL);
-                    end(&mut child, &group).await;
+                    wait_for_exit(&mut child, &group).await;
                     why
                 }
                 // Reads what it still sends, but not for longer than its shutdown takes.
                 None => {
-                    let mut ending = pin!(end(&mut child, &group));
+                    let mut ending = pin!(wait_for_exit(&mut child, &group));
                     tokio::select! {
-                        _ = &mut heard => ending.await,
+                        _ = &mut forwarded => ending.await,
                         ended = &mut ending => {
                             // Its descendants would keep its output open.
                             group.signal(Signal::KILL);
-                            let _ = tokio::time::timeout(EXIT_TIMEOUT, heard).await;
+                            let _ = tokio::time::timeout(EXIT_TIMEOUT, forwarded).await;
                             ended
                         }
                     }
@@ -101,8 +101,8 @@ impl StdioUpstream {
         Ok(Self { sender, ended, _keep_alive: wanted })
     }
 
-    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), UpstreamError> {
-        self.sender.send(frame).await.map_err(|_| UpstreamError("it accepts no more messages".to_owned()))
+    pub(super) async fn send(&self, message: JsonRpcMessage) -> Result<(), UpstreamError> {
+        self.sender.send(message).await.map_err(|_| UpstreamError("it accepts no more messages".to_owned()))
     }
 
     /// Closes the server's input after writing all queued messages. The server must then exit, and is killed if it does not.
@@ -115,12 +115,16 @@ impl StdioUpstream {
 struct MessageTooLong(String);
 
 /// Forwards a server's messages as events until its output or the event channel closes.
-async fn hear(stdout: ChildStdout, events: &UpstreamEventSender, limit: usize) -> Result<(), MessageTooLong> {
+async fn forward_messages(
+    stdout: ChildStdout,
+    events: &UpstreamEventSender,
+    limit: usize,
+) -> Result<(), MessageTooLong> {
     let mut lines = LineReader::new(BufReader::with_capacity(64 << 10, stdout), limit);
     loop {
         let event = match lines.next().await {
             Line::Text(text) => match JsonRpcMessage::parse(&text) {
-                Ok(frame) => UpstreamEvent::Message { message: frame, about: None },
+                Ok(message) => UpstreamEvent::Message { message, about: None },
                 Err(why) => UpstreamEvent::Malformed {
                     why: why.message,
                     answers: malformed_recovery::recover_response_ids(&text),
@@ -157,7 +161,7 @@ impl Drop for ProcessGroup {
 }
 
 /// Waits for a server to exit, with SIGTERM and then SIGKILL to its group if it does not; returns how it ended.
-async fn end(child: &mut Child, group: &ProcessGroup) -> String {
+async fn wait_for_exit(child: &mut Child, group: &ProcessGroup) -> String {
     for signal in [Signal::TERM, Signal::KILL] {
         match tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await {
             Ok(Ok(status)) if status.success() => return "it exited".to_owned(),

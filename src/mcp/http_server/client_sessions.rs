@@ -41,11 +41,6 @@ pub enum SessionNameSource {
     Meta(String),
 }
 
-/// A location of a session name that is neither `header:NAME` nor `meta:KEY`.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is not a valid location of a session name: write `header:NAME` or `meta:KEY`")]
-pub struct SessionNameSourceError(String);
-
 /// The reason why the session name of a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum SessionNameError {
@@ -58,14 +53,16 @@ pub(super) enum SessionNameError {
 }
 
 impl FromStr for SessionNameSource {
-    type Err = SessionNameSourceError;
+    type Err = String;
 
     /// Parses `header:NAME` or `meta:KEY`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once(':') {
             Some(("header", name)) if !name.is_empty() => Ok(Self::Header(name.to_ascii_lowercase())),
             Some(("meta", key)) if !key.is_empty() => Ok(Self::Meta(key.to_owned())),
-            _ => Err(SessionNameSourceError(text.to_owned())),
+            _ => Err(format!(
+                "`{text}` is not a valid location of a session name: write `header:NAME` or `meta:KEY`"
+            )),
         }
     }
 }

@@ -37,19 +37,19 @@ pub(super) async fn serve(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
     let open = GracefulShutdown::new();
-    let places = Arc::new(Mutex::new(ConnectionSlots::new(most)));
+    let slots = Arc::new(Mutex::new(ConnectionSlots::new(most)));
     let mut end = pin!(end);
     loop {
         let (stream, address) = tokio::select! {
             accepted = accept(&listener) => accepted,
             () = &mut end => break,
         };
-        let Some(place) = ConnectionSlot::acquire(&places, address) else { continue };
-        let place = Arc::new(place);
+        let Some(slot) = ConnectionSlot::acquire(&slots, address) else { continue };
+        let slot = Arc::new(slot);
         // Send responses without delay.
         let _ = stream.set_nodelay(true);
         let routed = TowerToHyperService::new(routes.clone());
-        let used = Arc::clone(&place);
+        let used = Arc::clone(&slot);
         let service = service_fn(move |request: Request<Incoming>| {
             used.request_arrived();
             routed.call(request)
@@ -58,7 +58,7 @@ pub(super) async fn serve(
         tokio::spawn(async move {
             // Errors mean a disconnect or a timeout.
             let _ = connection.await;
-            drop(place);
+            drop(slot);
         });
     }
     drop(listener);
@@ -97,27 +97,27 @@ impl ConnectionSlots {
 
 /// The slot of one connection, released on drop.
 struct ConnectionSlot {
-    places: Arc<Mutex<ConnectionSlots>>,
+    slots: Arc<Mutex<ConnectionSlots>>,
     account: Account,
     is_half_open: Mutex<bool>,
 }
 
 impl ConnectionSlot {
     /// Returns `None` if the share of the address, or of its network, is used up.
-    fn acquire(places: &Arc<Mutex<ConnectionSlots>>, address: IpAddr) -> Option<Self> {
+    fn acquire(slots: &Arc<Mutex<ConnectionSlots>>, address: IpAddr) -> Option<Self> {
         let account = account(address);
-        let mut all = lock(places);
+        let mut all = lock(slots);
         if !all.open.admits(&account, 1) || !all.half_open.admits(&account, 1) {
             return None;
         }
         all.open.charge(&account, 1);
         all.half_open.charge(&account, 1);
-        Some(Self { places: Arc::clone(places), account, is_half_open: Mutex::new(true) })
+        Some(Self { slots: Arc::clone(slots), account, is_half_open: Mutex::new(true) })
     }
 
     fn request_arrived(&self) {
         if std::mem::take(&mut *lock(&self.is_half_open)) {
-            lock(&self.places).half_open.release(&self.account, 1);
+            lock(&self.slots).half_open.release(&self.account, 1);
         }
     }
 }
@@ -125,7 +125,7 @@ impl ConnectionSlot {
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.request_arrived();
-        lock(&self.places).open.release(&self.account, 1);
+        lock(&self.slots).open.release(&self.account, 1);
     }
 }
 
@@ -155,18 +155,18 @@ fn account(address: IpAddr) -> Account {
 mod tests {
     use super::*;
 
-    fn places(most: usize) -> Arc<Mutex<ConnectionSlots>> {
+    fn slots(most: usize) -> Arc<Mutex<ConnectionSlots>> {
         Arc::new(Mutex::new(ConnectionSlots::new(most)))
     }
 
     /// Connects until no slot is left.
-    fn flood(places: &Arc<Mutex<ConnectionSlots>>, address: &str, sends: bool) -> Vec<ConnectionSlot> {
-        let connect = || ConnectionSlot::acquire(places, address.parse().unwrap());
-        let sent = |place: ConnectionSlot| {
+    fn flood(slots: &Arc<Mutex<ConnectionSlots>>, address: &str, sends: bool) -> Vec<ConnectionSlot> {
+        let connect = || ConnectionSlot::acquire(slots, address.parse().unwrap());
+        let sent = |slot: ConnectionSlot| {
             if sends {
-                place.request_arrived();
+                slot.request_arrived();
             }
-            place
+            slot
         };
         std::iter::from_fn(connect).map(sent).collect()
     }
@@ -177,10 +177,10 @@ mod tests {
             [("192.0.2.1", "198.51.100.1"), ("192.0.2.1", "192.0.2.2"), ("2001:db8::1", "2001:db8:1::1")]
         {
             for sends in [false, true] {
-                let places = places(120);
-                let held = flood(&places, hostile, sends);
+                let slots = slots(120);
+                let held = flood(&slots, hostile, sends);
                 assert_eq!(held.len(), if sends { 40 } else { 20 }, "{hostile}");
-                assert!(flood(&places, honest, sends).len() >= 6, "{honest}");
+                assert!(flood(&slots, honest, sends).len() >= 6, "{honest}");
             }
         }
     }
@@ -195,10 +195,10 @@ mod tests {
 
     #[test]
     fn slots_are_released() {
-        let places = places(12);
+        let slots = slots(12);
         for sends in [false, true, false] {
-            drop(flood(&places, "192.0.2.1", sends));
-            let all = lock(&places);
+            drop(flood(&slots, "192.0.2.1", sends));
+            let all = lock(&slots);
             assert_eq!((all.open.used(), all.half_open.used()), (0, 0));
         }
     }

@@ -22,7 +22,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use axum::routing::any;
-use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -35,7 +34,7 @@ use crate::mcp::identity::{
     AuthenticationError, Authenticator, Caller, IdentityFile, ReloadableAuthenticator, WatchedFile,
 };
 
-pub use client_sessions::{SessionNameSource, SessionNameSourceError};
+pub use client_sessions::SessionNameSource;
 pub use conversations::DEFAULT_MAX_CONVERSATIONS;
 
 /// The default maximum number of connected clients.
@@ -48,17 +47,6 @@ const MIN_CONNECTIONS: usize = 48;
 pub const PATH: &str = "/mcp";
 /// How long requests may take to complete at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The reason why an HTTP server can't serve.
-#[derive(Debug, Error)]
-pub enum ServeError {
-    /// The address is not allowed.
-    #[error("{0}")]
-    Address(String),
-    /// The socket fails.
-    #[error("the socket fails: {0}")]
-    Socket(#[from] std::io::Error),
-}
 
 /// An HTTP server in front of a gateway.
 pub struct HttpServer {
@@ -183,9 +171,9 @@ impl HttpServer {
         self,
         listener: TcpListener,
         end: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), ServeError> {
-        let address = listener.local_addr()?;
-        self.check_address(address).map_err(ServeError::Address)?;
+    ) -> Result<(), String> {
+        let address = listener.local_addr().map_err(|error| format!("the socket fails: {error}"))?;
+        self.check_address(address)?;
         let clients = ClientRegistry::new(&self.gateway, self.max_clients, self.max_conversations);
         let identity = self.identity.map(Arc::new);
         let following = identity.clone().zip(self.watched_file).map(|(identity, watched_file)| {

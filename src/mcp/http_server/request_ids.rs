@@ -75,7 +75,7 @@ mod tests {
             "subscriptions/listen",
             json!({ "_meta": { "progressToken": "mine", "x": 1 } }),
         );
-        let (names, sent) = RequestIds::rewrite(request, &RequestId::from_text("a"), 7);
+        let (ids, sent) = RequestIds::rewrite(request, &RequestId::from_text("a"), 7);
         assert_eq!(
             sent.to_string(),
             r#"{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"_meta":{"progressToken":7,"x":1}}}"#
@@ -97,12 +97,12 @@ mod tests {
                 r#"{"requestId":"a"}"#,
             ),
         ] {
-            let message = names.restore(message).into_json();
+            let message = ids.restore(message).into_json();
             assert_eq!(message["params"].to_string(), expected);
         }
         let answer = JsonRpcMessage::response(&ids.upstream_id, json!({ "_meta": { META_SUBSCRIPTION: 7 } }));
         assert_eq!(
-            names.restore(answer).to_string(),
+            ids.restore(answer).to_string(),
             r#"{"jsonrpc":"2.0","id":"a","result":{"_meta":{"io.modelcontextprotocol/subscriptionId":"a"}}}"#
         );
     }

@@ -80,18 +80,18 @@ impl HttpUpstream {
     }
 
     /// Sends a message. The failure of a request is reported as its response; it does not end the connection.
-    pub(super) async fn send(&self, frame: JsonRpcMessage) -> Result<(), UpstreamError> {
+    pub(super) async fn send(&self, message: JsonRpcMessage) -> Result<(), UpstreamError> {
         let shared = &self.shared;
-        match frame.kind().clone() {
-            MessageKind::Request(id) => shared.send_request(frame, id),
+        match message.kind().clone() {
+            MessageKind::Request(id) => shared.send_request(message, id),
             MessageKind::Notification
-                if frame.method() == method::CANCELLED && shared.cancel_request(&frame) => {}
-            MessageKind::Notification if frame.method() == method::INITIALIZED => {
+                if message.method() == method::CANCELLED && shared.cancel_request(&message) => {}
+            MessageKind::Notification if message.method() == method::INITIALIZED => {
                 let shared = Arc::clone(shared);
                 let guard = Arc::clone(&shared.handshake_order).write_owned().await;
                 tokio::spawn(async move {
                     let is_accepted =
-                        tokio::time::timeout(NOTIFICATION_TIMEOUT, shared.post_notification(&frame)).await;
+                        tokio::time::timeout(NOTIFICATION_TIMEOUT, shared.post_notification(&message)).await;
                     drop(guard);
                     if is_accepted == Ok(true) {
                         shared.read_notifications().await;
@@ -100,7 +100,7 @@ impl HttpUpstream {
             }
             _ => {
                 let shared = Arc::clone(shared);
-                tokio::spawn(async move { shared.post_notification(&frame).await });
+                tokio::spawn(async move { shared.post_notification(&message).await });
             }
         }
         Ok(())
@@ -137,8 +137,8 @@ impl SharedConnection {
         let _ = closing.wait_for(|closing| *closing).await;
     }
 
-    async fn emit(&self, frame: JsonRpcMessage, about: Option<&RequestId>) {
-        let _ = self.events.send(UpstreamEvent::Message { message: frame, about: about.cloned() }).await;
+    async fn emit(&self, message: JsonRpcMessage, about: Option<&RequestId>) {
+        let _ = self.events.send(UpstreamEvent::Message { message, about: about.cloned() }).await;
     }
 
     async fn emit_problem(&self, why: String) {
@@ -152,12 +152,12 @@ impl SharedConnection {
     }
 
     /// Sends a message that needs no response. Returns whether the server accepted it.
-    async fn post_notification(&self, frame: &JsonRpcMessage) -> bool {
-        match self.post(frame).await {
-            Ok(reply) if reply.is_success() => true,
-            Ok(reply) => {
-                let what = if frame.method().is_empty() { "a response" } else { frame.method() };
-                self.emit_problem(format!("it rejects {what}: {}", reply.status_text())).await;
+    async fn post_notification(&self, message: &JsonRpcMessage) -> bool {
+        match self.post(message).await {
+            Ok(response) if response.is_success() => true,
+            Ok(response) => {
+                let what = if message.method().is_empty() { "a response" } else { message.method() };
+                self.emit_problem(format!("it rejects {what}: {}", response.status_text())).await;
                 false
             }
             Err(UpstreamError(why)) => {
@@ -167,14 +167,14 @@ impl SharedConnection {
         }
     }
 
-    async fn post(&self, frame: &JsonRpcMessage) -> Result<http_client::HttpResponse, UpstreamError> {
-        let own = self.session.headers(frame);
-        let repeated = self.session.argument_headers(frame);
+    async fn post(&self, message: &JsonRpcMessage) -> Result<http_client::HttpResponse, UpstreamError> {
+        let own = self.session.headers(message);
+        let repeated = self.session.argument_headers(message);
         let mut headers =
             vec![("content-type", JSON.to_owned()), ("accept", format!("{JSON}, {EVENT_STREAM}"))];
         headers.extend(own);
         headers.extend(repeated.iter().map(|(name, value)| (name.as_str(), value.clone())));
-        self.http.send(HttpMethod::Post, &headers, Some(frame.to_string())).await
+        self.http.send(HttpMethod::Post, &headers, Some(message.to_string())).await
     }
 
     /// Cancels the request that a notification names by closing its stream. Returns `false` if the notification must be sent instead.

@@ -22,16 +22,16 @@ const STREAM_END_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl SharedConnection {
     /// Sends a request; its response and messages go to the events.
-    pub(super) fn send_request(self: &Arc<Self>, frame: JsonRpcMessage, id: RequestId) {
+    pub(super) fn send_request(self: &Arc<Self>, message: JsonRpcMessage, id: RequestId) {
         let (stop, stopped) = oneshot::channel();
-        let is_stateless = server_session::is_stateless(&frame);
+        let is_stateless = server_session::is_stateless(&message);
         self.pending_requests().insert(id.clone(), UpstreamRequest { is_stateless, stop });
         let shared = Arc::clone(self);
         tokio::spawn(async move {
             // Waits for the notification that completes the handshake.
             drop(shared.handshake_order.read().await);
             tokio::select! {
-                () = shared.exchange(&frame, &id) => {}
+                () = shared.exchange(&message, &id) => {}
                 // Dropping the stream closes it.
                 Ok(()) = stopped => {}
                 () = shared.closed() => {}
@@ -40,17 +40,17 @@ impl SharedConnection {
         });
     }
 
-    async fn exchange(self: &Arc<Self>, frame: &JsonRpcMessage, id: &RequestId) {
-        let reply = match self.post_with_renewal(frame).await {
-            Ok(reply) => reply,
+    async fn exchange(self: &Arc<Self>, message: &JsonRpcMessage, id: &RequestId) {
+        let response = match self.post_with_renewal(message).await {
+            Ok(response) => response,
             Err(UpstreamError(why)) => return self.emit_error(id, &why, None).await,
         };
-        self.session.store_session(frame, &reply);
-        if !reply.is_success() {
-            return self.handle_http_error(frame, id, reply).await;
+        self.session.store_session(message, &response);
+        if !response.is_success() {
+            return self.handle_http_error(message, id, response).await;
         }
         let mut cursor = StreamCursor::default();
-        if let Some(why) = self.read_response(frame, id, reply, &mut cursor).await {
+        if let Some(why) = self.read_response(message, id, response, &mut cursor).await {
             self.emit_error(id, &why, None).await;
         }
     }
@@ -58,27 +58,27 @@ impl SharedConnection {
     /// Sends a request; if the server has lost the session, sends it again in a new one.
     async fn post_with_renewal(
         self: &Arc<Self>,
-        frame: &JsonRpcMessage,
+        message: &JsonRpcMessage,
     ) -> Result<HttpResponse, UpstreamError> {
         let session = self.session.session();
-        let reply = self.post(frame).await?;
+        let response = self.post(message).await?;
         match session {
             Some(session)
-                if reply.status() == 404
-                    && frame.method() != method::INITIALIZE
-                    && !server_session::is_stateless(frame) =>
+                if response.status() == 404
+                    && message.method() != method::INITIALIZE
+                    && !server_session::is_stateless(message) =>
             {
                 self.renew_session(&session).await?;
-                self.post(frame).await
+                self.post(message).await
             }
-            _ => Ok(reply),
+            _ => Ok(response),
         }
     }
 
     /// Handles an HTTP error: forwards its body if that is a JSON-RPC error, else creates one.
-    async fn handle_http_error(&self, request: &JsonRpcMessage, id: &RequestId, mut reply: HttpResponse) {
-        let (status, text) = (reply.status(), reply.status_text());
-        let body = response_reader::read_body(&mut reply, self.limit).await.unwrap_or_default();
+    async fn handle_http_error(&self, request: &JsonRpcMessage, id: &RequestId, mut response: HttpResponse) {
+        let (status, text) = (response.status(), response.status_text());
+        let body = response_reader::read_body(&mut response, self.limit).await.unwrap_or_default();
         let answer = read_message(&body).ok();
         match answer.as_ref().and_then(JsonRpcMessage::error_value) {
             Some(error) if is_header_mismatch(error) && request.method() == method::TOOLS_CALL => {
@@ -87,7 +87,7 @@ impl SharedConnection {
             Some(error) => self.emit(JsonRpcMessage::error_response_from(id, error.clone()), Some(id)).await,
             None => {
                 let mut why = format!("it responds with {text}");
-                if let (300..=399, Some(place)) = (status, reply.header("location")) {
+                if let (300..=399, Some(place)) = (status, response.header("location")) {
                     why = format!(
                         "{why}: a redirect to `{place}`, which is not followed; configure that URL instead"
                     );
@@ -105,15 +105,16 @@ impl SharedConnection {
             json!({ "_meta": request.param("_meta").cloned().unwrap_or_default() }),
         );
         let mut cursor = StreamCursor::default();
-        if let Ok(reply) = self.post(&list).await {
-            let mut messages = ResponseReader::new(reply, self.limit, &mut cursor);
-            while let ResponseItem::Message(frame) = messages.next().await {
-                self.session.store_result(&list, &frame);
+        if let Ok(response) = self.post(&list).await {
+            let mut messages = ResponseReader::new(response, self.limit, &mut cursor);
+            while let ResponseItem::Message(message) = messages.next().await {
+                self.session.store_result(&list, &message);
             }
         }
         match self.post(request).await {
-            Ok(reply) if reply.is_success() => {
-                if let Some(why) = self.read_response(request, id, reply, &mut StreamCursor::default()).await
+            Ok(response) if response.is_success() => {
+                if let Some(why) =
+                    self.read_response(request, id, response, &mut StreamCursor::default()).await
                 {
                     self.emit_error(id, &why, None).await;
                 }
@@ -127,14 +128,14 @@ impl SharedConnection {
         &self,
         request: &JsonRpcMessage,
         id: &RequestId,
-        reply: HttpResponse,
+        response: HttpResponse,
         cursor: &mut StreamCursor,
     ) -> Option<String> {
-        let mut reply = reply;
+        let mut response = response;
         let mut failures = 0;
         loop {
             let before = cursor.last.clone();
-            let why = match self.forward_messages(request, id, reply, cursor).await {
+            let why = match self.forward_messages(request, id, response, cursor).await {
                 Ok(()) => return None,
                 Err(UpstreamError(why)) => why,
             };
@@ -142,14 +143,16 @@ impl SharedConnection {
                 return Some(why);
             }
             failures = if cursor.last == before { failures + 1 } else { 0 };
-            reply = loop {
+            response = loop {
                 if failures >= MAX_RESUMPTIONS {
                     return Some(why);
                 }
                 tokio::time::sleep(cursor.retry).await;
                 match self.open_stream(cursor).await {
-                    Ok(reply) if reply.is_success() && reply.has_content_type(EVENT_STREAM) => break reply,
-                    Ok(reply) if reply.status() < 500 => return Some(why),
+                    Ok(response) if response.is_success() && response.has_content_type(EVENT_STREAM) => {
+                        break response;
+                    }
+                    Ok(response) if response.status() < 500 => return Some(why),
                     _ => failures += 1,
                 }
             };
@@ -164,23 +167,23 @@ impl SharedConnection {
         &self,
         request: &JsonRpcMessage,
         id: &RequestId,
-        reply: HttpResponse,
+        response: HttpResponse,
         cursor: &mut StreamCursor,
     ) -> Result<(), UpstreamError> {
-        let is_stream = reply.has_content_type(EVENT_STREAM);
-        let mut messages = ResponseReader::new(reply, self.limit, cursor);
+        let is_stream = response.has_content_type(EVENT_STREAM);
+        let mut messages = ResponseReader::new(response, self.limit, cursor);
         loop {
             match messages.next().await {
-                ResponseItem::Message(frame) if *frame.kind() == MessageKind::Response(id.clone()) => {
-                    self.session.store_result(request, &frame);
-                    self.emit(frame, Some(id)).await;
+                ResponseItem::Message(message) if *message.kind() == MessageKind::Response(id.clone()) => {
+                    self.session.store_result(request, &message);
+                    self.emit(message, Some(id)).await;
                     let tail = async { while !matches!(messages.next().await, ResponseItem::End(_)) {} };
                     let _ = tokio::time::timeout(STREAM_END_TIMEOUT, tail).await;
                     return Ok(());
                 }
-                ResponseItem::Message(frame) if is_stream => self.emit(frame, Some(id)).await,
-                ResponseItem::Message(frame) => {
-                    let error = frame.error_value().cloned();
+                ResponseItem::Message(message) if is_stream => self.emit(message, Some(id)).await,
+                ResponseItem::Message(message) => {
+                    let error = message.error_value().cloned();
                     let Some(error) = error else {
                         return Err(UpstreamError("it responds to another request".to_owned()));
                     };
@@ -219,21 +222,21 @@ impl SharedConnection {
         let lost = || UpstreamError("it has lost the session".to_owned());
         let initialize = self.session.initialize().ok_or_else(lost)?;
         self.session.forget_session();
-        let reply = self.post(&initialize).await?;
-        if !reply.is_success() {
-            let status = reply.status_text();
+        let response = self.post(&initialize).await?;
+        if !response.is_success() {
+            let status = response.status_text();
             return Err(UpstreamError(format!("{}, and responds with {status} to a new handshake", lost())));
         }
-        self.session.store_session(&initialize, &reply);
+        self.session.store_session(&initialize, &response);
         let mut cursor = StreamCursor::default();
-        let mut messages = ResponseReader::new(reply, self.limit, &mut cursor);
+        let mut messages = ResponseReader::new(response, self.limit, &mut cursor);
         loop {
             match messages.next().await {
-                ResponseItem::Message(frame) if frame.result_value().is_some() => {
-                    self.session.store_result(&initialize, &frame);
+                ResponseItem::Message(message) if message.result_value().is_some() => {
+                    self.session.store_result(&initialize, &message);
                     break;
                 }
-                ResponseItem::Message(frame) if frame.error_value().is_some() => return Err(lost()),
+                ResponseItem::Message(message) if message.error_value().is_some() => return Err(lost()),
                 ResponseItem::End(_) => return Err(lost()),
                 _ => {}
             }

@@ -38,7 +38,7 @@ pub(super) enum ResponseItem {
 
 /// Reads the messages of a response.
 pub(super) struct ResponseReader<'c> {
-    reply: HttpResponse,
+    response: HttpResponse,
     /// The parser, if the response is a stream.
     parser: Option<SseParser>,
     queued_events: std::collections::VecDeque<SseEvent>,
@@ -49,10 +49,10 @@ pub(super) struct ResponseReader<'c> {
 
 impl<'c> ResponseReader<'c> {
     /// Creates a reader. `limit`: the maximum size of a message, in bytes.
-    pub(super) fn new(reply: HttpResponse, limit: usize, cursor: &'c mut StreamCursor) -> Self {
-        let parser = reply.has_content_type(EVENT_STREAM).then(|| SseParser::new(limit));
+    pub(super) fn new(response: HttpResponse, limit: usize, cursor: &'c mut StreamCursor) -> Self {
+        let parser = response.has_content_type(EVENT_STREAM).then(|| SseParser::new(limit));
         Self {
-            reply,
+            response,
             parser,
             queued_events: std::collections::VecDeque::new(),
             cursor,
@@ -75,7 +75,7 @@ impl<'c> ResponseReader<'c> {
                     return next;
                 }
             }
-            let bytes = match self.reply.next_chunk().await {
+            let bytes = match self.response.next_chunk().await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return self.finish(None),
                 Err(why) => return self.finish(Some(why)),
@@ -109,18 +109,18 @@ impl<'c> ResponseReader<'c> {
             return None;
         }
         Some(match http_headers::read_message(&event.data) {
-            Ok(frame) => ResponseItem::Message(frame.into_stream_event()),
+            Ok(message) => ResponseItem::Message(message.into_stream_event()),
             Err(why) => ResponseItem::Malformed(why.message),
         })
     }
 
     /// Reads a body that is one message.
     async fn read_single(&mut self) -> ResponseItem {
-        match read_body(&mut self.reply, self.limit).await {
+        match read_body(&mut self.response, self.limit).await {
             Err(why) => ResponseItem::End(Some(why)),
             Ok(body) if body.iter().all(u8::is_ascii_whitespace) => ResponseItem::End(None),
             Ok(body) => match http_headers::read_message(&body) {
-                Ok(frame) => ResponseItem::Message(frame),
+                Ok(message) => ResponseItem::Message(message),
                 Err(why) => ResponseItem::Malformed(why.message),
             },
         }
@@ -128,9 +128,9 @@ impl<'c> ResponseReader<'c> {
 }
 
 /// Reads the whole body of a response.
-pub(super) async fn read_body(reply: &mut HttpResponse, limit: usize) -> Result<Vec<u8>, UpstreamError> {
+pub(super) async fn read_body(response: &mut HttpResponse, limit: usize) -> Result<Vec<u8>, UpstreamError> {
     let mut body = Vec::new();
-    while let Some(bytes) = reply.next_chunk().await? {
+    while let Some(bytes) = response.next_chunk().await? {
         if body.len() + bytes.len() > limit {
             return Err(UpstreamError(format!("its response is longer than {limit} bytes")));
         }

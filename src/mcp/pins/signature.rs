@@ -125,7 +125,7 @@ impl Signers {
         let verified = decode_hex(&signature.signature).is_some_and(|bytes| {
             UnparsedPublicKey::new(&ED25519, &key.0).verify(&signed_bytes(content), &bytes).is_ok()
         });
-        if verified { Verification::Signed } else { Verification::Broken }
+        if verified { Verification::Valid } else { Verification::Invalid }
     }
 }
 
@@ -138,9 +138,9 @@ impl From<PublicKey> for Signers {
 /// The result of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verification {
-    Signed,
+    Valid,
     UnknownSigner,
-    Broken,
+    Invalid,
 }
 
 /// The secret key of someone who may accept tools.
