@@ -52,8 +52,8 @@ pub(super) fn is_stateless_version(version: &str) -> bool {
 }
 
 /// The protocol version of a request without a handshake.
-pub(super) fn protocol_version(frame: &JsonRpcMessage) -> Option<&str> {
-    frame.meta(META_VERSION).and_then(Value::as_str)
+pub(super) fn protocol_version(message: &JsonRpcMessage) -> Option<&str> {
+    message.meta(META_VERSION).and_then(Value::as_str)
 }
 
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
@@ -78,14 +78,14 @@ pub(super) fn decode(value: &str) -> Option<String> {
 }
 
 /// The subject of a message, as in its `Mcp-Name` header.
-pub(super) fn subject(frame: &JsonRpcMessage) -> Option<&str> {
-    let member = match frame.method() {
+pub(super) fn subject(message: &JsonRpcMessage) -> Option<&str> {
+    let member = match message.method() {
         method::TOOLS_CALL | "prompts/get" => "name",
         "resources/read" => "uri",
         "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return None,
     };
-    frame.param(member).and_then(Value::as_str)
+    message.param(member).and_then(Value::as_str)
 }
 
 /// Parses a body or the data of an event as one message, as strictly as a line, but allows line breaks between members.
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn reads_bodies_with_line_breaks_and_lone_surrogates() {
-        let read = |body: &[u8]| read_message(body).map(|frame| frame.to_string());
+        let read = |body: &[u8]| read_message(body).map(|message| message.to_string());
         let answer = b"{\"jsonrpc\":\"2.0\",\r\n\"id\":1,\n\"result\":{\"a\":\"\\ud83d\"}}";
         let expected = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"\u{fffd}\"}}";
         assert_eq!(read(answer).as_deref(), Ok(expected));

@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn writes_messages_as_they_were_read() {
         let text = r#"{"jsonrpc":"2.0","x":1.50,"id":"a","method":"m","params":{"b":1e400,"a":12345678901234567890}}"#;
-        assert_eq!(JsonRpcMessage::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(text));
+        assert_eq!(JsonRpcMessage::parse(text).map(|message| message.to_string()).as_deref(), Ok(text));
     }
 
     #[test]
@@ -345,7 +345,7 @@ mod tests {
         let text =
             r#"{"jsonrpc":"2.0","id":1,"result":{"a":"hello \ud83d","\uDC00":"\\ud83d \ud83d\ude00"}}"#;
         let read = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"a\":\"hello \u{fffd}\",\"\u{fffd}\":\"\\\\ud83d \u{1f600}\"}}";
-        assert_eq!(JsonRpcMessage::parse(text).map(|frame| frame.to_string()).as_deref(), Ok(read));
+        assert_eq!(JsonRpcMessage::parse(text).map(|message| message.to_string()).as_deref(), Ok(read));
         let doubled = r#"{"jsonrpc":"2.0","id":1,"result":{"\ud800":1,"\udc00":2}}"#;
         assert!(JsonRpcMessage::parse(doubled).is_err_and(|why| why.message.contains("duplicate key")));
     }

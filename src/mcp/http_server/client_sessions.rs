@@ -2,19 +2,15 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::http::HeaderMap;
 use data_encoding::BASE64URL_NOPAD;
 use ring::rand::{SecureRandom, SystemRandom};
-use thiserror::Error;
 use tokio::sync::{OwnedMutexGuard, mpsc, watch};
 
 use super::conversations::{ConversationKey, ConversationStart, Conversations};
-use super::headers::{HeaderError, single_value};
 use crate::host::Account;
 use crate::json::{self, Map, Value, json};
 use crate::mcp::client_sender::ClientSender;
@@ -29,68 +25,6 @@ use crate::mcp::upstream_server::UpstreamError;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The interval of the search for idle clients.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
-/// The maximum length of a session name that a client chooses, in bytes.
-const MAX_SESSION_NAME_LENGTH: usize = 256;
-
-/// Where requests name the caller's session that they belong to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SessionNameSource {
-    /// In a header.
-    Header(String),
-    /// In a member of `_meta`.
-    Meta(String),
-}
-
-/// The reason why the session name of a request is rejected.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum SessionNameError {
-    #[error(transparent)]
-    Header(#[from] HeaderError),
-    #[error("`{0}` in `_meta` must be a string")]
-    NotString(String),
-    #[error("the session name is too long")]
-    TooLong,
-}
-
-impl FromStr for SessionNameSource {
-    type Err = String;
-
-    /// Parses `header:NAME` or `meta:KEY`.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once(':') {
-            Some(("header", name)) if !name.is_empty() => Ok(Self::Header(name.to_ascii_lowercase())),
-            Some(("meta", key)) if !key.is_empty() => Ok(Self::Meta(key.to_owned())),
-            _ => Err(format!(
-                "`{text}` is not a valid location of a session name: write `header:NAME` or `meta:KEY`"
-            )),
-        }
-    }
-}
-
-impl SessionNameSource {
-    /// The session name of a request.
-    ///
-    /// # Errors
-    /// The name is too long or not a string.
-    pub(super) fn read(
-        &self,
-        headers: &HeaderMap,
-        message: &JsonRpcMessage,
-    ) -> Result<Option<String>, SessionNameError> {
-        let name = match self {
-            Self::Header(name) => single_value(headers, name)?.map(str::to_owned),
-            Self::Meta(key) => match message.meta(key) {
-                None | Some(Value::Null) => None,
-                Some(Value::String(text)) => Some(text.clone()),
-                Some(_) => return Err(SessionNameError::NotString(key.clone())),
-            },
-        };
-        match name {
-            Some(name) if name.len() > MAX_SESSION_NAME_LENGTH => Err(SessionNameError::TooLong),
-            name => Ok(name),
-        }
-    }
-}
 
 /// The key of a client. Sessions are checked against their caller, and shared clients include it, so no caller finds another's client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

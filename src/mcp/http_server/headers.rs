@@ -53,23 +53,23 @@ pub(super) fn has_json_body(headers: &HeaderMap) -> bool {
 }
 
 /// Validates the headers and `_meta` of a stateless request; returns the code and message of the first error.
-pub(super) fn find_mismatch(headers: &HeaderMap, frame: &JsonRpcMessage) -> Option<(i64, String)> {
-    let Some(version) = http_headers::protocol_version(frame) else {
+pub(super) fn find_mismatch(headers: &HeaderMap, message: &JsonRpcMessage) -> Option<(i64, String)> {
+    let Some(version) = http_headers::protocol_version(message) else {
         let member = http_headers::META_VERSION;
         return Some((code::INVALID_PARAMS, format!("`_meta` must have the protocol version in `{member}`")));
     };
-    if !frame.meta(method::CLIENT_CAPABILITIES).is_some_and(Value::is_object) {
+    if !message.meta(method::CLIENT_CAPABILITIES).is_some_and(Value::is_object) {
         let member = method::CLIENT_CAPABILITIES;
         return Some((
             code::INVALID_PARAMS,
             format!("`_meta` must have the client's capabilities, an object, in `{member}`"),
         ));
     }
-    let is_required = matches!(frame.method(), method::TOOLS_CALL | "prompts/get" | "resources/read");
-    let subject = http_headers::subject(frame);
+    let is_required = matches!(message.method(), method::TOOLS_CALL | "prompts/get" | "resources/read");
+    let subject = http_headers::subject(message);
     let of_body = [
         (http_headers::VERSION, Some(version), true),
-        (http_headers::METHOD, Some(frame.method()), true),
+        (http_headers::METHOD, Some(message.method()), true),
         (http_headers::NAME, subject, is_required && subject.is_some()),
     ];
     let mismatch = |why: String| Some((code::HEADER_MISMATCH, why));
@@ -96,11 +96,11 @@ pub(super) fn find_mismatch(headers: &HeaderMap, frame: &JsonRpcMessage) -> Opti
 /// Validates the headers that repeat arguments; returns the message of the first error.
 pub(super) fn find_argument_mismatch(
     headers: &HeaderMap,
-    frame: &JsonRpcMessage,
+    message: &JsonRpcMessage,
     repeated: &HeaderArguments,
 ) -> Option<String> {
     let none = Value::Null;
-    let arguments = frame.param("arguments").unwrap_or(&none);
+    let arguments = message.param("arguments").unwrap_or(&none);
     repeated.headers(arguments).find_map(|(name, body)| {
         let value = match single_value(headers, name) {
             Ok(value) => value,

@@ -11,6 +11,7 @@ mod post_handler;
 mod responses;
 mod sse_response;
 mod origin_policy;
+mod session_name;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,8 +35,8 @@ use crate::mcp::identity::{
     AuthenticationError, Authenticator, Caller, IdentityFile, ReloadableAuthenticator, WatchedFile,
 };
 
-pub use client_sessions::SessionNameSource;
 pub use conversations::DEFAULT_MAX_CONVERSATIONS;
+pub use session_name::SessionNameSource;
 
 /// The default maximum number of connected clients.
 pub const DEFAULT_MAX_CLIENTS: usize = 100;
@@ -176,7 +177,7 @@ impl HttpServer {
         self.check_address(address)?;
         let clients = ClientRegistry::new(&self.gateway, self.max_clients, self.max_conversations);
         let identity = self.identity.map(Arc::new);
-        let following = identity.clone().zip(self.watched_file).map(|(identity, watched_file)| {
+        let watcher = identity.clone().zip(self.watched_file).map(|(identity, watched_file)| {
             let gateway = Arc::clone(&self.gateway);
             tokio::spawn(async move { identity.watch(watched_file, |text| gateway.log(text)).await })
         });
@@ -190,27 +191,27 @@ impl HttpServer {
             max_message_size: self.gateway.max_message_size,
             gateway: self.gateway,
         });
-        let sweeping = tokio::spawn(Arc::clone(&clients).close_idle());
+        let idle_check = tokio::spawn(Arc::clone(&clients).close_idle());
         let routes = Router::new().route(PATH, any(handle_request)).with_state(state);
         let mut closed = closing;
-        let told = async move {
+        let shutdown = async move {
             end.await;
             let _ = close.send(true);
         };
         let most = self.max_clients.saturating_mul(CONNECTIONS_PER_CLIENT).max(MIN_CONNECTIONS);
         let most = self.max_connections.unwrap_or(most);
-        let serving = connection_limits::serve(listener, routes, most, told);
-        let given_up = async {
+        let serving = connection_limits::serve(listener, routes, most, shutdown);
+        let timeout = async {
             let _ = closed.wait_for(|closing| *closing).await;
             tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
         };
         tokio::select! {
             () = serving => {}
-            () = given_up => {}
+            () = timeout => {}
         }
-        sweeping.abort();
-        if let Some(following) = following {
-            following.abort();
+        idle_check.abort();
+        if let Some(watcher) = watcher {
+            watcher.abort();
         }
         clients.close_all().await;
         Ok(())
@@ -275,13 +276,13 @@ impl ServerState {
     fn authenticate(&self, request: &Request<Body>) -> Result<Caller, Box<Response>> {
         let Some(identity) = &self.identity else { return Ok(Caller::anonymous()) };
         // Of two headers, parsers could choose different ones.
-        let said = headers::single_value(request.headers(), header::AUTHORIZATION.as_str());
-        let known = match said {
-            Ok(said) => identity.authenticate(said),
+        let authorization = headers::single_value(request.headers(), header::AUTHORIZATION.as_str());
+        let result = match authorization {
+            Ok(authorization) => identity.authenticate(authorization),
             Err(error) => Err(AuthenticationError::Rejected(error.to_string())),
         };
-        known.map_err(|unknown| {
-            let challenge = match unknown {
+        result.map_err(|error| {
+            let challenge = match error {
                 AuthenticationError::MissingToken => "Bearer",
                 AuthenticationError::Rejected(why) => {
                     self.gateway

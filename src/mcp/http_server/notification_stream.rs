@@ -69,15 +69,15 @@ impl ServerState {
 
 /// Becomes true when either of them does.
 pub(super) fn either(one: watch::Receiver<bool>, other: watch::Receiver<bool>) -> watch::Receiver<bool> {
-    let (tell, told) = watch::channel(false);
+    let (sender, receiver) = watch::channel(false);
     tokio::spawn(async move {
         tokio::select! {
-            () = wait_until_true(one) => drop(tell.send(true)),
-            () = wait_until_true(other) => drop(tell.send(true)),
-            () = tell.closed() => {}
+            () = wait_until_true(one) => drop(sender.send(true)),
+            () = wait_until_true(other) => drop(sender.send(true)),
+            () = sender.closed() => {}
         }
     });
-    told
+    receiver
 }
 
 /// Returns when a flag becomes true; never if its sender is gone.

@@ -68,9 +68,9 @@ impl<M: MessageSource> HttpBody for SseBody<M> {
             return Poll::Ready(None);
         }
         match this.messages.poll_next(context) {
-            Poll::Ready(Some(frame)) => {
+            Poll::Ready(Some(message)) => {
                 this.keep_alive.reset();
-                return data(format!("event: message\ndata: {frame}\n\n"));
+                return data(format!("event: message\ndata: {message}\n\n"));
             }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {}

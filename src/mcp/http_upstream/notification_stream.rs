@@ -46,16 +46,16 @@ impl SharedConnection {
         cursor: &mut StreamCursor,
     ) -> bool {
         let mut messages = ResponseReader::new(response, self.limit, cursor);
-        let mut heard = false;
+        let mut has_messages = false;
         loop {
             match messages.next().await {
                 ResponseItem::Message(message) => self.emit(message, None).await,
                 ResponseItem::Malformed(why) => {
                     drop(self.events.send(UpstreamEvent::Malformed { why, answers: Vec::new() }).await)
                 }
-                ResponseItem::End(_) => return heard,
+                ResponseItem::End(_) => return has_messages,
             }
-            heard = true;
+            has_messages = true;
         }
     }
 }
