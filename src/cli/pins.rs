@@ -110,7 +110,7 @@ struct ToolReview {
 
 fn places<S: serde::Serializer>(flags: &[DescriptionFinding], serializer: S) -> Result<S::Ok, S::Error> {
     let list =
-        flags.iter().map(|flag| json!({ "place": flag.place, "what": flag.what, "excerpt": flag.excerpt }));
+        flags.iter().map(|flag| json!({ "place": flag.path, "what": flag.problem, "excerpt": flag.excerpt }));
     serializer.collect_seq(list)
 }
 
@@ -220,7 +220,8 @@ fn fetch_tools(servers: &ServerArgs) -> Result<Option<Vec<ToolInventory>>, Comma
         rules: None,
     });
     let gateway = Gateway::new(Engine::new(rules), specs).with_log(|message| print_warning(message));
-    runtime.block_on(Arc::new(gateway).list_tools()).map(Some).map_err(CommandError::Message)
+    let tools = runtime.block_on(Arc::new(gateway).list_tools());
+    tools.map(Some).map_err(|error| CommandError::Message(error.to_string()))
 }
 
 fn review_tools(lock: &LockFile, inspected: &[ToolInventory]) -> Vec<ToolReview> {
@@ -276,7 +277,7 @@ fn write_text(reviewed: &[ToolReview], path: &Path, output: &mut Output) -> Resu
         );
         writeln!(output, "{}", output.paint(style, &head).into_owned())?;
         for flag in &tool.flags {
-            let line = format!("    ! {} in {}: {}", flag.what, flag.place, flag.excerpt);
+            let line = format!("    ! {} in {}: {}", flag.problem, flag.path, flag.excerpt);
             writeln!(output, "{}", output.paint(RED, &line).into_owned())?;
         }
         if tool.standing != "gone" {

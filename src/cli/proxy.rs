@@ -94,9 +94,11 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
             }
         };
         let reach = match server.reach {
-            Transport::Child(child) => {
-                Transport::Child(child.with_supervision(supervise::COMMAND_NAME).map_err(CommandError::new)?)
-            }
+            Transport::Child(child) => Transport::Child(
+                child
+                    .with_supervision(supervise::COMMAND_NAME)
+                    .map_err(|error| CommandError::new(error.to_string()))?,
+            ),
             over_http => over_http,
         };
         servers.push(ServerSpec { name: server.name, prefix: server.prefix, reach, rules });
@@ -151,7 +153,7 @@ pub(super) fn proxy(arguments: &ProxyArgs) -> Result<ExitStatus, CommandError> {
         let served = async {
             match door {
                 Some(door) => door.serve().await,
-                None => gateway.serve_stdio(stdin, mcp::stdout()).await,
+                None => gateway.serve_stdio(stdin, mcp::stdout()).await.map_err(|error| error.to_string()),
             }
         };
         tokio::select! {

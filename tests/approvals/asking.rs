@@ -155,7 +155,7 @@ fn host_can_execute_decided_calls_beside_resume() {
     }
     assert_eq!(notified(&scene).len(), 2);
     // It refunds `a` itself and adds the result to the history.
-    let place = scene.history.occurrences()[0].position;
+    let position = scene.history.occurrences()[0].position;
     let output = ResultOutput::Text("refunded by hand".to_owned());
     scene
         .history

@@ -23,7 +23,7 @@ fn result(id: &str, text: &str) -> Part {
 #[test]
 fn denials_use_the_format_of_each_provider() {
     let mut history = History::new(vec![Message::new(Role::Assistant, vec![call_part("c", 1)])]);
-    let place = PartPosition { message: 0, part: 0 };
+    let position = PartPosition { message: 0, part: 0 };
     let output = denied_output(Some("too much"));
     history.append_results(vec![CallResult { position, output, status: ResultStatus::Denied }]).unwrap();
     let shape = |dialect: Dialect, pointer: &str| history.write(dialect).pointer(pointer).unwrap().clone();
@@ -121,7 +121,7 @@ fn late_result_belongs_to_its_call_despite_a_later_equal_id() {
         Message::new(Role::Assistant, vec![call_part("c", 2)]),
         Message::new(Role::Tool, vec![approval_response("a", true).into()]),
     ]);
-    let place = history.occurrences()[0].position;
+    let position = history.occurrences()[0].position;
     let output = ResultOutput::Text("one".into());
     history.append_results(vec![CallResult { position, output, status: ResultStatus::Output }]).unwrap();
     let calls = history.occurrences();
@@ -170,7 +170,7 @@ fn openai_hosted_and_custom_calls_get_results_of_their_type() {
     ]);
     let mut history = History::read(Dialect::OpenaiResponses, &document).unwrap();
     assert_eq!(history.find_approval_requests()[0].tool_name.as_deref(), Some("delete"));
-    let place = history.occurrences()[0].position;
+    let position = history.occurrences()[0].position;
     let output = ResultOutput::Text("1".into());
     history.append_results(vec![CallResult { position, output, status: ResultStatus::Output }]).unwrap();
     history.append_approval_response(approval_response("mcpr_1", false)).unwrap();
